@@ -1,0 +1,119 @@
+// Command karpenter-sandbox is a Kubernetes control plane in one executable.
+//
+//	karpenter-sandbox ──argv[0] or first argument──┬─ etcd
+//	                                               ├─ kube-apiserver
+//	                                               ├─ kube-scheduler
+//	                                               ├─ kube-controller-manager
+//	                                               ├─ kubectl
+//	                                               └─ kwok   (simulated kubelets)
+//
+// One executable because the components share most of their code: six separate
+// executables would be six times as long to link and about five times the size.
+// The component is the base name of argv[0], so that a folder of links (etcd,
+// kube-apiserver, kubectl, ...) looks like the release archives to whoever
+// expects those, KUBEBUILDER_ASSETS for one; called under any other name, the
+// first argument names the component.
+//
+// Every component but kwok runs its own upstream main function unchanged: same
+// flags, same exit codes. kwok has a main of its own here (kwok.go), because
+// upstream's kwok command and component-base both want the global flag
+// "version".
+//
+// This is a module of its own so that k8s.io/kubernetes and its dependencies
+// stay out of the product's go.mod. It knows nothing of karpenter, of data
+// directories or of how components are wired together: that is the package
+// internal/sandbox of the product, which builds this command and runs it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	_ "time/tzdata" // CronJob time zones, on machines without a zone database
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
+	"k8s.io/component-base/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// component is one of the programs in this executable; run returns its exit
+// code and reads its arguments from os.Args.
+type component struct {
+	name string
+	run  func() int
+}
+
+var components = []component{
+	{"etcd", runEtcd},
+	{"kube-apiserver", func() int { return cli.Run(apiserver.NewAPIServerCommand()) }},
+	{"kube-controller-manager", func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }},
+	{"kube-scheduler", func() int { return cli.Run(scheduler.NewSchedulerCommand()) }},
+	{"kubectl", runKubectl},
+	{"kwok", runKwok},
+}
+
+func main() {
+	chosen, args := choose(os.Args)
+	if chosen == nil {
+		fmt.Fprintln(os.Stderr, usage())
+		os.Exit(2)
+	}
+	os.Args = args
+	os.Exit(chosen.run())
+}
+
+// choose returns the component that args ask for, and the arguments as that
+// component expects them (its name first); nil when none is asked for.
+func choose(args []string) (*component, []string) {
+	if c := find(strings.TrimSuffix(filepath.Base(args[0]), ".exe")); c != nil {
+		return c, args
+	}
+	if len(args) > 1 {
+		if c := find(args[1]); c != nil {
+			return c, args[1:]
+		}
+	}
+	return nil, nil
+}
+
+func find(name string) *component {
+	for i := range components {
+		if components[i].name == name {
+			return &components[i]
+		}
+	}
+	return nil
+}
+
+func usage() string {
+	names := make([]string, len(components))
+	for i := range components {
+		names[i] = components[i].name
+	}
+	return fmt.Sprintf("karpenter-sandbox: Kubernetes %s in one executable\nusage: karpenter-sandbox %s [flags]\n"+
+		"or call it by a link named like the component", version.Get().GitVersion, strings.Join(names, "|"))
+}
+
+func runEtcd() int {
+	etcdmain.Main(os.Args) // exits by itself when it fails
+	return 0
+}
+
+func runKubectl() int {
+	// As in upstream's main: -v must be known before the command is built.
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err) // prints and exits as kubectl does
+	}
+	return 0
+}
