@@ -1,0 +1,78 @@
+package label
+
+// Representation: an atom is its number within its key (see dimension.go for the order). Invariant: the numbers mean
+// nothing outside their space. Cost: the questions about single atoms are constant; those that return strings walk the
+// atoms of the key and are for results and explanations, not for search.
+
+// Atoms returns the number of atoms of key k; they are 0 to Atoms(k)-1.
+func (s *Space) Atoms(k Key) int {
+	return s.dims[k].atoms()
+}
+
+// HasAtom reports whether the row's set on key k has the atom.
+func (s *Space) HasAtom(row Row, k Key, atom int) bool {
+	return s.set(row, k).Has(atom)
+}
+
+// Atom returns the atom that a value of key k belongs to: its own, its interval's, or that of any other value.
+func (s *Space) Atom(k Key, value string) int {
+	return s.dims[k].atom(value)
+}
+
+// Absent returns the atom of key k that stands for nodes without the label.
+func (s *Space) Absent(k Key) int {
+	return s.dims[k].absent()
+}
+
+// SetOnly makes the row's set on key k just this atom.
+func (s *Space) SetOnly(row Row, k Key, atom int) {
+	set := s.set(row, k)
+	clear(set)
+	set.Add(atom)
+}
+
+// AllowsAbsent reports whether a node without label k is in the row.
+func (s *Space) AllowsAbsent(row Row, k Key) bool {
+	return s.HasAtom(row, k, s.dims[k].absent())
+}
+
+// Values returns the values in the row's set on key k that have atoms of their own, sorted. The set may have more:
+// intervals, any other value, absence.
+func (s *Space) Values(row Row, k Key) []string {
+	return s.dims[k].named(s.set(row, k))
+}
+
+// Single returns the value of key k when the row allows exactly one value that has an atom of its own, and nothing else.
+func (s *Space) Single(row Row, k Key) (string, bool) {
+	d, set := s.dims[k], s.set(row, k)
+	atom := set.First()
+	if atom < 0 || atom >= d.firstInterval() || set.Next(atom) >= 0 {
+		return "", false
+	}
+	return d.values[atom], true
+}
+
+// Pick returns a concrete value in the row's set on key k, always the same one: the first of the mentioned values as
+// sorted strings, else the smallest unmentioned integer of the intervals (not negative where there is a choice, since no
+// label value may start with a minus), else a word that nobody mentioned ("any", "any-2", ...). False means that only
+// absence is possible, or nothing.
+func (s *Space) Pick(row Row, k Key) (string, bool) {
+	return s.dims[k].pick(s.set(row, k))
+}
+
+// Requirements spells a row as the API does, sorted by key, without the keys on which it equals start (usually the row
+// of All or of the pool's Template). Narrowing start by them gives the row again, provided that the row was made by
+// narrowing start by requirements, or by AND with rows so made. An interval comes out as Gte, Lte and NotIn, a set
+// without absence as Exists and NotIn, an empty set as the contradiction Exists and DoesNotExist.
+//
+// A set that no conjunction of requirements describes (made by SetOnly or Labels: "a word that is no integer", say)
+// comes out as the smallest one around it.
+func (s *Space) Requirements(row, start Row) []Requirement {
+	var reqs []Requirement
+	for k, d := range s.dims {
+		if !s.EqualKey(row, start, Key(k)) {
+			reqs = append(reqs, d.requirements(s.set(row, Key(k)))...)
+		}
+	}
+	return reqs
+}

@@ -1,0 +1,239 @@
+package label
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+)
+
+// Representation: a row is one slice of machine words, in which every key has whole words of its own. Keys are numbered
+// by name; in the row, the keys that need one word come first, in that order, then the longer ones:
+//
+//	words     0        1        2        3..5
+//	          arch     os       zone     instance-type
+//	          `-- one word each: --'     `-- longer, by span
+//	              a single AND each
+//
+// Invariant: bits beyond a key's atoms are zero, so that equal sets are equal words, and "this key's set is empty" is
+// "its words are zero". A space is immutable and may be used by many goroutines; rows are theirs who made them.
+// Cost: Compatible, And, Equal and Contains are one pass over the row, typically one word per key, and allocate nothing.
+
+// Key is the number of a label key in one Space; keys are numbered by name, from 0 to Len()-1.
+type Key int32
+
+// Row is, for every key of a Space, a set of atoms, all side by side. It means something only together with its space;
+// to use it with another space of another length panics, or gives nonsense.
+type Row []uint64
+
+// Space numbers keys and their atoms. It is immutable; Mentions.Space makes it.
+type Space struct {
+	dims   []*dimension
+	keys   map[string]Key
+	spans  []span
+	single int // the words 0..single-1 are one key each
+	long   []span
+	all    Row
+}
+
+// span is the words of one key in a row.
+type span struct {
+	from, to int
+}
+
+func newSpace(dims []*dimension) *Space {
+	s := &Space{dims: dims, keys: make(map[string]Key, len(dims)), spans: make([]span, len(dims))}
+	for k, d := range dims {
+		s.keys[d.name] = Key(k)
+		if len(d.all) == 1 {
+			s.spans[k] = span{s.single, s.single + 1}
+			s.single++
+		}
+	}
+	words := s.single
+	for k, d := range dims {
+		if len(d.all) > 1 {
+			s.spans[k] = span{words, words + len(d.all)}
+			s.long = append(s.long, s.spans[k])
+			words += len(d.all)
+		}
+	}
+	s.all = make(Row, words)
+	for k, d := range dims {
+		copy(s.set(s.all, Key(k)), d.all)
+	}
+	return s
+}
+
+// Words returns the length of a row.
+func (s *Space) Words() int { return len(s.all) }
+
+// Len returns the number of keys.
+func (s *Space) Len() int { return len(s.dims) }
+
+// Name returns the canonical name of key k.
+func (s *Space) Name(k Key) string { return s.dims[k].name }
+
+// Lookup returns the number of a label key, which may be an alias, and false when nobody mentioned it.
+func (s *Space) Lookup(key string) (Key, bool) {
+	k, ok := s.keys[Canonical(key)]
+	return k, ok
+}
+
+// Span returns the words row[from:to] of key k.
+func (s *Space) Span(k Key) (from, to int) {
+	return s.spans[k].from, s.spans[k].to
+}
+
+// set returns the part of a row that is key k's.
+func (s *Space) set(row Row, k Key) bitset.Set {
+	return bitset.Set(row[s.spans[k].from:s.spans[k].to])
+}
+
+// All returns a row with every atom of every key: nothing is required.
+func (s *Space) All() Row {
+	return slices.Clone(s.all)
+}
+
+// Labels returns the row of a real node: for each key one atom, that of its value or of the label's absence. A label
+// under its spelling of old counts when the one of today is missing.
+func (s *Space) Labels(labels map[string]string) Row {
+	row := make(Row, len(s.all))
+	for k, d := range s.dims {
+		value, ok := labels[d.name]
+		if !ok && d.alias != "" {
+			value, ok = labels[d.alias]
+		}
+		atom := d.absent()
+		if ok {
+			atom = d.atom(value)
+		}
+		s.set(row, Key(k)).Add(atom)
+	}
+	return row
+}
+
+// Template returns the row that a pool's future nodes start from. A key that the pool's requirements name is the
+// intersection of them. Of the others, well-known keys are open, for the cloud may give them any value or none, and the
+// rest is absent, for nobody would set them.
+//
+// When requirements of a key contradict each other, the result is the lowest such key, and false; the row has it empty.
+func (s *Space) Template(wellKnown func(key string) bool, reqs []Requirement) (Row, Key, bool) {
+	row, k, ok := s.Encode(reqs)
+	named := make([]bool, len(s.dims))
+	for _, r := range reqs {
+		named[s.mustLookup(r)] = true
+	}
+	for i, d := range s.dims {
+		if !named[i] && !wellKnown(d.name) {
+			s.SetOnly(row, Key(i), d.absent())
+		}
+	}
+	return row, k, ok
+}
+
+// Narrow keeps of key r.Key in the row only what r allows, and reports whether anything is left. It panics when r was
+// never mentioned to the Mentions that made the space: that is an error of the program.
+func (s *Space) Narrow(row Row, r Requirement) bool {
+	k := s.mustLookup(r)
+	set := s.set(row, k)
+	s.dims[k].narrow(set, r)
+	return !set.Empty()
+}
+
+func (s *Space) mustLookup(r Requirement) Key {
+	k, ok := s.Lookup(r.Key)
+	if !ok {
+		panic(fmt.Sprintf("label: key %s was never mentioned", r.Key))
+	}
+	return k
+}
+
+// Encode returns the row of all requirements together, which starts from All. When requirements of a key contradict
+// each other, the result is the lowest such key, and false; the row has it empty. It panics as Narrow does.
+func (s *Space) Encode(reqs []Requirement) (Row, Key, bool) {
+	row, ok := s.All(), true
+	for _, r := range reqs {
+		ok = s.Narrow(row, r) && ok
+	}
+	if ok {
+		return row, 0, true
+	}
+	k, _ := s.Conflict(row, row)
+	return row, k, false
+}
+
+// Compatible reports whether a and b have an atom in common on every key.
+func (s *Space) Compatible(a, b Row) bool {
+	single, bs := a[:s.single], b[:s.single]
+	for i, w := range single {
+		if w&bs[i] == 0 {
+			return false
+		}
+	}
+	for _, l := range s.long {
+		if !bitset.Set(a[l.from:l.to]).Intersects(bitset.Set(b[l.from:l.to])) {
+			return false
+		}
+	}
+	return true
+}
+
+// Conflict returns the lowest key on which a and b have no atom in common, and false when they are compatible.
+func (s *Space) Conflict(a, b Row) (Key, bool) {
+	for k := range s.dims {
+		if !s.set(a, Key(k)).Intersects(s.set(b, Key(k))) {
+			return Key(k), true
+		}
+	}
+	return 0, false
+}
+
+// And sets dst to the intersection of a and b, wholly even when a key becomes empty, and reports whether every key
+// still has an atom. dst may be a or b.
+func (s *Space) And(dst, a, b Row) bool {
+	dst, a, b = dst[:len(s.all)], a[:len(s.all)], b[:len(s.all)]
+	ok := true
+	for i := range s.single {
+		dst[i] = a[i] & b[i]
+		ok = ok && dst[i] != 0
+	}
+	for _, l := range s.long {
+		var any uint64
+		for i := l.from; i < l.to; i++ {
+			dst[i] = a[i] & b[i]
+			any |= dst[i]
+		}
+		ok = ok && any != 0
+	}
+	return ok
+}
+
+// AndKey sets key k of dst, and nothing else, to the intersection of a and b on that key, and reports whether it has an
+// atom. dst may be a or b.
+func (s *Space) AndKey(dst, a, b Row, k Key) bool {
+	set := s.set(dst, k)
+	bitset.And(set, s.set(a, k), s.set(b, k))
+	return !set.Empty()
+}
+
+// Equal reports whether a and b are the same set on every key.
+func (s *Space) Equal(a, b Row) bool {
+	return slices.Equal(a, b)
+}
+
+// EqualKey reports whether a and b are the same set on key k.
+func (s *Space) EqualKey(a, b Row, k Key) bool {
+	return s.set(a, k).Equal(s.set(b, k))
+}
+
+// Contains reports whether b is a subset of a on every key: whatever satisfies b satisfies a.
+func (s *Space) Contains(a, b Row) bool {
+	a = a[:len(b)]
+	for i, w := range b {
+		if w&^a[i] != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,112 @@
+// Package quantity does arithmetic on resources: what a pod asks for, what a node has.
+//
+// Representation: a resource name is interned once, in a Table, and becomes a small integer, a Resource; an amount of
+// several resources is a Vector, one int64 per Resource. The four resources that nearly every pod and node has come
+// first in every table:
+//
+//	index   0            1         2                    3       4...
+//	name    cpu          memory    ephemeral-storage    pods    interned as met
+//	unit    millicores   bytes     bytes                count   whole units
+//
+// Invariant: a table only grows, so an index never changes its meaning, and a vector that was made before the table
+// grew stays right: what is beyond its end is zero. All operations accept vectors of different lengths. Arithmetic
+// saturates at the ends of int64 instead of wrapping, because quantities come from users ("1M" CPUs, "8Ei" of memory)
+// and a wrapped sum would look like free capacity.
+//
+// Cost: one int64 per resource known when the vector was made (typically four to eight); every operation is one pass.
+// Only Intern, Vector, Add, Sub, Max, Min and Clone allocate.
+//
+// The package must not know Kubernetes' quantity strings: the one who feeds it parses and rounds (requests up,
+// capacity down).
+package quantity
+
+import "maps"
+
+// Resource is the index of an interned resource name. It means something only together with its Table and never leaves
+// the engine.
+type Resource int
+
+// Resources that have the same index in every Table.
+const (
+	CPU              Resource = iota // millicores
+	Memory                           // bytes
+	EphemeralStorage                 // bytes
+	Pods                             // count
+)
+
+// Table interns resource names. It only grows. Reading is safe for concurrent use as long as nobody interns.
+type Table struct {
+	names []string
+	index map[string]Resource
+}
+
+// NewTable returns a table that knows cpu, memory, ephemeral-storage and pods.
+func NewTable() *Table {
+	t := &Table{index: map[string]Resource{}}
+	for _, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {
+		t.Intern(name)
+	}
+	return t
+}
+
+// Intern returns the index of a resource name, giving it the next free one when the name is new.
+func (t *Table) Intern(name string) Resource {
+	if r, ok := t.index[name]; ok {
+		return r
+	}
+	r := Resource(len(t.names))
+	t.names = append(t.names, name)
+	t.index[name] = r
+	return r
+}
+
+// Lookup returns the index of a resource name, and false when nobody has interned it.
+func (t *Table) Lookup(name string) (Resource, bool) {
+	r, ok := t.index[name]
+	return r, ok
+}
+
+// Name returns the name of r. It panics when r is not of this table.
+func (t *Table) Name(r Resource) string {
+	return t.names[r]
+}
+
+// Len returns the number of resources known; they are 0 to Len()-1.
+func (t *Table) Len() int {
+	return len(t.names)
+}
+
+// Clone returns a table with the same indices that grows on its own.
+func (t *Table) Clone() *Table {
+	return &Table{names: append([]string(nil), t.names...), index: maps.Clone(t.index)}
+}
+
+// Amount is so much of one resource, in the resource's unit.
+type Amount struct {
+	Name  string
+	Value int64
+}
+
+// Vector interns the names of amounts and returns their vector, as long as the table. Amounts of one resource add up.
+func (t *Table) Vector(amounts []Amount) Vector {
+	for _, a := range amounts {
+		t.Intern(a.Name)
+	}
+	v := make(Vector, len(t.names))
+	for _, a := range amounts {
+		r := t.index[a.Name]
+		v[r] = add(v[r], a.Value)
+	}
+	return v
+}
+
+// Amounts returns the resources of v that are not zero, in the table's order.
+func (t *Table) Amounts(v Vector) []Amount {
+	var amounts []Amount
+	for r, x := range v {
+		if x != 0 {
+			amounts = append(amounts, Amount{Name: t.names[r], Value: x})
+		}
+	}
+	return amounts
+}
