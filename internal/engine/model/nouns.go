@@ -1,0 +1,282 @@
+package model
+
+import (
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The label keys that the engine itself gives a meaning to. Providers declare the rest.
+const (
+	LabelPool         = "karpenter.sh/nodepool"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelType         = "node.kubernetes.io/instance-type"
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelHostname     = "kubernetes.io/hostname"
+)
+
+// ResourceNodes is the key of a pool's limit on the number of its nodes; no pod asks for it.
+const ResourceNodes = "nodes"
+
+// Effect is a taint's effect.
+type Effect uint8
+
+// The effects of a taint. AnyEffect only appears in tolerations.
+const (
+	AnyEffect Effect = iota
+	NoSchedule
+	PreferNoSchedule
+	NoExecute
+)
+
+func (e Effect) String() string {
+	return [...]string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}[e]
+}
+
+// Taint keeps pods without a matching toleration away.
+type Taint struct {
+	Key    string
+	Value  string
+	Effect Effect
+}
+
+// Toleration matches taints. An empty Key with Exists matches every key, AnyEffect every effect.
+type Toleration struct {
+	Key    string
+	Exists bool
+	Value  string
+	Effect Effect
+}
+
+// Tolerates reports whether the toleration matches the taint (Kubernetes API, Toleration).
+func (t Toleration) Tolerates(taint Taint) bool {
+	if t.Effect != AnyEffect && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key == "" {
+		return t.Exists
+	}
+	return t.Key == taint.Key && (t.Exists || t.Value == taint.Value)
+}
+
+// Untolerated returns the first taint that keeps a pod with the tolerations off a node, PreferNoSchedule left aside.
+func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
+	for _, taint := range taints {
+		if taint.Effect != PreferNoSchedule && !tolerated(taint, tolerations) {
+			return taint, true
+		}
+	}
+	return Taint{}, false
+}
+
+func tolerated(taint Taint, tolerations []Toleration) bool {
+	for _, t := range tolerations {
+		if t.Tolerates(taint) {
+			return true
+		}
+	}
+	return false
+}
+
+// PodState says what the engine may do with a pod.
+type PodState uint8
+
+// The states of a pod. Pods that are none of our business (gated, terminal, ours to ignore) never enter the model
+// unless they are bound to a node and use its resources.
+const (
+	// Pending: kube-scheduler found no place for it; it wants one from us.
+	Pending PodState = iota
+	// Bound: it is on a node and uses it.
+	Bound
+)
+
+// PodSpec is a pod as the outside describes it.
+type PodSpec struct {
+	UID       string
+	Namespace string
+	Name      string
+	Created   time.Time
+	State     PodState
+	// Node is the name of the node a Bound pod is on.
+	Node string
+	// Nominated is status.nominatedNodeName when we wrote it, else empty.
+	Nominated string
+	// Rejected says why the pod is not to be placed although it is Pending, else nil.
+	Rejected *Rejection
+
+	Labels map[string]string
+	// Priority as resolved by the admission plugin.
+	Priority int32
+	// Requests include "pods": 1.
+	Requests []quantity.Amount
+	// Alternatives are the required node affinity terms, each merged with the node selector; any one suffices. No
+	// entry means no requirement.
+	Alternatives [][]label.Requirement
+	Tolerations  []Toleration
+	Controller   Owner
+
+	// Daemon is true for pods of a DaemonSet, and for mirror pods: they leave with their node and are not placed.
+	Daemon bool
+	// Reschedulable is false for bound pods that nobody will start again elsewhere: daemons, mirror pods, pods that
+	// are terminating (a StatefulSet's excepted).
+	Reschedulable bool
+	// EvictionCost in thousandths (core specification 5.5); a pod of priority 0 without annotation costs 1000.
+	EvictionCost int64
+	// ProtectedUntil is the end of the pod's do-not-disrupt protection, Forever for no end, zero for none.
+	ProtectedUntil time.Time
+}
+
+// Forever is the end of what does not end.
+var Forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Owner is an object's controller.
+type Owner struct {
+	Kind string
+	Name string
+	UID  string
+}
+
+// Rejection is why an object cannot be used, in the words of the user's object.
+type Rejection struct {
+	// Unsupported is true when the object is right and we cannot do it (yet).
+	Unsupported bool
+	// Silent: the object opted out, nobody wants to hear of it.
+	Silent bool
+	Field  string
+	Reason string
+}
+
+// Stage is how far a node has come.
+type Stage uint8
+
+// The stages of a node. A claim that is created and not launched is a node too.
+const (
+	Launching Stage = iota
+	Launched
+	Registered
+	Initialized
+)
+
+func (s Stage) String() string {
+	return [...]string{"launching", "launched", "registered", "initialized"}[s]
+}
+
+// NodeSpec is a node, a claim, or both, as the outside describes them.
+type NodeSpec struct {
+	// Name is the node's name; while there is no node, the claim's.
+	Name       string
+	UID        string
+	ProviderID string
+	// Claim and ClaimUID are empty for nodes that are not ours.
+	Claim    string
+	ClaimUID string
+	Pool     string
+	Stage    Stage
+	Created  time.Time
+	// InitializedAt is zero until Stage is Initialized.
+	InitializedAt time.Time
+	// LastPodEvent is when a pod last came or went (claim status), zero if never.
+	LastPodEvent time.Time
+
+	Labels map[string]string
+	// Taints are those that matter to scheduling: without startup and ephemeral taints until initialised.
+	Taints []Taint
+	// Capacity and Allocatable are nil while Stage is Launching: then they follow from Requirements.
+	Capacity    []quantity.Amount
+	Allocatable []quantity.Amount
+	// Requirements are the claim's while Stage is Launching.
+	Requirements []label.Requirement
+
+	// Ready is the node's Ready condition.
+	Ready bool
+	// Deleting: the claim or the node has a deletion timestamp, or the machine is being terminated.
+	Deleting bool
+	// Disrupted: the node carries the karpenter.sh/disrupted taint.
+	Disrupted bool
+	// DoNotDisrupt: the node carries the annotation.
+	DoNotDisrupt bool
+	// Command is the annotation karpenter-go.github.io/command of the claim, as written.
+	Command string
+	// NominatedUntil: pods were promised this node until then.
+	NominatedUntil time.Time
+}
+
+// PoolSpec is a NodePool as the outside describes it.
+type PoolSpec struct {
+	Name   string
+	UID    string
+	Weight int32
+	// Blocked says why nothing may be bought from the pool now (not ready, static, deleting, class of another
+	// provider, no catalogue), nil when something may.
+	Blocked *Rejection
+	// Requirements are the template's requirements and labels, the pool's own label and the class label.
+	Requirements []label.Requirement
+	Taints       []Taint
+	// Limits by resource name, ResourceNodes included; nil for no limit.
+	Limits []quantity.Amount
+	// Catalogue is what can be bought. Pools share one where the provider says the same for both.
+	Catalogue *Catalogue
+
+	// ConsolidateAfter is negative for Never.
+	ConsolidateAfter time.Duration
+	Policy           string
+	Budgets          []Budget
+	// BudgetError says that a budget cannot be read: then the pool allows no disruption at all.
+	BudgetError string
+}
+
+// Budget limits how many nodes of a pool may be disrupted at once.
+type Budget struct {
+	// Reasons it applies to; empty for all.
+	Reasons []string
+	// Percent of the pool's nodes, rounded up, when IsPercent; else Count nodes.
+	IsPercent bool
+	Percent   int64
+	Count     int64
+	// Inactive: it has a schedule whose window does not hold now. The store brings it up to date before each
+	// snapshot, because reading cron is not the engine's business.
+	Inactive bool
+}
+
+// DaemonSpec is a DaemonSet: what it will put on a node that it admits.
+type DaemonSpec struct {
+	UID          string
+	Namespace    string
+	Name         string
+	Requests     []quantity.Amount
+	Alternatives [][]label.Requirement
+	Tolerations  []Toleration
+}
+
+// InstanceType is a size that one can buy.
+type InstanceType struct {
+	Name         string
+	Requirements []label.Requirement
+	Capacity     []quantity.Amount
+	Allocatable  []quantity.Amount
+	Offerings    []Offering
+	Special      bool
+}
+
+// Offering is one zone, capacity type and price of a type.
+type Offering struct {
+	Zone         string
+	CapacityType string
+	// Price in nano-USD per hour.
+	Price            int64
+	Available        bool
+	ReservationID    string
+	ReservationCount int
+	Requirements     []label.Requirement
+}
+
+// Catalogue is a list of types, shared by identity: the same pointer means the same content for ever.
+type Catalogue struct {
+	Types []InstanceType
+	// WellKnown are the labels that are unconstrained unless a pool mentions them.
+	WellKnown map[string]bool
+}
+
+// Nano is one USD in the engine's unit of money.
+const Nano = 1_000_000_000
