@@ -1,0 +1,57 @@
+package v1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// AppliesTo says whether the budget is about this reason.
+func (b *Budget) AppliesTo(reason DisruptionReason) bool {
+	return b.Reasons == nil || slices.Contains(b.Reasons, reason)
+}
+
+// Active says whether the budget counts at the time now: always without a schedule,
+// else for the duration that follows each hit of the schedule, in UTC.
+func (b *Budget) Active(now time.Time) (bool, error) {
+	if b.Schedule == nil && b.Duration == nil {
+		return true, nil
+	}
+	if b.Schedule == nil || b.Duration == nil {
+		return false, fmt.Errorf("reading a budget: schedule and duration must be set together")
+	}
+	schedule, err := parseSchedule(*b.Schedule)
+	if err != nil {
+		return false, err
+	}
+	now = now.UTC()
+	hit := schedule.Next(now.Add(-b.Duration.Duration))
+	return !hit.IsZero() && !hit.After(now), nil
+}
+
+// Allowed is the number of nodes out of total that the budget lets be in disruption
+// together; a percentage is rounded up.
+func (b *Budget) Allowed(total int) (int, error) {
+	digits, percent := strings.CutSuffix(b.Nodes, "%")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || (percent && n > 100) {
+		return 0, fmt.Errorf("reading a budget: nodes is %q, want a number such as \"5\" or a percentage such as \"10%%\"", b.Nodes)
+	}
+	if percent {
+		return (total*n + 99) / 100, nil
+	}
+	return n, nil
+}
+
+// parseSchedule reads a cron expression in UTC.
+func parseSchedule(text string) (cron.Schedule, error) {
+	schedule, err := cron.ParseStandard("TZ=UTC " + text)
+	if err != nil {
+		return nil, fmt.Errorf("reading a budget: schedule is %q, want five cron fields or a name such as @daily: %w", text, err)
+	}
+	return schedule, nil
+}

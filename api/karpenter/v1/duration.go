@@ -1,0 +1,110 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+)
+
+// Never is the wire form of "no duration": do not expire, do not consolidate.
+const Never = "Never"
+
+// NillableDuration is a duration that may be Never, which is the nil Duration.
+// A value that was read keeps its text and is written back byte for byte ("720h"
+// does not become "720h0m0s"). The Go zero value is written as Never.
+// +kubebuilder:validation:Type:="string"
+type NillableDuration struct {
+	// Duration is nil for Never. A text beyond the range of time.Duration (292
+	// years) is the largest time.Duration.
+	*time.Duration
+
+	// Raw is the JSON string as it was read, quotes included. It is written back
+	// as long as it is not empty: set it to nil after changing Duration, or build
+	// a new value with DurationOf.
+	Raw []byte
+}
+
+// DurationOf is a NillableDuration of d; d should be a whole number of seconds,
+// because the API accepts hours, minutes and seconds only.
+func DurationOf(d time.Duration) NillableDuration {
+	return NillableDuration{Duration: &d}
+}
+
+// NeverDuration is the NillableDuration that is written as Never.
+func NeverDuration() NillableDuration { return NillableDuration{} }
+
+// ParseDuration reads "Never" or hours, minutes and seconds such as "1h30m".
+func ParseDuration(text string) (NillableDuration, error) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return NillableDuration{}, err
+	}
+	var d NillableDuration
+	if err := d.UnmarshalJSON(raw); err != nil {
+		return NillableDuration{}, err
+	}
+	return d, nil
+}
+
+// IsNever says whether the duration is absent.
+func (d NillableDuration) IsNever() bool { return d.Duration == nil }
+
+// String is the wire form without quotes.
+func (d NillableDuration) String() string {
+	var text string
+	if len(d.Raw) > 0 && json.Unmarshal(d.Raw, &text) == nil {
+		return text
+	}
+	if d.Duration == nil {
+		return Never
+	}
+	return d.Duration.String()
+}
+
+// Equal says whether both mean the same length of time, whatever their text.
+func (d NillableDuration) Equal(other NillableDuration) bool {
+	if d.Duration == nil || other.Duration == nil {
+		return d.Duration == other.Duration
+	}
+	return *d.Duration == *other.Duration
+}
+
+// MarshalJSON writes the text that was read, else the duration, else "Never".
+func (d NillableDuration) MarshalJSON() ([]byte, error) {
+	if len(d.Raw) > 0 {
+		return d.Raw, nil
+	}
+	return json.Marshal(d.String())
+}
+
+// unsignedDuration is what the CRD schema accepts apart from Never.
+var unsignedDuration = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
+
+// UnmarshalJSON reads "Never", or a duration as time.ParseDuration does, and keeps
+// the bytes. A number too large for time.Duration is not an error: one such object
+// in the API must not make a whole list unreadable.
+func (d *NillableDuration) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("reading a duration: %s is not a string such as \"720h\" or \"Never\"", data)
+	}
+	raw := append([]byte(nil), data...)
+	if text == Never {
+		*d = NillableDuration{Raw: raw}
+		return nil
+	}
+	value, err := time.ParseDuration(text)
+	if err != nil {
+		if !unsignedDuration.MatchString(text) {
+			return fmt.Errorf("reading a duration: %q is neither \"Never\" nor hours, minutes and seconds such as \"1h30m\"", text)
+		}
+		value = math.MaxInt64
+	}
+	*d = NillableDuration{Duration: &value, Raw: raw}
+	return nil
+}

@@ -1,0 +1,126 @@
+package v1
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Labels of claims and nodes.
+const (
+	// LabelNodePool names the pool that owns a claim and its node.
+	LabelNodePool = Group + "/nodepool"
+	// LabelCapacityType is how the machine is bought: one of the capacity types below.
+	LabelCapacityType = Group + "/capacity-type"
+	// LabelRegistered is "true" on a node that has been matched with its claim.
+	LabelRegistered = Group + "/registered"
+	// LabelInitialized is "true" on a node that is ready for its pods.
+	LabelInitialized = Group + "/initialized"
+	// LabelDoNotSyncTaints is "true" on a node whose taints its bootstrap has set:
+	// registration does not copy those of the claim.
+	LabelDoNotSyncTaints = Group + "/do-not-sync-taints"
+	// LabelExcludeBalancers takes a node out of external load balancers; we set it to
+	// ExcludeBalancersValue while the node is terminating.
+	LabelExcludeBalancers = corev1.LabelNodeExcludeBalancers
+	ExcludeBalancersValue = "karpenter"
+)
+
+// Values of LabelCapacityType.
+const (
+	CapacityTypeOnDemand = "on-demand" // at any time, at list price
+	CapacityTypeSpot     = "spot"      // cheaper, may be taken back
+	CapacityTypeReserved = "reserved"  // paid for already
+)
+
+// Values of the label kubernetes.io/arch.
+const (
+	ArchitectureAMD64 = "amd64"
+	ArchitectureARM64 = "arm64"
+)
+
+// Annotations of the API: other tools and users know them.
+const (
+	// AnnotationDoNotDisrupt is "true", or on a pod a positive Go duration, and forbids
+	// voluntary disruption.
+	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
+	// AnnotationNodePoolHash is the pool's drift hash; AnnotationNodePoolHashVersion says
+	// which HashVersion made it. On pools and claims.
+	AnnotationNodePoolHash        = Group + "/nodepool-hash"
+	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
+	// AnnotationTerminationTimestamp is the time (RFC 3339) at which draining ends, on claims.
+	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
+	// AnnotationMinValuesRelaxed says whether minValues were lowered to launch the claim.
+	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"
+	// AnnotationRequestedDRADrivers lists the device drivers that the claim's pods wait
+	// for, sorted, separated by commas.
+	AnnotationRequestedDRADrivers = Group + "/requested-dra-drivers"
+	// AnnotationPriceOverlayApplied and AnnotationCapacityOverlayApplied are "true" on
+	// claims whose instance types carry a NodeOverlay.
+	AnnotationPriceOverlayApplied    = Group + "/price-overlay-applied"
+	AnnotationCapacityOverlayApplied = Group + "/capacity-overlay-applied"
+	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
+	AnnotationPodDeletionCost = corev1.PodDeletionCost
+)
+
+// OwnAnnotationPrefix begins the annotations that only this implementation knows.
+const OwnAnnotationPrefix = "karpenter-go.github.io/"
+
+// AnnotationCommand holds the disruption command that a claim takes part in, as JSON.
+const AnnotationCommand = OwnAnnotationPrefix + "command"
+
+// FinalizerTermination keeps a claim or a node in the API until its machine is gone.
+const FinalizerTermination = Group + "/termination"
+
+// Keys of the taints that we set or remove.
+const (
+	TaintKeyDisrupted    = Group + "/disrupted"
+	TaintKeyUnregistered = Group + "/unregistered"
+)
+
+// DisruptedTaint keeps new pods off a node that is being removed.
+func DisruptedTaint() corev1.Taint {
+	return corev1.Taint{Key: TaintKeyDisrupted, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// UnregisteredTaint is set by a node's bootstrap and removed when we register it.
+func UnregisteredTaint() corev1.Taint {
+	return corev1.Taint{Key: TaintKeyUnregistered, Effect: corev1.TaintEffectNoExecute}
+}
+
+// KnownEphemeralTaint says whether a starting node carries this taint for a while and
+// Kubernetes or we remove it: planning ignores such taints until the node is
+// initialized, and initialization waits for their end. Values are not compared.
+func KnownEphemeralTaint(taint corev1.Taint) bool {
+	if strings.HasPrefix(taint.Key, ReadinessTaintPrefix) {
+		return true
+	}
+	for _, known := range knownEphemeralTaints() {
+		if taint.MatchTaint(&known) {
+			return true
+		}
+	}
+	return false
+}
+
+func knownEphemeralTaints() [5]corev1.Taint {
+	return [...]corev1.Taint{
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+		{Key: TaintKeyExternalCloudProvider, Effect: corev1.TaintEffectNoSchedule},
+		UnregisteredTaint(),
+	}
+}
+
+// TaintKeyExternalCloudProvider is set by a kubelet that waits for its cloud controller.
+const TaintKeyExternalCloudProvider = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// ReadinessTaintPrefix begins the keys of taints that node readiness rules put on a
+// node and take off when their condition holds.
+const ReadinessTaintPrefix = "readiness.k8s.io/"
+
+// NodeClassLabel is the key of the label that names the node class of a claim and its
+// node, for example karpenter.kwok.sh/kwoknodeclass.
+func NodeClassLabel(group, kind string) string {
+	return group + "/" + strings.ToLower(kind)
+}

@@ -1,0 +1,254 @@
+package v1
+
+import (
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodePool says what nodes may be launched, in what number, and when they may be
+// replaced or removed.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=nodepools,scope=Cluster,categories=karpenter
+// +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.template.spec.nodeClassRef.name",description="Node class of the nodes"
+// +kubebuilder:printcolumn:name="Nodes",type="integer",JSONPath=".status.nodes",description="Number of nodes"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description="Whether nodes can be launched"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:printcolumn:name="Weight",type="integer",JSONPath=".spec.weight",priority=1,description="Rank among the pools, higher first"
+// +kubebuilder:printcolumn:name="CPU",type="string",JSONPath=".status.resources.cpu",priority=1,description="CPU of all nodes, in cores"
+// +kubebuilder:printcolumn:name="Memory",type="string",JSONPath=".status.resources.memory",priority=1,description="Memory of all nodes"
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.nodes
+type NodePool struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is what the owner of the pool wants.
+	// +required
+	Spec NodePoolSpec `json:"spec"`
+	// Status is what has been observed.
+	// +optional
+	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// NodePoolList is a list of NodePools.
+// +kubebuilder:object:root=true
+type NodePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodePool `json:"items"`
+}
+
+// NodePoolSpec is what the owner of the pool wants.
+// +kubebuilder:validation:XValidation:message="replicas cannot be added to or removed from an existing NodePool",rule="has(self.replicas) == has(oldSelf.replicas)"
+// +kubebuilder:validation:XValidation:message="with replicas, limits may only name nodes",rule="!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits)"
+// +kubebuilder:validation:XValidation:message="with replicas, weight must not be set",rule="!has(self.replicas) || !has(self.weight)"
+type NodePoolSpec struct {
+	// Template of the NodeClaims that this pool creates. Nodes that no longer agree with
+	// it have drifted and are replaced.
+	// +required
+	Template NodeClaimTemplate `json:"template"`
+	// Disruption says when nodes of this pool may be removed or replaced on purpose.
+	// +kubebuilder:default:={consolidateAfter: "0s"}
+	// +optional
+	Disruption Disruption `json:"disruption"`
+	// Limits on the sum of the capacity of this pool's nodes, by resource name; the
+	// name "nodes" limits their number. Nodes are launched only while the sum is below.
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+	// Weight ranks pools: one with a higher weight is tried first. Unset counts as 0.
+	// +kubebuilder:validation:Minimum:=1
+	// +kubebuilder:validation:Maximum:=100
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+	// Replicas is the number of nodes to keep, whatever pods ask for. A pool with this
+	// field is static: it is not considered for pending pods and not consolidated. Alpha;
+	// acts only with the feature gate StaticCapacity.
+	// +kubebuilder:validation:Minimum:=0
+	// +optional
+	Replicas *int64 `json:"replicas,omitempty"`
+}
+
+// NodeClaimTemplate is what every NodeClaim of a pool starts from.
+type NodeClaimTemplate struct {
+	// ObjectMeta is copied to the NodeClaims and to their nodes.
+	// +optional
+	ObjectMeta ObjectMeta `json:"metadata,omitempty"`
+	// Spec is copied to the NodeClaims.
+	// +required
+	Spec NodeClaimTemplateSpec `json:"spec"`
+}
+
+// ObjectMeta is the metadata that a pool gives its nodes.
+type ObjectMeta struct {
+	// Labels of the nodes; pods may select them.
+	// +kubebuilder:validation:MaxProperties:=100
+	// +kubebuilder:validation:XValidation:message="a label of the domain karpenter.sh cannot be set, except karpenter.sh/capacity-type",rule="self.all(k, k in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !k.matches('^[^/]*karpenter[.]sh(/|$)'))"
+	// +kubebuilder:validation:XValidation:message="the label karpenter.sh/nodepool is set by karpenter",rule="!('karpenter.sh/nodepool' in self)"
+	// +kubebuilder:validation:XValidation:message="the label kubernetes.io/hostname is set by the kubelet",rule="!('kubernetes.io/hostname' in self)"
+	// +mapType=atomic
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the nodes.
+	// +mapType=granular
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// NodeClaimTemplateSpec is a NodeClaimSpec without what depends on the pods.
+type NodeClaimTemplateSpec struct {
+	// Taints that the nodes carry for as long as they live. Pods must tolerate them.
+	// +listType=atomic
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// StartupTaints that the nodes carry until somebody else removes them. Pods need not
+	// tolerate them to make a node be launched; a node is not initialized before they go.
+	// +listType=atomic
+	// +optional
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	// Requirements restrict the nodes, beyond what the pods themselves ask for. The list
+	// may be empty, but must be there.
+	// +kubebuilder:validation:MaxItems:=100
+	// +kubebuilder:validation:XValidation:message="operator In needs at least one value",rule="self.all(x, x.operator != 'In' || (has(x.values) && size(x.values) > 0))"
+	// +kubebuilder:validation:XValidation:message="operators Gt, Lt, Gte and Lte need exactly one value, an integer that is zero or greater",rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && size(x.values) == 1 && x.values[0].matches('^[0-9]+$') && int(x.values[0]) >= 0))"
+	// +kubebuilder:validation:XValidation:message="operator In needs at least as many values as minValues",rule="self.all(x, x.operator != 'In' || !has(x.minValues) || (has(x.values) && size(x.values) >= x.minValues))"
+	// +kubebuilder:validation:XValidation:message="the label karpenter.sh/nodepool cannot be required by a NodePool",rule="self.all(x, x.key != 'karpenter.sh/nodepool')"
+	// +listType=atomic
+	// +required
+	Requirements []Requirement `json:"requirements"`
+	// NodeClassRef names the node class. Its group and kind cannot change.
+	// +kubebuilder:validation:XValidation:message="nodeClassRef.group cannot change",rule="self.group == oldSelf.group"
+	// +kubebuilder:validation:XValidation:message="nodeClassRef.kind cannot change",rule="self.kind == oldSelf.kind"
+	// +required
+	NodeClassRef NodeClassReference `json:"nodeClassRef"`
+	// TerminationGracePeriod is the longest time between the deletion of a node and the
+	// end of its machine, in hours, minutes and seconds ("1h30m"). When it is over,
+	// pods are removed against their disruption budgets. Unset: wait for as long as it takes.
+	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type:="string"
+	// +optional
+	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	// ExpireAfter is the age at which a node is deleted, in hours, minutes and seconds
+	// ("720h"), or Never.
+	// +kubebuilder:default:="720h"
+	// +kubebuilder:validation:Pattern:=`^(([0-9]+(s|m|h))+|Never)$`
+	// +kubebuilder:validation:Type:="string"
+	// +optional
+	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
+}
+
+// ConsolidationPolicy says which nodes consolidation may touch.
+// +kubebuilder:validation:Enum:={WhenEmpty,WhenEmptyOrUnderutilized,Balanced}
+type ConsolidationPolicy string
+
+// The consolidation policies.
+const (
+	ConsolidateWhenEmpty                ConsolidationPolicy = "WhenEmpty"                // only nodes without pods to move
+	ConsolidateWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized" // whenever it saves money
+	ConsolidateBalanced                 ConsolidationPolicy = "Balanced"                 // when the saving is worth the disruption
+)
+
+// DisruptionReason is why a node is removed or replaced on purpose.
+// +kubebuilder:validation:Enum:={Underutilized,Empty,Drifted}
+type DisruptionReason string
+
+// The reasons that a budget may name.
+const (
+	DisruptionUnderutilized DisruptionReason = "Underutilized" // the pods fit elsewhere, for less
+	DisruptionEmpty         DisruptionReason = "Empty"         // no pod needs the node
+	DisruptionDrifted       DisruptionReason = "Drifted"       // the node is not what its pool now says
+)
+
+// Disruption says when nodes may be removed or replaced on purpose.
+type Disruption struct {
+	// ConsolidateAfter is how long a node must have seen no pod come or go before it may
+	// be consolidated, in hours, minutes and seconds ("30s"), or Never.
+	// +kubebuilder:default:="0s"
+	// +kubebuilder:validation:Pattern:=`^(([0-9]+(s|m|h))+|Never)$`
+	// +kubebuilder:validation:Type:="string"
+	// +optional
+	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
+	// ConsolidationPolicy says which nodes may be consolidated: only empty ones, all that
+	// would save money, or those where the saving is worth the disruption.
+	// +kubebuilder:default:="WhenEmptyOrUnderutilized"
+	// +optional
+	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
+	// Budgets limit how many nodes may be disrupted at the same time. The strictest of
+	// those that are active counts. An empty list means no limit.
+	// +kubebuilder:default:={{nodes: "10%"}}
+	// +kubebuilder:validation:MaxItems:=50
+	// +kubebuilder:validation:XValidation:message="schedule and duration must be set together",rule="self.all(x, has(x.schedule) == has(x.duration))"
+	// +listType=atomic
+	// +optional
+	Budgets []Budget `json:"budgets,omitzero"`
+}
+
+// Budget limits how many nodes of a pool may be disrupted at the same time.
+type Budget struct {
+	// Reasons that the budget is about. Unset: all of them.
+	// +kubebuilder:validation:MaxItems:=50
+	// +listType=set
+	// +optional
+	Reasons []DisruptionReason `json:"reasons,omitempty"`
+	// Nodes is the number of nodes, or the percentage of the pool's nodes (rounded up),
+	// that may be in disruption at the same time.
+	// +kubebuilder:default:="10%"
+	// +kubebuilder:validation:Pattern:=`^((100|[0-9]{1,2})%|[0-9]+)$`
+	// +required
+	Nodes string `json:"nodes"`
+	// Schedule is when the budget begins to be active: a cron expression of five fields
+	// or one of @annually, @yearly, @monthly, @weekly, @daily, @midnight, @hourly, in UTC.
+	// Unset: the budget is always active.
+	// +kubebuilder:validation:Pattern:=`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`
+	// +optional
+	Schedule *string `json:"schedule,omitempty"`
+	// Duration is how long the budget stays active after each hit of the schedule, in
+	// hours and minutes ("8h30m").
+	// +kubebuilder:validation:Pattern:=`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`
+	// +kubebuilder:validation:Type:="string"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+}
+
+// NodePoolStatus is what has been observed about a pool.
+type NodePoolStatus struct {
+	// Resources is the sum of the capacity of the pool's nodes that are not being
+	// deleted; "nodes" is their number.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// Nodes is the number of the pool's nodes that are not being deleted.
+	// +kubebuilder:default:=0
+	// +optional
+	Nodes int64 `json:"nodes"`
+	// NodeClassObservedGeneration is the generation of the node class when it was last seen.
+	// +optional
+	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
+	// Conditions: Ready is true when ValidationSucceeded and NodeClassReady are.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []status.Condition `json:"conditions,omitempty"`
+}
+
+// Static says whether the pool keeps a fixed number of nodes.
+func (p *NodePool) Static() bool { return p.Spec.Replicas != nil }
+
+// WeightOrZero is the pool's weight; an unset weight is 0.
+func (p *NodePool) WeightOrZero() int32 {
+	if p.Spec.Weight == nil {
+		return 0
+	}
+	return *p.Spec.Weight
+}
+
+// StatusConditions is the set of the pool's conditions, rooted at Ready.
+func (p *NodePool) StatusConditions(opts ...status.ForOption) status.ConditionSet {
+	return status.NewReadyConditions(ConditionValidationSucceeded, ConditionNodeClassReady).For(p, opts...)
+}
+
+// GetConditions implements status.Object.
+func (p *NodePool) GetConditions() []status.Condition { return p.Status.Conditions }
+
+// SetConditions implements status.Object.
+func (p *NodePool) SetConditions(conditions []status.Condition) { p.Status.Conditions = conditions }

@@ -1,0 +1,196 @@
+package v1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate checks what the schema of the CRD cannot: each error names the field, the
+// wrong value and what would be right. An empty list means that nodes can be launched
+// from the pool. The rules include those of the provider.
+func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
+	template := field.NewPath("spec", "template")
+	spec := template.Child("spec")
+	return slices.Concat(
+		validateLabels(template.Child("metadata", "labels"), pool.Spec.Template.ObjectMeta.Labels, rules),
+		validateTaints(spec, &pool.Spec.Template.Spec),
+		validatePoolRequirements(spec.Child("requirements"), pool.Spec.Template.Spec.Requirements, rules),
+	)
+}
+
+const nodePoolIsOurs = "karpenter sets this label itself; select a pool from the pod instead"
+
+func validateLabels(path *field.Path, labels map[string]string, rules LabelRules) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(labels) {
+		at := path.Key(key)
+		if key == LabelNodePool {
+			errs = append(errs, field.Invalid(at, labels[key], nodePoolIsOurs))
+			continue
+		}
+		errs = append(errs, validateLabelKey(at, key, rules)...)
+		errs = append(errs, validateLabelValue(at, labels[key])...)
+	}
+	return errs
+}
+
+func validateLabelKey(path *field.Path, key string, rules LabelRules) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsQualifiedName(key) {
+		errs = append(errs, field.Invalid(path, key, problem))
+	}
+	if why := rules.Restriction(key); why != "" {
+		errs = append(errs, field.Invalid(path, key, why))
+	}
+	return errs
+}
+
+func validateLabelValue(path *field.Path, value string) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsValidLabelValue(value) {
+		errs = append(errs, field.Invalid(path, value, problem))
+	}
+	return errs
+}
+
+// validateTaints checks both lists together, because a node cannot carry two taints of
+// one key and effect.
+func validateTaints(spec *field.Path, template *NodeClaimTemplateSpec) field.ErrorList {
+	type identity struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	var errs field.ErrorList
+	seen := map[identity]*field.Path{}
+	check := func(list *field.Path, taints []corev1.Taint) {
+		for i, taint := range taints {
+			at := list.Index(i)
+			errs = append(errs, validateTaint(at, taint)...)
+			id := identity{taint.Key, taint.Effect}
+			if first, ok := seen[id]; ok {
+				errs = append(errs, field.Invalid(at, taint.Key+":"+string(taint.Effect),
+					fmt.Sprintf("%s has the same key and effect; each pair may occur once in taints and startupTaints together", first)))
+				continue
+			}
+			seen[id] = at
+		}
+	}
+	check(spec.Child("taints"), template.Taints)
+	check(spec.Child("startupTaints"), template.StartupTaints)
+	return errs
+}
+
+func validateTaint(path *field.Path, taint corev1.Taint) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsQualifiedName(taint.Key) {
+		errs = append(errs, field.Invalid(path.Child("key"), taint.Key, problem))
+	}
+	errs = append(errs, validateLabelValue(path.Child("value"), taint.Value)...)
+	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}
+	if !slices.Contains(effects, taint.Effect) {
+		errs = append(errs, field.NotSupported(path.Child("effect"), taint.Effect, effects[1:]))
+	}
+	return errs
+}
+
+func validatePoolRequirements(path *field.Path, requirements []Requirement, rules LabelRules) field.ErrorList {
+	errs := ValidateRequirements(path, requirements, rules)
+	for i, r := range requirements {
+		if rules.Key(r.Key) == LabelNodePool {
+			errs = append(errs, field.Invalid(path.Index(i).Child("key"), r.Key, nodePoolIsOurs))
+		}
+	}
+	return errs
+}
+
+// ValidateRequirements checks requirements wherever they come from: a pool, a claim, or
+// a pod's node selector and required node affinity (RequirementOf). Errors carry the
+// path of the list that was given.
+func ValidateRequirements(path *field.Path, requirements []Requirement, rules LabelRules) field.ErrorList {
+	var errs field.ErrorList
+	for i, r := range requirements {
+		at := path.Index(i)
+		r.Key = rules.Key(r.Key)
+		errs = append(errs, validateLabelKey(at.Child("key"), r.Key, rules)...)
+		for j, value := range r.Values {
+			errs = append(errs, validateLabelValue(at.Child("values").Index(j), value)...)
+		}
+		errs = append(errs, validateOperator(at, r)...)
+		errs = append(errs, validateKnownValues(at, r)...)
+	}
+	return errs
+}
+
+func validateOperator(path *field.Path, r Requirement) field.ErrorList {
+	switch r.Operator {
+	case OperatorNotIn, OperatorExists, OperatorDoesNotExist:
+		return nil
+	case OperatorIn:
+		return validateIn(path, r)
+	case OperatorGt, OperatorLt, OperatorGte, OperatorLte:
+		return validateBound(path, r)
+	}
+	return field.ErrorList{field.NotSupported(path.Child("operator"), r.Operator, []Operator{
+		OperatorIn, OperatorNotIn, OperatorExists, OperatorDoesNotExist, OperatorGt, OperatorLt, OperatorGte, OperatorLte,
+	})}
+}
+
+func validateIn(path *field.Path, r Requirement) field.ErrorList {
+	if len(r.Values) == 0 {
+		return field.ErrorList{field.Required(path.Child("values"), "operator In needs at least one value")}
+	}
+	if r.MinValues != nil && len(r.Values) < *r.MinValues {
+		return field.ErrorList{field.Invalid(path.Child("minValues"), *r.MinValues,
+			fmt.Sprintf("must not be greater than the number of values, which is %d", len(r.Values)))}
+	}
+	return nil
+}
+
+func validateBound(path *field.Path, r Requirement) field.ErrorList {
+	want := fmt.Sprintf("operator %s needs exactly one value, an integer that is zero or greater", r.Operator)
+	if len(r.Values) != 1 {
+		return field.ErrorList{field.Invalid(path.Child("values"), r.Values, want)}
+	}
+	if n, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil || n < 0 {
+		return field.ErrorList{field.Invalid(path.Child("values").Index(0), r.Values[0], want)}
+	}
+	return nil
+}
+
+// validateKnownValues checks In requirements on labels whose values are all known. Other
+// values beside a known one do no harm.
+func validateKnownValues(path *field.Path, r Requirement) field.ErrorList {
+	if r.Key != LabelCapacityType || r.Operator != OperatorIn || len(r.Values) == 0 {
+		return nil
+	}
+	known := WellKnownCapacityTypes()
+	valid := map[string]bool{}
+	for _, value := range r.Values {
+		if slices.Contains(known, value) {
+			valid[value] = true
+		}
+	}
+	if len(valid) == 0 {
+		return field.ErrorList{field.Invalid(path.Child("values"), r.Values, "must include at least one of "+strings.Join(known, ", "))}
+	}
+	if r.MinValues != nil && len(valid) < *r.MinValues {
+		return field.ErrorList{field.Invalid(path.Child("minValues"), *r.MinValues,
+			fmt.Sprintf("must not be greater than the number of values among %s, which is %d", strings.Join(known, ", "), len(valid)))}
+	}
+	return nil
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

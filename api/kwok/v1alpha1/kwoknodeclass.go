@@ -1,0 +1,88 @@
+package v1alpha1
+
+import (
+	"github.com/awslabs/operatorpkg/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Group is the API group of KWOKNodeClass, and the domain of the kwok provider's labels.
+const Group = "karpenter.kwok.sh"
+
+// Kind is the kind that a NodePool's nodeClassRef names.
+const Kind = "KWOKNodeClass"
+
+var (
+	// GroupVersion is karpenter.kwok.sh/v1alpha1.
+	GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+	// SchemeBuilder collects the registration of this package's kinds.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	// AddToScheme registers this package's kinds with a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &KWOKNodeClass{}, &KWOKNodeClassList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// KWOKNodeClass says how simulated nodes are made.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=kwoknodeclasses,scope=Cluster,categories=karpenter,shortName={kwoknc,kwokncs}
+// +kubebuilder:subresource:status
+type KWOKNodeClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is what the owner of the class wants.
+	// +optional
+	Spec KWOKNodeClassSpec `json:"spec,omitempty"`
+	// Status is what has been observed. There is nothing that a simulated class waits
+	// for: it is Ready from the start.
+	// +kubebuilder:default:={conditions: {{type: "Ready", status: "True", reason: "Ready", message: "", lastTransitionTime: "2024-01-01T00:00:00Z"}}}
+	// +optional
+	Status KWOKNodeClassStatus `json:"status,omitempty"`
+}
+
+// KWOKNodeClassList is a list of KWOKNodeClasses.
+// +kubebuilder:object:root=true
+type KWOKNodeClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KWOKNodeClass `json:"items"`
+}
+
+// KWOKNodeClassSpec is what the owner of the class wants.
+type KWOKNodeClassSpec struct {
+	// NodeRegistrationDelay is the time from the launch of a machine to the appearance of
+	// its node, in hours, minutes and seconds ("30s"). Unset: at once.
+	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type:="string"
+	// +optional
+	NodeRegistrationDelay *metav1.Duration `json:"nodeRegistrationDelay,omitempty"`
+}
+
+// KWOKNodeClassStatus is what has been observed about the class.
+type KWOKNodeClassStatus struct {
+	// Conditions: Ready says whether machines can be launched.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []status.Condition `json:"conditions,omitempty"`
+}
+
+// StatusConditions is the set of the class's conditions: Ready, without dependents.
+func (c *KWOKNodeClass) StatusConditions(opts ...status.ForOption) status.ConditionSet {
+	return status.NewReadyConditions().For(c, opts...)
+}
+
+// GetConditions implements status.Object.
+func (c *KWOKNodeClass) GetConditions() []status.Condition { return c.Status.Conditions }
+
+// SetConditions implements status.Object.
+func (c *KWOKNodeClass) SetConditions(conditions []status.Condition) {
+	c.Status.Conditions = conditions
+}
