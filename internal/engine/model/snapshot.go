@@ -91,8 +91,8 @@ type Node struct {
 	*NodeSpec
 	Row label.Row
 	// Total capacity and what pods may use of it.
-	Total       quantity.Vector
-	Usable      quantity.Vector
+	Total  quantity.Vector
+	Usable quantity.Vector
 	// Used by bound pods, Reserved for daemons that are still to come.
 	Used     quantity.Vector
 	Reserved quantity.Vector

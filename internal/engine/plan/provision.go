@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// MaxTypes is the longest list of types that a claim carries (core specification 3.10).
+const MaxTypes = 600
+
+// Provision is the answer to the pending pods of a snapshot.
+type Provision struct {
+	// Claims to create, in the order of pools and bins.
+	Claims []NewClaim
+	// Placed are pods that go onto nodes that exist or are in flight, by node.
+	Placed []Placement
+	// Refused pods, by group.
+	Refused []Refusal
+}
+
+// Placement is what goes onto one node of the snapshot.
+type Placement struct {
+	// Node is the name of the node (or of the claim while there is no node).
+	Node string
+	Pods []*model.Pod
+}
+
+// NewClaim is a node to buy.
+type NewClaim struct {
+	// Name is deterministic: the same pods on the same pool always get the same name, so that a repeated create says
+	// AlreadyExists and means success.
+	Name    string
+	Pool    string
+	PoolUID string
+	// Requirements in API form, the type list (cheapest first) and the capacity types included.
+	Requirements []label.Requirement
+	// Labels are custom labels that the pool leaves open, with the one value chosen.
+	Labels map[string]string
+	// Requests of all pods and of the daemons that will come, to be found on any of the types.
+	Requests []quantity.Amount
+	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
+	Options []Option
+	Pods    []*model.Pod
+}
+
+// Option is a type of a claim at its cheapest offering.
+type Option struct {
+	Type         string
+	Zone         string
+	CapacityType string
+	// Price in nano-USD per hour.
+	Price int64
+}
+
+// Price is that of the cheapest option, nano-USD per hour.
+func (c *NewClaim) Price() int64 {
+	if len(c.Options) == 0 {
+		return 0
+	}
+	return c.Options[0].Price
+}
+
+// ClaimName derives the name of a claim from what makes it this claim: the pool and the pods it is bought for. A name
+// that is taken by another claim (one that is on its way out, say) is passed over; taken answers for the snapshot.
+// The result is at most 63 characters, a DNS label when the pool's name is.
+func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string) bool) string {
+	uids := make([]string, len(pods))
+	for i, p := range pods {
+		uids[i] = p.UID
+	}
+	slices.Sort(uids)
+	for attempt := 0; ; attempt++ {
+		sum := sha256.Sum256([]byte(poolUID + "\n" + strings.Join(uids, "\n") + "\n" + strconv.Itoa(attempt)))
+		hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
+		name := cut(pool, 52) + "-" + hash
+		if !taken(name) {
+			return name
+		}
+	}
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.TrimRight(s[:n], "-.")
+}

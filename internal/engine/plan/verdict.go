@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Code says which rule refused.
+type Code uint8
+
+// The codes, by who refuses. The comment names the operands of the Verdict that are set.
+const (
+	OK Code = iota
+
+	// PodInvalid: the pod's own fields cannot be honoured (Rejection).
+	PodInvalid
+	// PodUnsupported: the pod is right, we cannot do it yet (Rejection).
+	PodUnsupported
+	// PodContradiction: no label value satisfies the pod (Key).
+	PodContradiction
+
+	// NoPools: there is no pool at all.
+	NoPools
+	// PoolBlocked: nothing may be bought from the pool now (Rejection).
+	PoolBlocked
+	// PoolContradiction: the pool's requirements exclude each other (Key).
+	PoolContradiction
+	// TaintNotTolerated: the pod does not tolerate the taint of the pool or node (Taint).
+	TaintNotTolerated
+	// LabelUndefined: the pod asks for a label that the pool does not define (Key).
+	LabelUndefined
+	// LabelExcluded: pool (or node, or bin) and pod agree on no value (Key).
+	LabelExcluded
+	// TypesExcluded: no type is left that has what pod and pool ask of a label (Key; Have types before).
+	TypesExcluded
+	// ResourceTooLarge: no type left has as much (Resource, Need, Have: the largest; Types that met the rest).
+	ResourceTooLarge
+	// CombinationTooLarge: each resource is there on some type, no type has all (Resource: scarcest).
+	CombinationTooLarge
+	// NoOffering: types fit, none is for sale in what zones and capacity types are left (Types that fit).
+	NoOffering
+	// LimitReached: the pool's limit leaves too little (Resource, Need, Have: what is left).
+	LimitReached
+	// NodeLimitReached: the pool may have no further node (Have: the limit).
+	NodeLimitReached
+
+	// NodeFull: the node's free resources are too small (Resource, Need, Have).
+	NodeFull
+	// NodeLeaving: the node is deleting or being disrupted.
+	NodeLeaving
+
+	// The codes of Check: why a command is no longer safe.
+
+	// NodeGone: the node or claim is no longer there, or is another of the same name (Node).
+	NodeGone
+	// NodeBusy: pods came onto a node that was to be empty (Node, Have: how many).
+	NodeBusy
+	// NodeProtected: do-not-disrupt on the node or a pod of it (Node).
+	NodeProtected
+	// NodeNominated: pods were promised the node (Node).
+	NodeNominated
+	// NodeTooYoung: consolidateAfter has not passed (Node).
+	NodeTooYoung
+	// NodeNotReady: the node is not initialised (Node).
+	NodeNotReady
+	// NodeTaken: another command has the node (Node).
+	NodeTaken
+	// BudgetExhausted: the pool's budget allows no further node (Have: allowed).
+	BudgetExhausted
+	// BudgetUnreadable: a budget of the pool cannot be read; then nothing is allowed.
+	BudgetUnreadable
+	// PolicyForbids: the pool's consolidation policy or consolidateAfter Never excludes it.
+	PolicyForbids
+	// PoolGone: the pool is no longer there.
+	PoolGone
+	// PodGone: a pod of the plan is no longer pending.
+	PodGone
+)
+
+// Class says what a refusal means for the one who was refused.
+type Class uint8
+
+// The classes of refusals.
+const (
+	Allowed Class = iota
+	// NotNow: the same question may be answered differently later, without anybody changing the objects.
+	NotNow
+	// NeverHere: not on this pool or node as they are.
+	NeverHere
+	// NotSupported: we cannot do it.
+	NotSupported
+)
+
+// Class returns what the refusal means.
+func (c Code) Class() Class {
+	switch c {
+	case OK:
+		return Allowed
+	case PodUnsupported:
+		return NotSupported
+	case NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted:
+		return NotNow
+	default:
+		return NeverHere
+	}
+}
+
+// Verdict is the answer of a check: a code and its operands. The zero value is yes. It holds no text of its own; names
+// are those of the snapshot's objects.
+type Verdict struct {
+	Code     Code
+	Key      label.Key
+	Resource quantity.Resource
+	// Need and Have in the resource's unit, or counts.
+	Need, Have int64
+	// Types that met everything before this rule was asked.
+	Types     int
+	Taint     model.Taint
+	Node      string
+	Rejection *model.Rejection
+}
+
+// OK reports whether nothing refuses.
+func (v Verdict) OK() bool { return v.Code == OK }
+
+// PoolVerdict is a pool's answer to a group.
+type PoolVerdict struct {
+	Pool    string
+	Verdict Verdict
+}
+
+// Refusal says why pods have no place.
+type Refusal struct {
+	// Pods of one group, in the order of the group.
+	Pods []*model.Pod
+	// Verdict is about the pods themselves; when it is OK, the pools refused.
+	Verdict Verdict
+	// Pools, by weight.
+	Pools []PoolVerdict
+}
