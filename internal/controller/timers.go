@@ -1,0 +1,194 @@
+// Package controller holds what the controllers below it share: their timers, the field indexes of the cache, and the
+// question which claims and nodes are ours.
+//
+//	controller            Timers, Index, Classes
+//	  nodeclaim           one claim's life: launch, register, initialise, terminate, collect garbage
+//	  nodepool            a pool's status: readiness, validation, counts, hash, registration health
+//	  node                drain and the termination finaliser
+//	  loop                provision and disrupt
+//
+// A controller takes everything it needs in one struct (client, provider, recorder, metrics, timers, clock), gathers,
+// evaluates by functions without a context, then acts. It never sleeps to read its own write: it writes with an
+// optimistic lock, and a stale read ends in a conflict, after which the event that is on its way tries again.
+//
+// The package must not know any of its sub-packages, nor the engine.
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Timers are all waiting times of the controllers and loops. Production has the real values; tests shorten them in
+// the real binary by the flag --timers. "core" is the core specification, with its section.
+type Timers struct {
+	// BatchIdle and BatchMax bound the provision loop's batch: it ends when no new pod came for BatchIdle, or BatchMax
+	// after the first (core 3.2).
+	BatchIdle time.Duration
+	BatchMax  time.Duration
+	// PodRetrigger is after which time pods that are still pending are planned again (core 3.2).
+	PodRetrigger time.Duration
+	// Nomination is for how long a node that pods were planned onto is not disrupted: the larger of 10 s and twice
+	// BatchMax (core 3.1).
+	Nomination time.Duration
+	// Resync is the period in which the mirror of the cluster is compared with the API (core 3.1).
+	Resync time.Duration
+	// WriteVisible is for how long our own write may stay unseen by the watch before a live read decides (design,
+	// law 6).
+	WriteVisible time.Duration
+	// Catalogue is the period in which a pool's instance types and prices are read again.
+	Catalogue time.Duration
+
+	// DisruptionPoll is the period of the disrupt loop (core 5.1).
+	DisruptionPoll time.Duration
+	// CommandRetry is the period in which a command in progress is looked at (core 5.16).
+	CommandRetry time.Duration
+	// CommandTimeout is the shortest time after which a command is rolled back (core 5.16).
+	CommandTimeout time.Duration
+
+	// Launch and Registration are the ages at which a claim that is not launched, or not registered, is deleted (core
+	// 4.5). Launch also bounds one call to the provider.
+	Launch       time.Duration
+	Registration time.Duration
+	// HookRetry is the pause after a registration hook failed.
+	HookRetry time.Duration
+	// Collection is the period of garbage collection of claims and machines (core 4.6).
+	Collection time.Duration
+	// Leak is the age under which a machine without a claim is left alone: its launch may just be being recorded.
+	Leak time.Duration
+	// Retry and RetryMax bound the exponential back-off of one object (core 4).
+	Retry    time.Duration
+	RetryMax time.Duration
+
+	// Drain is the period in which a drain is looked at (core 6.2).
+	Drain time.Duration
+	// DrainMin is the shortest drain; it catches pods that were bound late (core 6.2).
+	DrainMin time.Duration
+	// PodStuck is how long after its deletion timestamp a terminating pod is no longer waited for (core 6.2).
+	PodStuck time.Duration
+	// Eviction and EvictionMax bound the exponential back-off of one pod's eviction (core 6.3).
+	Eviction    time.Duration
+	EvictionMax time.Duration
+	// InstancePoll and InstancePollMax bound the growing pause between questions whether a machine is gone; the first
+	// question is asked at once (core 4.7: 5 s).
+	InstancePoll    time.Duration
+	InstancePollMax time.Duration
+
+	// Counting is the time in which a pool's node events are counted as one (core 4.6).
+	Counting time.Duration
+	// ClassRecheck is the period in which a pool asks whether its node class is ready, beside events.
+	ClassRecheck time.Duration
+}
+
+// Production are the timers of the core specification, appendix A.
+func Production() Timers {
+	return Timers{
+		BatchIdle:    time.Second,
+		BatchMax:     10 * time.Second,
+		PodRetrigger: 10 * time.Second,
+		Nomination:   20 * time.Second,
+		Resync:       time.Minute,
+		WriteVisible: 5 * time.Second,
+		Catalogue:    5 * time.Minute,
+
+		DisruptionPoll: 10 * time.Second,
+		CommandRetry:   time.Second,
+		CommandTimeout: 10 * time.Minute,
+
+		Launch:       5 * time.Minute,
+		Registration: 15 * time.Minute,
+		HookRetry:    200 * time.Millisecond,
+		Collection:   2 * time.Minute,
+		Leak:         5 * time.Minute,
+		Retry:        time.Second,
+		RetryMax:     time.Minute,
+
+		Drain:           time.Second,
+		DrainMin:        5 * time.Second,
+		PodStuck:        time.Minute,
+		Eviction:        100 * time.Millisecond,
+		EvictionMax:     10 * time.Second,
+		InstancePoll:    250 * time.Millisecond,
+		InstancePollMax: 5 * time.Second,
+
+		Counting:     time.Second,
+		ClassRecheck: time.Minute,
+	}
+}
+
+// timer is one field by the name that --timers knows.
+type timer struct {
+	name string
+	at   *time.Duration
+}
+
+// all lists the fields in the order of their declaration.
+func (t *Timers) all() []timer {
+	return []timer{
+		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},
+		{"nomination", &t.Nomination}, {"resync", &t.Resync}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
+		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout},
+		{"launch", &t.Launch}, {"registration", &t.Registration}, {"hook-retry", &t.HookRetry},
+		{"collection", &t.Collection}, {"leak", &t.Leak}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
+		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax},
+		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
+		{"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
+	}
+}
+
+// Set changes the timers that text names, "name=duration,...", and leaves the others. Together with String and Type
+// it makes a *Timers a flag. On an error nothing is changed.
+func (t *Timers) Set(text string) error {
+	changed := *t
+	for item := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		if err := changed.set(item); err != nil {
+			return err
+		}
+	}
+	*t = changed
+	return nil
+}
+
+func (t *Timers) set(item string) error {
+	name, value, found := strings.Cut(strings.TrimSpace(item), "=")
+	if !found {
+		return fmt.Errorf("timer %q: want name=duration, for example drain-min=1s", item)
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("timer %q: %q is not a positive duration such as 500ms or 2m", name, value)
+	}
+	var known []string
+	for _, field := range t.all() {
+		if field.name == name {
+			*field.at = d
+			return nil
+		}
+		known = append(known, field.name)
+	}
+	return fmt.Errorf("timer %q is not known; known are %s", name, strings.Join(known, ", "))
+}
+
+// String lists all timers in the form that Set reads.
+func (t *Timers) String() string {
+	var items []string
+	for _, field := range t.all() {
+		items = append(items, field.name+"="+field.at.String())
+	}
+	return strings.Join(items, ",")
+}
+
+// Type names the kind of value in the help of a flag.
+func (t *Timers) Type() string { return "name=duration,..." }
+
+// Parse is Production with the timers that text names changed.
+func Parse(text string) (Timers, error) {
+	t := Production()
+	err := t.Set(text)
+	return t, err
+}

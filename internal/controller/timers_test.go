@@ -1,0 +1,53 @@
+package controller_test
+
+import (
+	"flag"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+var _ flag.Value = &controller.Timers{}
+
+func TestParse(t *testing.T) {
+	got, err := controller.Parse("drain-min=1s, launch=500ms,")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := controller.Production()
+	want.DrainMin, want.Launch = time.Second, 500*time.Millisecond
+	if got != want {
+		t.Errorf("got %s, want %s", got.String(), want.String())
+	}
+	for text, part := range map[string]string{
+		"drain-min":           "name=duration",
+		"drain-min=fast":      `"fast" is not a positive duration`,
+		"drain-min=0s":        `"0s" is not a positive duration`,
+		"drain-min=1s,nap=1s": "drain-min, pod-stuck", // the known names
+	} {
+		if _, err := controller.Parse(text); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("Parse(%q): error %v, want one with %q", text, err, part)
+		}
+	}
+}
+
+// Every field has a production value and a name of its own; what String prints, Set reads.
+func TestTimersAreAllNamed(t *testing.T) {
+	production := controller.Production()
+	v := reflect.ValueOf(production)
+	for i := range v.NumField() {
+		if v.Field(i).Int() <= 0 {
+			t.Errorf("%s has no production value", v.Type().Field(i).Name)
+		}
+	}
+	if names := strings.Count(production.String(), "="); names != v.NumField() {
+		t.Errorf("%d names for %d fields", names, v.NumField())
+	}
+	var back controller.Timers
+	if err := back.Set(production.String()); err != nil || back != production {
+		t.Errorf("read back %s (%v), want %s", back.String(), err, production.String())
+	}
+}

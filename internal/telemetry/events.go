@@ -1,0 +1,185 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Event reasons (core specification 7.2).
+const (
+	ReasonNominated                  = "Nominated"
+	ReasonFailedScheduling           = "FailedScheduling"
+	ReasonNoCompatibleInstanceTypes  = "NoCompatibleInstanceTypes"
+	ReasonDisruptionBlocked          = "DisruptionBlocked"
+	ReasonDisruptionLaunching        = "DisruptionLaunching"
+	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
+	ReasonDisruptionTerminating      = "DisruptionTerminating"
+	ReasonUnconsolidatable           = "Unconsolidatable"
+	ReasonDisrupted                  = "Disrupted"
+	ReasonEvicted                    = "Evicted"
+	ReasonFailedDraining             = "FailedDraining"
+	ReasonAwaitingVolumeDetachment   = "AwaitingVolumeDetachment"
+	ReasonTerminationDeadline        = "TerminationGracePeriodExpiring"
+	ReasonFailedConsistencyCheck     = "FailedConsistencyCheck"
+	ReasonInsufficientCapacity       = "InsufficientCapacityError"
+	ReasonNodeClassNotReady          = "NodeClassNotReady"
+	ReasonUnregisteredTaintMissing   = "UnregisteredTaintMissing"
+	ReasonInvalidDoNotDisrupt        = "InvalidDoNotDisruptAnnotation"
+)
+
+// longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
+const longestError = 300
+
+// Truncate cuts a provider's message to 300 bytes and an ellipsis (core specification 1.6).
+func Truncate(message string) string {
+	if len(message) <= longestError {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestError], "") + "..."
+}
+
+// Nominated says that a pod is planned onto a claim, a node, or a claim whose node is known; either name may be empty.
+func Nominated(pod *corev1.Pod, claim, node string) Event {
+	var targets []string
+	if claim != "" {
+		targets = append(targets, "nodeclaim/"+claim)
+	}
+	if node != "" {
+		targets = append(targets, "node/"+node)
+	}
+	return event(pod, normal, ReasonNominated, "Pod should schedule on: "+strings.Join(targets, ", "), uid(pod))
+}
+
+// FailedScheduling says why a pod has no place.
+func FailedScheduling(pod *corev1.Pod, why string) Event {
+	e := event(pod, warning, ReasonFailedScheduling, "Failed to schedule pod, "+why, uid(pod))
+	e.Window = 5 * time.Minute
+	return e
+}
+
+// NoCompatibleInstanceTypes says that a pool's requirements leave no instance type.
+func NoCompatibleInstanceTypes(pool *karpv1.NodePool, why string) Event {
+	e := event(pool, warning, ReasonNoCompatibleInstanceTypes, why, uid(pool))
+	e.Window = time.Minute
+	return e
+}
+
+// DisruptionBlocked says why a node or claim cannot be disrupted.
+func DisruptionBlocked(object client.Object, why string) Event {
+	return event(object, normal, ReasonDisruptionBlocked, why, uid(object))
+}
+
+// PoolDisruptionBlocked says that the budgets of a pool allow no disruption for the reason now.
+func PoolDisruptionBlocked(pool *karpv1.NodePool, reason karpv1.DisruptionReason) Event {
+	e := event(pool, normal, ReasonDisruptionBlocked,
+		fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", reason), uid(pool), string(reason))
+	e.Window = time.Minute
+	return e
+}
+
+// DisruptionLaunching says that a claim is launched to replace others.
+func DisruptionLaunching(claim *karpv1.NodeClaim, reason karpv1.DisruptionReason) Event {
+	return event(claim, normal, ReasonDisruptionLaunching, "Launching NodeClaim: "+string(reason), uid(claim), string(reason))
+}
+
+// DisruptionWaitingReadiness says that a disruption waits for a replacement.
+func DisruptionWaitingReadiness(claim *karpv1.NodeClaim) Event {
+	return event(claim, normal, ReasonDisruptionWaitingReadiness, "Waiting on readiness to continue disruption", uid(claim))
+}
+
+// DisruptionTerminating says that a node or claim leaves.
+func DisruptionTerminating(object client.Object, reason karpv1.DisruptionReason) Event {
+	return event(object, normal, ReasonDisruptionTerminating, "Disrupting "+kind(object)+": "+string(reason), uid(object), string(reason))
+}
+
+// Unconsolidatable says why consolidation keeps a node.
+func Unconsolidatable(object client.Object, why string) Event {
+	e := event(object, normal, ReasonUnconsolidatable, why, uid(object))
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// ForceDeleted says that a pod was deleted because its node reached its deadline.
+func ForceDeleted(pod *corev1.Pod, granted, own time.Duration) Event {
+	return event(pod, normal, ReasonDisrupted,
+		fmt.Sprintf("Deleting the pod to accommodate the terminationGracePeriod of its node: granted %s of its own grace period of %s", granted, own), podKey(pod)...)
+}
+
+// Evicted says that a pod was evicted from a node that leaves, and why it leaves.
+func Evicted(pod *corev1.Pod, reason string) Event {
+	return event(pod, normal, ReasonEvicted, "Evicted pod: "+reason, podKey(pod)...)
+}
+
+// FailedDraining says what a drain waits for.
+func FailedDraining(node *corev1.Node, why string) Event {
+	return event(node, warning, ReasonFailedDraining, "Failed to drain node, "+why, node.Name)
+}
+
+// AwaitingVolumeDetachment says which VolumeAttachments a node waits for; at most five are named.
+func AwaitingVolumeDetachment(node *corev1.Node, attachments []string) Event {
+	const most = 5
+	named, rest := attachments, ""
+	if len(named) > most {
+		named, rest = named[:most], fmt.Sprintf(" and %d more", len(attachments)-most)
+	}
+	return event(node, normal, ReasonAwaitingVolumeDetachment, "Awaiting deletion of bound volumeattachments "+strings.Join(named, ", ")+rest, node.Name)
+}
+
+// TerminationDeadline says when a node or claim will be removed by force.
+func TerminationDeadline(object client.Object, deadline time.Time) Event {
+	return event(object, warning, ReasonTerminationDeadline, "All pods will be deleted by "+deadline.UTC().Format(time.RFC3339), kind(object), object.GetName())
+}
+
+// FailedConsistencyCheck says how a node differs from what was promised.
+func FailedConsistencyCheck(claim *karpv1.NodeClaim, why string) Event {
+	return event(claim, warning, ReasonFailedConsistencyCheck, why, uid(claim), why)
+}
+
+// InsufficientCapacity says that a claim cannot be launched because the cloud has none left.
+func InsufficientCapacity(claim *karpv1.NodeClaim, err error) Event {
+	return event(claim, warning, ReasonInsufficientCapacity, "NodeClaim event: "+Truncate(err.Error()), uid(claim))
+}
+
+// NodeClassNotReady says that a claim cannot be launched because its node class cannot be used.
+func NodeClassNotReady(claim *karpv1.NodeClaim, err error) Event {
+	return event(claim, warning, ReasonNodeClassNotReady, "NodeClaim event: "+Truncate(err.Error()), uid(claim))
+}
+
+// UnregisteredTaintMissing says that a node joined without the taint that keeps pods away until it is set up.
+func UnregisteredTaintMissing(claim *karpv1.NodeClaim, node string) Event {
+	return event(claim, warning, ReasonUnregisteredTaintMissing,
+		fmt.Sprintf("Missing taint %s on node %s: pods may start there before its labels and taints are complete", karpv1.Group+"/unregistered", node), uid(claim))
+}
+
+// InvalidDoNotDisrupt says that a pod's karpenter.sh/do-not-disrupt is neither "true" nor a positive duration.
+func InvalidDoNotDisrupt(pod *corev1.Pod, value string) Event {
+	return event(pod, warning, ReasonInvalidDoNotDisrupt,
+		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; it is ignored", value), uid(pod), value)
+}
+
+func event(object client.Object, kind, reason, message string, key ...string) Event {
+	return Event{Object: object, Type: kind, Reason: reason, Message: message, Key: key}
+}
+
+func uid(object client.Object) string { return string(object.GetUID()) }
+
+func podKey(pod *corev1.Pod) []string { return []string{pod.Namespace, pod.Name} }
+
+// kind names the object's kind; objects that were read from the API have no TypeMeta.
+func kind(object client.Object) string {
+	switch object.(type) {
+	case *corev1.Node:
+		return "Node"
+	case *karpv1.NodeClaim:
+		return "NodeClaim"
+	case *karpv1.NodePool:
+		return "NodePool"
+	}
+	return object.GetObjectKind().GroupVersionKind().Kind
+}

@@ -1,0 +1,260 @@
+package telemetry
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// namespace begins the name of every metric of ours.
+const namespace = "karpenter"
+
+// Values of the label reason of NodeClaimsCreated and NodeClaimsDisrupted (core specification 7.1).
+const (
+	CreatedProvisioned = "provisioned"
+
+	DisruptedEmpty                = "empty"
+	DisruptedUnderutilized        = "underutilized"
+	DisruptedDrifted              = "drifted"
+	DisruptedExpired              = "expired"
+	DisruptedUnhealthy            = "unhealthy"
+	DisruptedInsufficientCapacity = "insufficient_capacity"
+	DisruptedNodeClassNotReady    = "nodeclass_not_ready"
+	DisruptedLaunchTimeout        = "launch_timeout"
+	DisruptedRegistrationTimeout  = "registration_timeout"
+	DisruptedGarbageCollected     = "garbage_collected"
+)
+
+// Metrics are all metrics that we emit. The comment of each names its labels in order. Durations are in seconds.
+type Metrics struct {
+	// NodeClaimsCreated counts claims created. Labels: reason (provisioned or a disruption reason), nodepool,
+	// min_values_relaxed (true or false).
+	NodeClaimsCreated *prometheus.CounterVec
+	// NodeClaimsTerminated counts claims whose finalizer was removed. Labels: nodepool, capacity_type, zone.
+	NodeClaimsTerminated *prometheus.CounterVec
+	// NodeClaimsDisrupted counts claims that we deleted. Labels: reason, nodepool, capacity_type.
+	NodeClaimsDisrupted *prometheus.CounterVec
+	// NodeClaimsTermination is the time from a claim's deletion to its end. Label: nodepool.
+	NodeClaimsTermination *prometheus.HistogramVec
+	// NodeClaimsInstanceTermination is the time from the first accepted request to end the machine until it was
+	// gone. Label: nodepool.
+	NodeClaimsInstanceTermination *prometheus.HistogramVec
+	// NodesCreated counts nodes that registered. Labels: nodepool, zone.
+	NodesCreated *prometheus.CounterVec
+	// NodesTerminated counts nodes whose finalizer was removed. Labels: nodepool, zone.
+	NodesTerminated *prometheus.CounterVec
+	// NodesDrained counts nodes whose drain finished. Label: nodepool.
+	NodesDrained *prometheus.CounterVec
+	// NodesTermination is the time from a node's deletion to its end. Label: nodepool.
+	NodesTermination *prometheus.SummaryVec
+	// NodesLifetime is the age at which nodes end. Label: nodepool.
+	NodesLifetime *prometheus.HistogramVec
+
+	// NodePoolsLimit and NodePoolsUsage are spec.limits and status.resources. Labels: resource_type, nodepool. In
+	// cores, bytes or units.
+	NodePoolsLimit *prometheus.GaugeVec
+	NodePoolsUsage *prometheus.GaugeVec
+	// NodePoolsAllowedDisruptions is how many nodes may be disrupted now. Labels: nodepool, reason (CamelCase).
+	NodePoolsAllowedDisruptions *prometheus.GaugeVec
+
+	// PodsStartup is the time from a pod's creation until it runs.
+	PodsStartup prometheus.Summary
+	// PodsBound is the time from a pod's creation until it is bound.
+	PodsBound prometheus.Histogram
+	// PodsSchedulingDecision is the time from when we first saw a pod pending until we first decided about it.
+	PodsSchedulingDecision prometheus.Histogram
+	// PodsEvictionRequests counts answers to eviction requests. Label: code (HTTP status; 200 on success).
+	PodsEvictionRequests *prometheus.CounterVec
+	// PodsDrained counts pods that we evicted or deleted in a drain. Label: reason.
+	PodsDrained *prometheus.CounterVec
+
+	// SchedulingDuration is the time one scheduling pass takes. Label: controller.
+	SchedulingDuration *prometheus.HistogramVec
+	// SchedulerQueueDepth is the number of pods in the current pass. Label: controller. (Karpenter has a second
+	// label, the id of the pass, and so a series for every pass.)
+	SchedulerQueueDepth *prometheus.GaugeVec
+	// SchedulerIgnoredPods is the number of pods that we refuse to consider.
+	SchedulerIgnoredPods prometheus.Gauge
+	// SchedulerUnschedulablePods is the number of pods that the last pass found no place for. Label: controller.
+	SchedulerUnschedulablePods *prometheus.GaugeVec
+
+	// DisruptionDecisions counts commands. Labels: decision (delete or replace), reason, consolidation_type.
+	DisruptionDecisions *prometheus.CounterVec
+	// DisruptionEvaluation is the time one evaluation takes. Labels: reason, consolidation_type.
+	DisruptionEvaluation *prometheus.HistogramVec
+	// DisruptionEligibleNodes is the number of candidates. Label: reason.
+	DisruptionEligibleNodes *prometheus.GaugeVec
+	// DisruptionFailedValidations counts commands dropped because they were no longer safe. Label:
+	// consolidation_type.
+	DisruptionFailedValidations *prometheus.CounterVec
+	// DisruptionQueueFailures counts commands that were rolled back. Labels: decision, reason, consolidation_type.
+	DisruptionQueueFailures *prometheus.CounterVec
+
+	// ClusterStateNodes is the number of nodes that we mirror.
+	ClusterStateNodes prometheus.Gauge
+	// ClusterStateSynced is 1 when the mirror is complete, else 0.
+	ClusterStateSynced prometheus.Gauge
+	// ClusterStateUnsynced is for how long the mirror has not been complete.
+	ClusterStateUnsynced prometheus.Gauge
+	// ClusterStateRejected is the number of objects that are set aside because we cannot make sense of them. Label:
+	// kind. Our own; Karpenter has no such thing.
+	ClusterStateRejected *prometheus.GaugeVec
+
+	// CloudDuration is the time of calls to the provider. Labels: controller, method, provider.
+	CloudDuration *prometheus.HistogramVec
+	// CloudErrors counts calls to the provider that failed. Labels: controller, method, provider, error.
+	CloudErrors *prometheus.CounterVec
+	// CloudLeakedMachines counts machines that belonged to no claim and were terminated. Label: provider. Our own.
+	CloudLeakedMachines *prometheus.CounterVec
+}
+
+// New builds all metrics and registers them. It panics when one of them is registered already, which is a mistake of
+// the program: a registry has one Metrics.
+func New(registerer prometheus.Registerer) *Metrics {
+	f := factory{registerer}
+	f.gauge("", "build_info", "Always 1. The labels say what is running.", "version", "goversion", "goarch", "commit").
+		WithLabelValues(build()...).Set(1)
+	m := &Metrics{}
+	f.nodeClaims(m)
+	f.nodes(m)
+	f.pools(m)
+	f.pods(m)
+	f.scheduler(m)
+	f.disruption(m)
+	f.state(m)
+	f.cloud(m)
+	return m
+}
+
+func (f factory) nodeClaims(m *Metrics) {
+	const s = "nodeclaims"
+	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
+	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
+	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type")
+	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
+		prometheus.ExponentialBuckets(1, 2, 12), "nodepool")
+	m.NodeClaimsInstanceTermination = f.histogram(s, "instance_termination_duration_seconds", "Time the cloud takes to end a machine.",
+		prometheus.ExponentialBuckets(1, 2, 11), "nodepool")
+}
+
+func (f factory) nodes(m *Metrics) {
+	const s = "nodes"
+	m.NodesCreated = f.counter(s, "created_total", "Nodes that registered.", "nodepool", "zone")
+	m.NodesTerminated = f.counter(s, "terminated_total", "Nodes that came to their end.", "nodepool", "zone")
+	m.NodesDrained = f.counter(s, "drained_total", "Nodes drained.", "nodepool")
+	m.NodesTermination = f.summary(s, "termination_duration_seconds", "Time from the deletion of a Node to its end.", "nodepool")
+	m.NodesLifetime = f.histogram(s, "lifetime_duration_seconds", "Age of Nodes at their end.", lifetimeBuckets(), "nodepool")
+}
+
+func (f factory) pools(m *Metrics) {
+	const s = "nodepools"
+	m.NodePoolsLimit = f.gauge(s, "limit", "spec.limits of a NodePool.", "resource_type", "nodepool")
+	m.NodePoolsUsage = f.gauge(s, "usage", "Resources of the nodes of a NodePool.", "resource_type", "nodepool")
+	m.NodePoolsAllowedDisruptions = f.gauge(s, "allowed_disruptions", "Nodes that the budgets allow to disrupt now.", "nodepool", "reason")
+}
+
+func (f factory) pods(m *Metrics) {
+	const s = "pods"
+	m.PodsStartup = f.summary(s, "startup_duration_seconds", "Time from the creation of a pod until it runs.").WithLabelValues().(prometheus.Summary)
+	m.PodsBound = f.histogram(s, "bound_duration_seconds", "Time from the creation of a pod until it is bound.",
+		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
+	m.PodsSchedulingDecision = f.histogram(s, "scheduling_decision_duration_seconds", "Time from seeing a pending pod until the first decision about it.",
+		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
+	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
+	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that leave.", "reason")
+}
+
+func (f factory) scheduler(m *Metrics) {
+	const s = "scheduler"
+	m.SchedulingDuration = f.histogram(s, "scheduling_duration_seconds", "Time of one scheduling pass.", DurationBuckets(), "controller")
+	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
+	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
+	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that the last pass found no place for.", "controller")
+}
+
+func (f factory) disruption(m *Metrics) {
+	const s = "voluntary_disruption"
+	m.DisruptionDecisions = f.counter(s, "decisions_total", "Disruption commands.", "decision", "reason", "consolidation_type")
+	m.DisruptionEvaluation = f.histogram(s, "decision_evaluation_duration_seconds", "Time of one disruption evaluation.",
+		DurationBuckets(), "reason", "consolidation_type")
+	m.DisruptionEligibleNodes = f.gauge(s, "eligible_nodes", "Nodes that could be disrupted.", "reason")
+	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total", "Commands that were no longer safe when they were to begin.", "consolidation_type")
+	m.DisruptionQueueFailures = f.counter(s, "queue_failures_total", "Commands rolled back.", "decision", "reason", "consolidation_type")
+}
+
+func (f factory) state(m *Metrics) {
+	const s = "cluster_state"
+	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
+	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()
+	m.ClusterStateUnsynced = f.gauge(s, "unsynced_time_seconds", "For how long the mirror has not been complete.").WithLabelValues()
+	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects set aside because they make no sense.", "kind")
+}
+
+func (f factory) cloud(m *Metrics) {
+	const s = "cloudprovider"
+	m.CloudDuration = f.histogram(s, "duration_seconds", "Time of calls to the cloud provider.", prometheus.DefBuckets, "controller", "method", "provider")
+	m.CloudErrors = f.counter(s, "errors_total", "Failed calls to the cloud provider.", "controller", "method", "provider", "error")
+	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines of no NodeClaim that were terminated.", "provider")
+}
+
+// factory builds metrics and registers them.
+type factory struct{ prometheus.Registerer }
+
+func (f factory) counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
+	f.MustRegister(v)
+	return v
+}
+
+func (f factory) gauge(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
+	f.MustRegister(v)
+	return v
+}
+
+func (f factory) histogram(subsystem, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels)
+	f.MustRegister(v)
+	return v
+}
+
+func (f factory) summary(subsystem, name, help string, labels ...string) *prometheus.SummaryVec {
+	v := prometheus.NewSummaryVec(prometheus.SummaryOpts{
+		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
+		Objectives: map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01},
+	}, labels)
+	f.MustRegister(v)
+	return v
+}
+
+// DurationBuckets are the 45 buckets, in seconds, of durations from 5 ms to 10 min (core specification 7.1).
+func DurationBuckets() []float64 {
+	return []float64{
+		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
+		1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 120, 150, 300, 450, 600,
+	}
+}
+
+// lifetimeBuckets are the buckets, in seconds, of node ages from 15 min to 30 days.
+func lifetimeBuckets() []float64 {
+	const minute, hour, day = 60.0, 3600.0, 86400.0
+	return []float64{
+		15 * minute, 30 * minute, 45 * minute, hour, 2 * hour, 4 * hour, 6 * hour, 8 * hour, 10 * hour, 12 * hour,
+		16 * hour, 20 * hour, day, 2 * day, 3 * day, 5 * day, 10 * day, 15 * day, 20 * day, 25 * day, 30 * day,
+	}
+}
+
+// build says what is running, in the order of the labels of build_info.
+func build() []string {
+	version, commit := "unspecified", ""
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version = b.Main.Version
+		for _, s := range b.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	return []string{version, runtime.Version(), runtime.GOARCH, commit}
+}

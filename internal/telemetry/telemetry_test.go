@@ -1,0 +1,195 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// Two registries can hold one Metrics each, and the names are those that dashboards know.
+func TestMetricNames(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics := telemetry.New(registry)
+	telemetry.New(prometheus.NewRegistry())
+	metrics.NodeClaimsCreated.WithLabelValues(telemetry.CreatedProvisioned, "general", "false").Inc()
+	metrics.NodeClaimsTerminated.WithLabelValues("general", "spot", "a").Inc()
+	metrics.CloudDuration.WithLabelValues("nodeclaim.lifecycle", "Create", "kwok").Observe(1)
+	for _, name := range []string{
+		"karpenter_build_info", "karpenter_nodeclaims_created_total", "karpenter_nodeclaims_terminated_total",
+		"karpenter_cloudprovider_duration_seconds", "karpenter_pods_startup_duration_seconds",
+		"karpenter_cluster_state_synced", "karpenter_scheduler_ignored_pods_count",
+	} {
+		if n, err := testutil.GatherAndCount(registry, name); err != nil || n != 1 {
+			t.Errorf("%s: %d series, error %v; want 1", name, n, err)
+		}
+	}
+	problems, err := testutil.GatherAndLint(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if !strings.Contains(p.Text, "non-counter") { // Karpenter's own names of gauges end in _count
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	if got := len(telemetry.DurationBuckets()); got != 45 {
+		t.Errorf("%d duration buckets, want 45", got)
+	}
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+}
+
+// drain returns what the recorder has written.
+func drain(sink *events.FakeRecorder) []string {
+	var got []string
+	for {
+		select {
+		case e := <-sink.Events:
+			got = append(got, e)
+		default:
+			return got
+		}
+	}
+}
+
+// The same event is news again only after its window; other pods and other reasons are not silenced by it.
+func TestRecorderDedupes(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+	sink := events.NewFakeRecorder(100)
+	recorder := telemetry.NewRecorder(sink, clock)
+	recorder.Emit(telemetry.Evicted(pod("a"), "Empty"), telemetry.Evicted(pod("a"), "Empty"), telemetry.Evicted(pod("b"), "Empty"))
+	recorder.Emit(telemetry.FailedScheduling(pod("a"), "no pools"))
+	clock.SetTime(clock.Now().Add(2 * time.Minute))
+	recorder.Emit(telemetry.Evicted(pod("a"), "Empty"), telemetry.FailedScheduling(pod("a"), "no pools"))
+	clock.SetTime(clock.Now().Add(3 * time.Minute))
+	recorder.Emit(telemetry.FailedScheduling(pod("a"), "no pools"))
+	want := []string{
+		"Normal Evicted Evicted pod: Empty", "Normal Evicted Evicted pod: Empty",
+		"Warning FailedScheduling Failed to schedule pod, no pools",
+		"Normal Evicted Evicted pod: Empty",
+		"Warning FailedScheduling Failed to schedule pod, no pools",
+	}
+	if diff := cmp.Diff(want, drain(sink)); diff != "" {
+		t.Error(diff)
+	}
+	var none *telemetry.Recorder
+	none.Emit(telemetry.Evicted(pod("a"), "Empty"))
+}
+
+// Nominated is limited to a burst of 10 and 5 per second over all pods; a pod that was limited is news the next time.
+func TestRecorderLimitsNominated(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+	sink := events.NewFakeRecorder(100)
+	recorder := telemetry.NewRecorder(sink, clock)
+	emit := func() int {
+		for i := range 30 {
+			recorder.Emit(telemetry.Nominated(pod(fmt.Sprint(i)), "claim", ""))
+		}
+		return len(drain(sink))
+	}
+	if got := emit(); got != 10 {
+		t.Errorf("first burst: %d events, want 10", got)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if got := emit(); got != 5 {
+		t.Errorf("a second later: %d events, want 5", got)
+	}
+}
+
+// A note longer than the API accepts is cut, and a percent sign in it stays what it is.
+func TestRecorderNote(t *testing.T) {
+	sink := events.NewFakeRecorder(10)
+	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
+	recorder.Emit(telemetry.FailedScheduling(pod("a"), "100%d "+strings.Repeat("é", 2000)))
+	got := drain(sink)[0]
+	if len(got) > 1024+len("Warning FailedScheduling ") || !strings.HasSuffix(got, "é...") || !strings.Contains(got, "100%d") {
+		t.Errorf("note of %d bytes: %s", len(got), got)
+	}
+}
+
+// plain is a provider without optional interfaces; every call fails with err.
+type plain struct {
+	cloud.Provider
+	err error
+}
+
+func (p plain) Name() string                                                      { return "plain" }
+func (p plain) Terminate(context.Context, string) error                           { return p.err }
+func (p plain) Machines(context.Context) ([]cloud.Machine, error)                 { return nil, p.err }
+func (p plain) Launch(context.Context, *karpv1.NodeClaim) (*cloud.Machine, error) { return nil, p.err }
+
+type withRepair struct{ plain }
+
+func (withRepair) RepairPolicies() []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{{ConditionType: "Ready"}}
+}
+
+type withDrift struct{ plain }
+
+func (withDrift) Drifted(context.Context, *karpv1.NodeClaim) (string, error) { return "Moved", nil }
+
+type withBoth struct{ withDrift }
+
+func (withBoth) RepairPolicies() []cloud.RepairPolicy { return nil }
+
+func TestInstrumentKeepsOptionalInterfaces(t *testing.T) {
+	metrics := telemetry.New(prometheus.NewRegistry())
+	for _, c := range []struct {
+		provider       cloud.Provider
+		repairs, drift bool
+	}{{plain{}, false, false}, {withRepair{}, true, false}, {withDrift{}, false, true}, {withBoth{}, true, true}} {
+		got := telemetry.Instrument(c.provider, metrics, "test")
+		_, repairs := got.(cloud.Repairer)
+		detector, drift := got.(cloud.DriftDetector)
+		if repairs != c.repairs || drift != c.drift {
+			t.Errorf("%T: repairs %t, drift %t", c.provider, repairs, drift)
+		}
+		if drift {
+			if reason, err := detector.Drifted(context.Background(), nil); reason != "Moved" || err != nil {
+				t.Errorf("%T: drifted %q, %v", c.provider, reason, err)
+			}
+		}
+	}
+	if n := testutil.CollectAndCount(metrics.CloudDuration); n != 1 {
+		t.Errorf("%d series of IsDrifted, want 1", n)
+	}
+}
+
+func TestInstrumentCountsErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("asking: %w", cloud.ErrNotFound), "NodeClaimNotFoundError"},
+		{fmt.Errorf("asking: %w", &cloud.InsufficientCapacityError{}), "InsufficientCapacityError"},
+		{&cloud.NodeClassNotReadyError{}, "NodeClassNotReadyError"},
+		{errors.New("other"), ""},
+	} {
+		metrics := telemetry.New(prometheus.NewRegistry())
+		provider := telemetry.Instrument(plain{err: c.err}, metrics, "test")
+		if err := provider.Terminate(context.Background(), "x"); !errors.Is(err, c.err) {
+			t.Errorf("error %v, want %v", err, c.err)
+		}
+		if got := testutil.ToFloat64(metrics.CloudErrors.WithLabelValues("test", "Delete", "plain", c.want)); got != 1 {
+			t.Errorf("%v: counted %v under %q, want 1", c.err, got, c.want)
+		}
+	}
+}
