@@ -132,7 +132,7 @@ func (s Set) Next(after int) int {
 	return i*wordBits + bits.TrailingZeros64(w)
 }
 
-// All yields the members in ascending order. A member may be removed from s while it is visited.
+// All yields the members in ascending order. The member being visited may be removed from s.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, w := range s {

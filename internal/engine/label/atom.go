@@ -53,9 +53,9 @@ func (s *Space) Single(row Row, k Key) (string, bool) {
 }
 
 // Pick returns a concrete value in the row's set on key k, always the same one: the first of the mentioned values as
-// sorted strings, else the smallest unmentioned integer of the intervals (not negative where there is a choice, since no
-// label value may start with a minus), else a word that nobody mentioned ("any", "any-2", ...). False means that only
-// absence is possible, or nothing.
+// sorted strings, else the smallest unmentioned integer of the intervals (not negative where there is a choice, since a
+// label value in Kubernetes may not start with a minus), else a word that nobody mentioned ("any", "any-2", ...). False
+// means that only absence is possible, or nothing.
 func (s *Space) Pick(row Row, k Key) (string, bool) {
 	return s.dims[k].pick(s.set(row, k))
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 )
@@ -199,43 +198,48 @@ func (d *dimension) pick(set bitset.Set) (string, bool) {
 	return d.pickInteger(set), true
 }
 
-// pickInteger returns an unmentioned integer of the lowest interval in the set that has one that is not negative, or of
-// the highest when all are negative.
+// pickInteger returns an unmentioned integer of the intervals in the set: the smallest that is not negative; when all of
+// those are mentioned, one of them with leading zeros; when all are negative, the same for the one nearest to zero.
 func (d *dimension) pickInteger(set bitset.Set) string {
-	var chosen interval
+	var natural, negative []interval
 	for i, interval := range d.intervals {
-		if set.Has(d.firstInterval() + i) {
-			chosen = interval
-			if chosen.high >= 0 {
-				chosen.low = max(chosen.low, 0)
+		switch {
+		case !set.Has(d.firstInterval() + i):
+		case interval.high < 0:
+			negative = append(negative, interval)
+		default:
+			interval.low = max(interval.low, 0)
+			natural = append(natural, interval)
+		}
+	}
+	for _, interval := range natural {
+		for n := interval.low; ; n++ {
+			if s := strconv.FormatInt(n, 10); !d.mentions(s) {
+				return s
+			}
+			if n == interval.high {
 				break
 			}
 		}
 	}
-	if chosen.high < 0 {
-		return d.unmentionedInteger(chosen.high, chosen.low, -1)
+	if len(natural) > 0 {
+		return d.padded("", strconv.FormatInt(natural[0].low, 10))
 	}
-	return d.unmentionedInteger(chosen.low, chosen.high, 1)
+	nearest := strconv.FormatInt(negative[len(negative)-1].high, 10)
+	if !d.mentions(nearest) {
+		return nearest
+	}
+	return d.padded("-", nearest[1:])
 }
 
-// unmentionedInteger returns the first unmentioned integer on the way from one end to the other, or, when all are
-// mentioned, the first with as many leading zeros as make it unmentioned.
-func (d *dimension) unmentionedInteger(from, to, step int64) string {
-	for n := from; ; n += step {
-		if s := strconv.FormatInt(n, 10); !d.mentions(s) {
-			return s
-		}
-		if n == to {
-			break
-		}
+// padded returns the number with as few leading zeros, at least one, as make it unmentioned.
+func (d *dimension) padded(sign, digits string) string {
+	number := sign + "0" + digits
+	for d.mentions(number) {
+		digits = "0" + digits
+		number = sign + "0" + digits
 	}
-	digits := strings.TrimPrefix(strconv.FormatInt(from, 10), "-")
-	sign := strings.TrimSuffix(strconv.FormatInt(from, 10), digits)
-	for zeros := "0"; ; zeros += "0" {
-		if s := sign + zeros + digits; !d.mentions(s) {
-			return s
-		}
-	}
+	return number
 }
 
 // unmentionedWord returns "any", or "any-2", "any-3" and so on when that is mentioned.
@@ -265,11 +269,11 @@ func (d *dimension) requirements(set bitset.Set) []Requirement {
 	case !absent && !other && !bounded:
 		return []Requirement{{Key: d.name, Operator: In, Values: named}}
 	case !absent && !other && d.onlyIntegers(set):
-		return append(span.requirements(d.name), d.without(set, span)...)
+		return append(span.requirements(d.name), d.notIn(d.missing(set, span))...)
 	case !absent:
-		return append([]Requirement{{Key: d.name, Operator: Exists}}, d.without(set, allIntegers)...)
+		return append([]Requirement{{Key: d.name, Operator: Exists}}, d.notIn(d.missingAny(set))...)
 	}
-	return d.without(set, allIntegers)
+	return d.notIn(d.missingAny(set))
 }
 
 // named returns the mentioned values in the set, sorted.
@@ -315,19 +319,30 @@ func (d *dimension) hull(set bitset.Set) (interval, bool) {
 	return hull, true
 }
 
-// without spells the mentioned values that the set lacks; when the set is bounded, only the integers within the bounds.
-func (d *dimension) without(set bitset.Set, bounds interval) []Requirement {
+// missingAny returns the mentioned values that the set lacks, sorted.
+func (d *dimension) missingAny(set bitset.Set) []string {
 	var values []string
 	for atom, value := range d.values {
-		if set.Has(atom) {
-			continue
+		if !set.Has(atom) {
+			values = append(values, value)
 		}
-		if n, ok := parseInteger(value); bounds != allIntegers && (!ok || !bounds.has(n)) {
-			continue
-		}
-		values = append(values, value)
 	}
-	if values == nil {
+	return values
+}
+
+// missing returns the mentioned integers within the bounds that the set lacks, sorted as strings.
+func (d *dimension) missing(set bitset.Set, bounds interval) []string {
+	var values []string
+	for i, atom := range d.integers {
+		if bounds.has(d.numbers[i]) && !set.Has(atom) {
+			values = append(values, d.values[atom])
+		}
+	}
+	return values
+}
+
+func (d *dimension) notIn(values []string) []Requirement {
+	if len(values) == 0 {
 		return nil
 	}
 	return []Requirement{{Key: d.name, Operator: NotIn, Values: values}}
