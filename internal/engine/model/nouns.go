@@ -185,8 +185,9 @@ type NodeSpec struct {
 	// Capacity and Allocatable are nil while Stage is Launching: then they follow from Requirements.
 	Capacity    []quantity.Amount
 	Allocatable []quantity.Amount
-	// Requirements are the claim's while Stage is Launching.
+	// Requirements and Requests are the claim's while Stage is Launching. A machine for it has at least the requests.
 	Requirements []label.Requirement
+	Requests     []quantity.Amount
 
 	// Ready is the node's Ready condition.
 	Ready bool

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -28,19 +29,37 @@ type Snapshot struct {
 	Rejected []*Pod
 	Daemons  []*Daemon
 
-	poolByName map[string]*Pool
-	nodeByName map[string]*Node
-	nodeClaims map[string]*Node
+	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
+	named, claimed []*Node
 }
 
 // Pool returns the pool of that name, nil if there is none.
-func (s *Snapshot) Pool(name string) *Pool { return s.poolByName[name] }
+func (s *Snapshot) Pool(name string) *Pool {
+	for _, p := range s.Pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
 
 // Node returns the node (or claim without a node) of that name, nil if there is none.
-func (s *Snapshot) Node(name string) *Node { return s.nodeByName[name] }
+func (s *Snapshot) Node(name string) *Node {
+	return find(s.named, name, func(n *Node) string { return n.Name })
+}
 
 // Claim returns the node that belongs to the claim of that name, nil if there is none.
-func (s *Snapshot) Claim(name string) *Node { return s.nodeClaims[name] }
+func (s *Snapshot) Claim(name string) *Node {
+	return find(s.claimed, name, func(n *Node) string { return n.Claim })
+}
+
+func find(nodes []*Node, name string, key func(*Node) string) *Node {
+	at, found := slices.BinarySearchFunc(nodes, name, func(n *Node, name string) int { return strings.Compare(key(n), name) })
+	if !found {
+		return nil
+	}
+	return nodes[at]
+}
 
 // Group is a set of pending pods that no rule can tell apart.
 type Group struct {
@@ -49,8 +68,6 @@ type Group struct {
 	// out; when all do, Contradiction is the key of the first and Rows is empty.
 	Rows          []label.Row
 	Contradiction label.Key
-	// Requests of one pod.
-	Requests quantity.Vector
 	// Pods by creation, namespace, name.
 	Pods []*Pod
 }
@@ -58,10 +75,11 @@ type Group struct {
 // Shape is what scheduling can tell about a pod: all pods of one shape are alike.
 type Shape struct {
 	// Signature is the canonical form; two pods are alike if and only if their signatures are equal.
-	Signature    string
-	Namespace    string
-	Priority     int32
-	Amounts      []quantity.Amount
+	Signature string
+	Namespace string
+	Priority  int32
+	// Requests of one pod.
+	Requests     quantity.Vector
 	Alternatives [][]label.Requirement
 	Tolerations  []Toleration
 }
@@ -112,24 +130,6 @@ func (n *Node) Free() quantity.Vector {
 // Ours reports whether a claim of ours stands behind the node.
 func (n *Node) Ours() bool { return n.Claim != "" }
 
-// Pool is a pool, encoded, with its types.
-type Pool struct {
-	*PoolSpec
-	// Start is the row that a new bin of the pool starts with.
-	Start label.Row
-	// Contradiction is the key of a requirement that contradicts another when Valid is false.
-	Contradiction label.Key
-	Valid         bool
-	// Types is the index over the catalogue; nil when the pool has none.
-	Types *TypeIndex
-	// Used by the pool's nodes that are not deleting, by capacity; Nodes is their number.
-	Used  quantity.Vector
-	Nodes int
-	// Limit per resource, -1 for none; NodeLimit likewise.
-	Limit     quantity.Vector
-	NodeLimit int64
-}
-
 // Daemon is a DaemonSet, encoded.
 type Daemon struct {
 	*DaemonSpec
@@ -143,99 +143,4 @@ func (d *Daemon) Admits(space *label.Space, row label.Row, taints []Taint) bool 
 		return false
 	}
 	return slices.ContainsFunc(d.Rows, func(r label.Row) bool { return space.Compatible(row, r) })
-}
-
-// Without returns the snapshot as it would be without the named nodes: their pods that somebody will start again are
-// pending. Nothing is rebuilt; the receiver is unchanged.
-func (s *Snapshot) Without(names ...string) *Snapshot {
-	gone := make(map[string]bool, len(names))
-	for _, name := range names {
-		gone[name] = true
-	}
-	what := *s
-	what.Nodes = make([]*Node, 0, len(s.Nodes))
-	var homeless []*Pod
-	for _, n := range s.Nodes {
-		if !gone[n.Name] {
-			what.Nodes = append(what.Nodes, n)
-			continue
-		}
-		for _, p := range n.Pods {
-			if p.Reschedulable {
-				homeless = append(homeless, p)
-			}
-		}
-	}
-	what.nodeByName, what.nodeClaims = indexNodes(what.Nodes)
-	what.Pools = s.poolsWithout(gone)
-	what.poolByName = indexPools(what.Pools)
-	what.Groups = s.groupsWith(homeless)
-	return &what
-}
-
-// poolsWithout copies the pools whose usage shrinks when the nodes go.
-func (s *Snapshot) poolsWithout(gone map[string]bool) []*Pool {
-	pools := slices.Clone(s.Pools)
-	copied := map[string]*Pool{}
-	for _, n := range s.Nodes {
-		if !gone[n.Name] || n.Deleting || n.Pool == "" || s.Pool(n.Pool) == nil {
-			continue
-		}
-		p := copied[n.Pool]
-		if p == nil {
-			fresh := *s.Pool(n.Pool)
-			p, copied[n.Pool] = &fresh, &fresh
-			pools[slices.Index(pools, s.Pool(n.Pool))] = p
-		}
-		p.Used = p.Used.Sub(n.Total)
-		p.Nodes--
-	}
-	return pools
-}
-
-// groupsWith merges pods into the groups of pending pods.
-func (s *Snapshot) groupsWith(pods []*Pod) []*Group {
-	if len(pods) == 0 {
-		return s.Groups
-	}
-	more := map[string][]*Pod{}
-	for _, p := range pods {
-		more[p.Signature] = append(more[p.Signature], p)
-	}
-	groups := make([]*Group, 0, len(s.Groups)+len(more))
-	for _, g := range s.Groups {
-		if added := more[g.Signature]; added != nil {
-			merged := *g
-			merged.Pods = slices.Concat(g.Pods, added)
-			slices.SortFunc(merged.Pods, comparePods)
-			g = &merged
-			delete(more, g.Signature)
-		}
-		groups = append(groups, g)
-	}
-	for _, added := range more {
-		slices.SortFunc(added, comparePods)
-		groups = append(groups, encodeGroup(s.Space, s.Resources, added[0].Shape, added))
-	}
-	slices.SortFunc(groups, compareGroups)
-	return groups
-}
-
-func indexNodes(nodes []*Node) (byName, byClaim map[string]*Node) {
-	byName, byClaim = make(map[string]*Node, len(nodes)), make(map[string]*Node, len(nodes))
-	for _, n := range nodes {
-		byName[n.Name] = n
-		if n.Claim != "" {
-			byClaim[n.Claim] = n
-		}
-	}
-	return byName, byClaim
-}
-
-func indexPools(pools []*Pool) map[string]*Pool {
-	byName := make(map[string]*Pool, len(pools))
-	for _, p := range pools {
-		byName[p.Name] = p
-	}
-	return byName
 }

@@ -1,0 +1,262 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// A TypeIndex answers "which types have this?" over one catalogue in one label space.
+//
+// Representation: types are numbered as in the catalogue. Per label key that some type constrains, a posting list from
+// atom to the set of types that may carry it, so that narrowing a key is an OR over its atoms and an AND. Offerings are
+// grouped into classes: all offerings of one zone, capacity type, reservation and further requirements are one class,
+// with the set of types that have it available and their prices. A row admits a handful of classes; the types that can
+// be bought are the OR of their sets. Cost: words of the type set times atoms of the narrowed key.
+type TypeIndex struct {
+	Catalogue *Catalogue
+	Rows      []label.Row
+	Usable    []quantity.Vector
+	Total     []quantity.Vector
+	Classes   []OfferClass
+	// postings[key][atom]; nil for a key that no type constrains.
+	postings [][]bitset.Set
+	space    *label.Space
+}
+
+// OfferClass is one zone, capacity type, reservation and set of further labels, over all types.
+type OfferClass struct {
+	Zone          string
+	CapacityType  string
+	ReservationID string
+	// Types that have it available.
+	Types bitset.Set
+	// Price by type, nano-USD per hour; NoPrice where the type has no such offering (available or not).
+	Price []int64
+	atoms []classAtom
+}
+
+// NoPrice stands for an offering that does not exist.
+const NoPrice = math.MaxInt64
+
+type classAtom struct {
+	key  label.Key
+	atom int
+}
+
+// Len is the number of types.
+func (x *TypeIndex) Len() int { return len(x.Rows) }
+
+// Admits reports whether the class is compatible with the row.
+func (c *OfferClass) Admits(space *label.Space, row label.Row) bool {
+	for _, a := range c.atoms {
+		if !space.HasAtom(row, a.key, a.atom) {
+			return false
+		}
+	}
+	return true
+}
+
+// Narrow removes from set the types that carry no value that the row allows on key k, and reports whether any is left.
+func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
+	posting := x.postings[k]
+	if posting == nil {
+		return !set.Empty()
+	}
+	any := false
+	for w := range set {
+		var keep uint64
+		for atom, types := range posting {
+			if types != nil && x.space.HasAtom(row, k, atom) {
+				keep |= types[w]
+			}
+		}
+		set[w] &= keep
+		any = any || set[w] != 0
+	}
+	return any
+}
+
+// Compatible returns the types whose labels are compatible with the row, offerings left aside.
+func (x *TypeIndex) Compatible(row label.Row) bitset.Set {
+	set := bitset.Full(x.Len())
+	for k := range x.postings {
+		x.Narrow(set, row, label.Key(k))
+	}
+	return set
+}
+
+// Offered returns the types that have an available offering compatible with the row; the classes are those of the row.
+func (x *TypeIndex) Offered(row label.Row) (set bitset.Set, classes []int) {
+	set = bitset.New(x.Len())
+	for i := range x.Classes {
+		if c := &x.Classes[i]; c.Admits(x.space, row) {
+			set.OrWith(c.Types)
+			classes = append(classes, i)
+		}
+	}
+	return set, classes
+}
+
+// Cheapest returns the cheapest available offering of a type among the classes: its class, or -1.
+func (x *TypeIndex) Cheapest(t int, classes []int) int {
+	best := -1
+	for _, i := range classes {
+		if x.Classes[i].Types.Has(t) && (best < 0 || x.Classes[i].Price[t] < x.Classes[best].Price[t]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Lookup returns the number of the type of that name.
+func (x *TypeIndex) Lookup(name string) (int, bool) {
+	at := slices.IndexFunc(x.Catalogue.Types, func(t InstanceType) bool { return t.Name == name })
+	return at, at >= 0
+}
+
+// PriceOf returns the price of the offering with exactly this zone and capacity type, available or not, or 0.
+func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		if c.Zone == zone && c.CapacityType == capacityType && c.Price[t] != NoPrice {
+			return c.Price[t]
+		}
+	}
+	return 0
+}
+
+func newTypeIndex(space *label.Space, resources *quantity.Table, catalogue *Catalogue) *TypeIndex {
+	x := &TypeIndex{Catalogue: catalogue, space: space, postings: make([][]bitset.Set, space.Len())}
+	for i := range catalogue.Types {
+		t := &catalogue.Types[i]
+		x.Rows = append(x.Rows, encodeLabels(space, t.Requirements))
+		x.Usable = append(x.Usable, resources.Vector(t.Allocatable))
+		x.Total = append(x.Total, resources.Vector(t.Capacity))
+	}
+	x.post()
+	x.classify()
+	return x
+}
+
+// encodeLabels is the row of what a type says of itself. Its values need not be mentioned by any requirement: those
+// that are not fall into the atom of "any other value" or into their interval.
+func encodeLabels(space *label.Space, reqs []label.Requirement) label.Row {
+	row := space.All()
+	for _, r := range reqs {
+		k, known := space.Lookup(r.Key)
+		if !known {
+			continue
+		}
+		switch r.Operator {
+		case label.In:
+			clearKey(space, row, k)
+			for _, v := range r.Values {
+				setAtom(space, row, k, space.Atom(k, v))
+			}
+		case label.DoesNotExist:
+			space.SetOnly(row, k, space.Absent(k))
+		}
+	}
+	return row
+}
+
+func clearKey(space *label.Space, row label.Row, k label.Key) {
+	from, to := space.Span(k)
+	clear(row[from:to])
+}
+
+func setAtom(space *label.Space, row label.Row, k label.Key, atom int) {
+	from, _ := space.Span(k)
+	row[from+atom/64] |= 1 << (atom % 64)
+}
+
+func (x *TypeIndex) post() {
+	all := x.space.All()
+	for k := label.Key(0); int(k) < x.space.Len(); k++ {
+		constrained := func(row label.Row) bool { return !x.space.EqualKey(row, all, k) }
+		if slices.ContainsFunc(x.Rows, constrained) {
+			x.postKey(k)
+		}
+	}
+}
+
+func (x *TypeIndex) postKey(k label.Key) {
+	posting := make([]bitset.Set, x.space.Atoms(k))
+	for t, row := range x.Rows {
+		for atom := range posting {
+			if !x.space.HasAtom(row, k, atom) {
+				continue
+			}
+			if posting[atom] == nil {
+				posting[atom] = bitset.New(len(x.Rows))
+			}
+			posting[atom].Add(t)
+		}
+	}
+	x.postings[k] = posting
+}
+
+func (x *TypeIndex) classify() {
+	byIdentity := map[string]int{}
+	for t := range x.Catalogue.Types {
+		for _, o := range x.Catalogue.Types[t].Offerings {
+			identity := o.Zone + "\x00" + o.CapacityType + "\x00" + o.ReservationID
+			for _, r := range o.Requirements {
+				identity += "\x00" + r.String()
+			}
+			i, known := byIdentity[identity]
+			if !known {
+				i = len(x.Classes)
+				byIdentity[identity] = i
+				x.Classes = append(x.Classes, x.newClass(o))
+			}
+			c := &x.Classes[i]
+			c.Price[t] = min(c.Price[t], o.Price)
+			if o.Available {
+				c.Types.Add(t)
+			}
+		}
+	}
+	sort.SliceStable(x.Classes, func(i, j int) bool { return x.Classes[i].before(&x.Classes[j]) })
+}
+
+func (c *OfferClass) before(d *OfferClass) bool {
+	if c.Zone != d.Zone {
+		return c.Zone < d.Zone
+	}
+	if c.CapacityType != d.CapacityType {
+		return c.CapacityType < d.CapacityType
+	}
+	return c.ReservationID < d.ReservationID
+}
+
+func (x *TypeIndex) newClass(o Offering) OfferClass {
+	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
+		Types: bitset.New(x.Len()), Price: make([]int64, x.Len())}
+	for t := range c.Price {
+		c.Price[t] = NoPrice
+	}
+	pin := func(key, value string) {
+		if k, known := x.space.Lookup(key); known {
+			c.atoms = append(c.atoms, classAtom{k, x.space.Atom(k, value)})
+		}
+	}
+	pin(LabelZone, o.Zone)
+	pin(LabelCapacityType, o.CapacityType)
+	for _, r := range o.Requirements {
+		k, known := x.space.Lookup(r.Key)
+		switch {
+		case !known:
+		case r.Operator == label.In && len(r.Values) == 1:
+			pin(r.Key, r.Values[0])
+		case r.Operator == label.DoesNotExist:
+			c.atoms = append(c.atoms, classAtom{k, x.space.Absent(k)})
+		}
+	}
+	return c
+}
