@@ -74,6 +74,7 @@ type NodeClaimSpec struct {
 	// pods are removed against their disruption budgets. Unset: wait for as long as it takes.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
+	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which the claim is deleted, in hours, minutes and seconds

@@ -127,6 +127,7 @@ type NodeClaimTemplateSpec struct {
 	// pods are removed against their disruption budgets. Unset: wait for as long as it takes.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
+	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 	// ExpireAfter is the age at which a node is deleted, in hours, minutes and seconds
@@ -207,6 +208,7 @@ type Budget struct {
 	// hours and minutes ("8h30m").
 	// +kubebuilder:validation:Pattern:=`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`
 	// +kubebuilder:validation:Type:="string"
+	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }

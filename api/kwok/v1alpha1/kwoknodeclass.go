@@ -61,6 +61,7 @@ type KWOKNodeClassSpec struct {
 	// its node, in hours, minutes and seconds ("30s"). Unset: at once.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
+	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	NodeRegistrationDelay *metav1.Duration `json:"nodeRegistrationDelay,omitempty"`
 }

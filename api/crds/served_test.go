@@ -1,0 +1,129 @@
+package crds_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+)
+
+const goodClass = `
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: good}
+`
+
+func TestKWOKNodeClassSchema(t *testing.T) {
+	for _, r := range []schemaRule{
+		{"nodeRegistrationDelay is a duration", `spec: {nodeRegistrationDelay: 1m30s}`, `spec: {nodeRegistrationDelay: Never}`, "nodeRegistrationDelay"},
+		{"nodeRegistrationDelay is below 292 years", `spec: {nodeRegistrationDelay: 0s}`, `spec: {nodeRegistrationDelay: 2563000h}`, "nodeRegistrationDelay"},
+	} {
+		t.Run(r.name, func(t *testing.T) { r.check(t, goodClass) })
+	}
+}
+
+func TestKWOKNodeClassIsReadyFromTheStart(t *testing.T) {
+	stored := create(t, goodClass, `metadata: {name: ready}`)
+	class := &kwokv1alpha1.KWOKNodeClass{}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), class); err != nil {
+		t.Fatal(err)
+	}
+	if !class.StatusConditions().Root().IsTrue() {
+		t.Errorf("conditions are %+v, want Ready to be True", class.Status.Conditions)
+	}
+}
+
+// What discovery says: this is what makes kubectl's names and "kubectl get karpenter" work.
+func TestDiscovery(t *testing.T) {
+	type resource struct {
+		Kind       string
+		ShortNames []string
+		Categories []string
+		Namespaced bool
+	}
+	got := map[string]resource{}
+	served := discovery.NewDiscoveryClientForConfigOrDie(config)
+	for _, version := range []string{"karpenter.sh/v1", "karpenter.kwok.sh/v1alpha1"} {
+		list, err := served.ServerResourcesForGroupVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			got[r.Name] = resource{r.Kind, r.ShortNames, r.Categories, r.Namespaced}
+		}
+	}
+	want := map[string]resource{
+		"nodepools":              {Kind: "NodePool", Categories: []string{"karpenter"}},
+		"nodepools/status":       {Kind: "NodePool"},
+		"nodepools/scale":        {Kind: "Scale"},
+		"nodeclaims":             {Kind: "NodeClaim", Categories: []string{"karpenter"}},
+		"nodeclaims/status":      {Kind: "NodeClaim"},
+		"kwoknodeclasses":        {Kind: "KWOKNodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"kwoknc", "kwokncs"}},
+		"kwoknodeclasses/status": {Kind: "KWOKNodeClass"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// The table that the server makes for kubectl get; -o wide shows the columns of
+// priority 1 too.
+func TestPrinterColumns(t *testing.T) {
+	type column struct {
+		Name     string
+		Priority int32
+		Cell     any
+	}
+	pool := create(t, goodPool, `{metadata: {name: printed}, spec: {weight: 3}}`)
+	status := `{type: Ready, status: "True", reason: A, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}`
+	if err := api.Status().Update(t.Context(), overlaid(t, pool, `status: {nodes: 2, resources: {cpu: "8", memory: 16Gi}, conditions: [`+status+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	claim := create(t, goodClaim, `metadata: {name: printed, labels: {node.kubernetes.io/instance-type: c-4x, karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: zone-a, karpenter.sh/nodepool: printed}}`)
+	drifted := `{type: Drifted, status: "False", lastTransitionTime: "2026-01-02T03:04:05Z"}`
+	if err := api.Status().Update(t.Context(), overlaid(t, claim, `status: {nodeName: node-1, imageID: image-1, providerID: "kwok://node-1", conditions: [`+status+`,`+drifted+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		path string
+		want []column
+	}{
+		{"/apis/karpenter.sh/v1/nodepools/printed", []column{
+			{"Name", 0, "printed"}, {"NodeClass", 0, "default"}, {"Nodes", 0, 2.0}, {"Ready", 0, "True"}, {"Age", 0, "age"},
+			{"Weight", 1, 3.0}, {"CPU", 1, "8"}, {"Memory", 1, "16Gi"},
+		}},
+		{"/apis/karpenter.sh/v1/nodeclaims/printed", []column{
+			{"Name", 0, "printed"}, {"Type", 0, "c-4x"}, {"Capacity", 0, "spot"}, {"Zone", 0, "zone-a"}, {"Node", 0, "node-1"}, {"Ready", 0, "True"}, {"Age", 0, "age"},
+			{"ImageID", 1, "image-1"}, {"ID", 1, "kwok://node-1"}, {"NodePool", 1, "printed"}, {"NodeClass", 1, "default"}, {"Drifted", 1, "False"},
+		}},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			data, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath(test.path).
+				SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := metav1.Table{}
+			if err := json.Unmarshal(data, &table); err != nil {
+				t.Fatal(err)
+			}
+			var got []column
+			for i, definition := range table.ColumnDefinitions {
+				cell := table.Rows[0].Cells[i]
+				if definition.Name == "Age" {
+					cell = "age"
+				}
+				got = append(got, column{definition.Name, definition.Priority, cell})
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("columns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
