@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// multicall is the executable that is every component.
+const multicall = "karpenter-sandbox"
+
+// modulePath begins the go.mod of our source tree.
+const modulePath = "github.com/karpenter-go/karpenter"
+
+// Assets returns the folder with the control plane's executables, which also
+// serves as KUBEBUILDER_ASSETS. It is, in this order: the folder given, if one is
+// given; a build of the module sandbox/, when this program runs inside its source
+// tree or was built there (progress is told what happens; a first build takes 4
+// to 10 minutes on 2 cores); the folder of karpenter-sandbox on the PATH.
+func Assets(ctx context.Context, folder string, progress func(string)) (string, error) {
+	if folder != "" {
+		return givenAssets(folder)
+	}
+	if module, found := sources(); found {
+		return build(ctx, module, progress)
+	}
+	if found, err := exec.LookPath(multicall); err == nil {
+		if found, err = filepath.Abs(found); err == nil {
+			return filepath.Dir(found), nil
+		}
+	}
+	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
+		multicall + " on the PATH; give a folder of executables with --sandbox-assets, or clone the repository and run `make build` in it")
+}
+
+func givenAssets(folder string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fmt.Errorf("resolving the sandbox assets: %w", err)
+	}
+	if content, err := os.Stat(folder); err != nil {
+		return "", fmt.Errorf("reading the sandbox assets: %w", err)
+	} else if !content.IsDir() {
+		return "", fmt.Errorf("sandbox assets %s: is a file, want a folder with one executable per component", folder)
+	}
+	if missing := missingComponents(folder, catalogue); len(missing) > 0 {
+		return "", fmt.Errorf("sandbox assets %s: no %s; want executables %s, or %s", folder, strings.Join(missing, ", "),
+			strings.Join(componentNames(catalogue), ", "), multicall)
+	}
+	return folder, nil
+}
+
+// executable returns the command that runs the component: its own executable, or
+// the multi-call one told which component to be.
+func executable(assets, component string) []string {
+	own := filepath.Join(assets, component)
+	if isExecutable(own) {
+		return []string{own}
+	}
+	return []string{filepath.Join(assets, multicall), component}
+}
+
+func missingComponents(assets string, wanted []component) []string {
+	if isExecutable(filepath.Join(assets, multicall)) {
+		return nil
+	}
+	var missing []string
+	for i := range wanted {
+		if !isExecutable(filepath.Join(assets, wanted[i].name)) {
+			missing = append(missing, wanted[i].name)
+		}
+	}
+	return missing
+}
+
+func isExecutable(path string) bool {
+	file, err := os.Stat(path)
+	return err == nil && file.Mode().IsRegular() && file.Mode()&0o111 != 0
+}
+
+// sources returns the folder of the sandbox module in the source tree that the
+// current directory is in, or else in the one this program was built from.
+func sources() (string, bool) {
+	var starts []string
+	if here, err := os.Getwd(); err == nil {
+		starts = append(starts, here)
+	}
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		starts = append(starts, filepath.Dir(file))
+	}
+	for _, start := range starts {
+		if module, found := sourcesAbove(start); found {
+			return module, true
+		}
+	}
+	return "", false
+}
+
+func sourcesAbove(folder string) (string, bool) {
+	for {
+		module := filepath.Join(folder, "sandbox")
+		if isModule(folder, modulePath) && isModule(module, modulePath+"/sandbox") {
+			return module, true
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", false
+		}
+		folder = parent
+	}
+}
+
+func isModule(folder, path string) bool {
+	content, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(string(content), "\n")
+	return strings.TrimSpace(first) == "module "+path
+}

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// cacheVariable overrides where builds of the sandbox are kept.
+const cacheVariable = "KARPENTER_SANDBOX_CACHE"
+
+// build returns a folder with the module's executable and a link per component,
+// building it if the cache lacks it. The cache is keyed by what goes into the
+// executable. Two that build at once wait for each other, and a build that is
+// killed leaves nothing that looks finished: it happens in a folder of its own,
+// under a lock that the kernel gives back, and is renamed when complete.
+func build(ctx context.Context, module string, progress func(string)) (string, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", fmt.Errorf("building the sandbox from %s: no go command on the PATH; install Go, or give --sandbox-assets", module)
+	}
+	key, err := buildKey(ctx, module)
+	if err != nil {
+		return "", fmt.Errorf("building the sandbox from %s: %w", module, err)
+	}
+	cache, err := cacheFolder()
+	if err != nil {
+		return "", err
+	}
+	finished := filepath.Join(cache, key)
+	if isExecutable(filepath.Join(finished, multicall)) {
+		return finished, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("making the sandbox's cache (move it with %s): %w", cacheVariable, err)
+	}
+	lock, err := waitForLock(ctx, finished+".lock", progress)
+	if err != nil {
+		return "", fmt.Errorf("waiting for another build of the sandbox: %w", err)
+	}
+	defer lock.Close()
+	if isExecutable(filepath.Join(finished, multicall)) {
+		return finished, nil
+	}
+	if err := buildInto(ctx, module, finished, progress); err != nil {
+		return "", fmt.Errorf("building the sandbox from %s: %w", module, err)
+	}
+	return finished, nil
+}
+
+func cacheFolder() (string, error) {
+	if folder := os.Getenv(cacheVariable); folder != "" {
+		return filepath.Abs(folder)
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the sandbox's cache (set it with %s): %w", cacheVariable, err)
+	}
+	return filepath.Join(folder, "karpenter-go", "sandbox"), nil
+}
+
+// linkFlags set the versions that the components tell: without them the API
+// server calls itself v0.0.0-master. They are read from the module's go.mod.
+func linkFlags(gomod string) (string, error) {
+	kubernetes, kwokVersion := requirement(gomod, "k8s.io/kubernetes"), requirement(gomod, "sigs.k8s.io/kwok")
+	parts := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
+	if len(parts) != 3 || kwokVersion == "" {
+		return "", errors.New("go.mod requires no k8s.io/kubernetes or no sigs.k8s.io/kwok")
+	}
+	const version = " -X k8s.io/component-base/version."
+	return "-s -w" + version + "gitVersion=" + kubernetes + version + "gitMajor=" + parts[0] + version + "gitMinor=" + parts[1] +
+		" -X sigs.k8s.io/kwok/pkg/consts.Version=" + kwokVersion, nil
+}
+
+func requirement(gomod, module string) string {
+	for line := range strings.Lines(gomod) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
+// buildKey hashes the module's files, the toolchain and the flags.
+func buildKey(ctx context.Context, module string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(module, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	files = append(files, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum"))
+	hash := sha256.New()
+	for _, file := range files { // Glob sorts
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(hash, "%s %d\n", filepath.Base(file), len(content))
+		hash.Write(content)
+	}
+	toolchain := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
+	output, err := toolchain.Output()
+	if err != nil {
+		return "", fmt.Errorf("asking go for its version: %w", err)
+	}
+	hash.Write(output)
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// goCommand returns a go command that the user's settings for other modules do
+// not reach, and that ends with us.
+func goCommand(ctx context.Context, module string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = module
+	command.Env = append(os.Environ(), "GOFLAGS=-mod=readonly -buildvcs=false", "GOWORK=off")
+	command.SysProcAttr = childAttributes()
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return command
+}
+
+// waitForLock locks the file, telling progress when that takes a while.
+func waitForLock(ctx context.Context, path string, progress func(string)) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	start, told := time.Now(), time.Now()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = file.Close()
+			return nil, err
+		}
+		if time.Since(told) >= 5*time.Second {
+			progress(fmt.Sprintf("waiting for another process that builds the sandbox (%s)", time.Since(start).Round(time.Second)))
+			told = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// buildInto builds the folder finished, and removes what builds that were killed
+// left beside it.
+func buildInto(ctx context.Context, module, finished string, progress func(string)) error {
+	unfinished := finished + ".unfinished"
+	for _, leftover := range []string{unfinished, finished} {
+		if err := os.RemoveAll(leftover); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(unfinished, 0o755); err != nil {
+		return err
+	}
+	defer os.RemoveAll(unfinished)
+	gomod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return err
+	}
+	flags, err := linkFlags(string(gomod))
+	if err != nil {
+		return err
+	}
+	command := goCommand(ctx, module, "build", "-v", "-ldflags", flags, "-o", filepath.Join(unfinished, multicall), ".")
+	if err := runBuild(command, progress); err != nil {
+		return err
+	}
+	for _, name := range append(componentNames(catalogue), kubectl) {
+		if err := os.Symlink(multicall, filepath.Join(unfinished, name)); err != nil {
+			return err
+		}
+	}
+	return os.Rename(unfinished, finished)
+}
+
+// runBuild runs the build and tells every few seconds how far it is.
+func runBuild(command *exec.Cmd, progress func(string)) error {
+	output, err := command.StderrPipe()
+	if err != nil {
+		return err
+	}
+	var downloaded, compiled atomic.Int64
+	start := time.Now()
+	progress("building the sandbox's control plane from source; the first time takes 4 to 10 minutes on 2 cores")
+	if err := command.Start(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	read := make(chan []string)
+	go func() { read <- countLines(output, &downloaded, &compiled) }()
+	for {
+		select {
+		case <-ticker.C:
+			progress(fmt.Sprintf("building the sandbox's control plane: %s, %d modules downloaded, %d packages compiled",
+				time.Since(start).Round(time.Second), downloaded.Load(), compiled.Load()))
+		case complaints := <-read:
+			if err := command.Wait(); err != nil {
+				return fmt.Errorf("go build: %w: %s", err, strings.Join(complaints, "; "))
+			}
+			progress(fmt.Sprintf("built the sandbox's control plane in %s", time.Since(start).Round(time.Second)))
+			return nil
+		}
+	}
+}
+
+// countLines reads what `go build -v` says: downloads, packages as they are
+// compiled, and complaints, of which it returns the last few.
+func countLines(output io.Reader, downloaded, compiled *atomic.Int64) []string {
+	var complaints []string
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case strings.HasPrefix(line, "go: downloading "):
+			downloaded.Add(1)
+		case !strings.ContainsAny(line, " :#\t"):
+			compiled.Add(1)
+		default:
+			complaints = append(complaints, strings.TrimSpace(line))
+			complaints = complaints[max(0, len(complaints)-5):]
+		}
+	}
+	return complaints
+}

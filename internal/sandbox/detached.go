@@ -1,0 +1,204 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Up starts a sandbox under a supervisor that outlives this process, and returns
+// when it is ready. The supervisor is the command with which Supervise is called,
+// whose arguments must name the data directory. Cancelling the context ends the
+// supervisor too. A sandbox that runs already is a *RunningError, once it is
+// ready.
+func Up(ctx context.Context, options Options, supervisor []string) (Status, error) {
+	l, err := absolute(options.DataDir)
+	if err != nil {
+		return Status{}, err
+	}
+	if _, held := lockHolder(l); held {
+		status, err := awaitRunning(ctx, l, nil, options.Progress)
+		if err != nil {
+			return status, err
+		}
+		return status, &RunningError{DataDir: string(l)}
+	}
+	options.DataDir = string(l)
+	if err := os.MkdirAll(l.path("logs"), 0o700); err != nil {
+		return Status{}, fmt.Errorf("making the data directory: %w", err)
+	}
+	if err := writeJSON(l.options(), options); err != nil {
+		return Status{}, err
+	}
+	if err := os.Remove(l.status()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Status{}, fmt.Errorf("preparing the sandbox's status: %w", err)
+	}
+	command, ended, err := detach(l, supervisor)
+	if err != nil {
+		return Status{}, err
+	}
+	status, err := awaitRunning(ctx, l, ended, options.Progress)
+	if err != nil && ctx.Err() != nil {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		<-ended
+	}
+	return status, err
+}
+
+// detach starts the supervisor in a session of its own. The channel is closed
+// when it has ended.
+func detach(l layout, supervisor []string) (*exec.Cmd, <-chan struct{}, error) {
+	log, err := os.OpenFile(l.log("supervisor"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	defer log.Close()
+	command := exec.Command(supervisor[0], supervisor[1:]...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		return nil, nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(ended)
+	}()
+	return command, ended, nil
+}
+
+// awaitRunning follows the status until the sandbox runs or has failed. ended,
+// which may be nil, tells that the supervisor is no more.
+func awaitRunning(ctx context.Context, l layout, ended <-chan struct{}, progress func(string)) (Status, error) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	told := ""
+	for {
+		gone := false
+		select {
+		case <-ctx.Done():
+			return Status{}, fmt.Errorf("waiting for the sandbox: %w", context.Cause(ctx))
+		case <-ended:
+			gone = true
+		case <-ticker.C:
+		}
+		status, err := ReadStatus(string(l))
+		switch {
+		case err != nil:
+			return status, err
+		case status.Phase == Running:
+			return status, nil
+		case status.Phase == Failed || status.Phase == Stopped && gone:
+			return status, fmt.Errorf("the sandbox did not start: %s", status.Message)
+		case gone:
+			return status, fmt.Errorf("the sandbox did not start: %s; the supervisor's log is %s", lastLine(l.log("supervisor")), l.log("supervisor"))
+		}
+		if status.Message != told && progress != nil {
+			told = status.Message
+			progress(told)
+		}
+	}
+}
+
+// Supervise runs the sandbox that Up prepared in the directory until SIGINT or
+// SIGTERM, or until a component dies, which is its error.
+func Supervise(dataDir string) error {
+	l, err := absolute(dataDir)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(l.options())
+	if err != nil {
+		return fmt.Errorf("reading what to run: %w", err)
+	}
+	var options Options
+	if err := json.Unmarshal(content, &options); err != nil {
+		return fmt.Errorf("reading what to run from %s: %w", l.options(), err)
+	}
+	options.DataDir = string(l)
+	return Run(context.Background(), options, nil)
+}
+
+// Run runs a sandbox in this process until SIGINT, SIGTERM, the context's end or
+// the death of a component, which is its error. ready, which may be nil, is
+// called when the sandbox is. A second signal ends it without courtesy.
+func Run(ctx context.Context, options Options, ready func(*Sandbox)) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	s, err := Start(ctx, options)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+	if ready != nil {
+		ready(s)
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.Done():
+		return s.Err()
+	}
+	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGINT, syscall.SIGTERM)
+	defer stopAgain()
+	go func() {
+		<-again.Done()
+		s.Kill()
+	}()
+	return s.Stop()
+}
+
+// Down ends the sandbox in the directory, whoever supervises it, and waits for
+// the end. It returns false when nothing ran. The data stays.
+func Down(ctx context.Context, dataDir string) (bool, error) {
+	l, err := absolute(dataDir)
+	if err != nil {
+		return false, err
+	}
+	if _, held := lockHolder(l); !held {
+		return false, settle(l)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Second) // more than the graces of all components
+	defer cancel()
+	told := 0
+	check := func(context.Context) error {
+		id, held := lockHolder(l)
+		if !held {
+			return nil
+		}
+		if id != 0 && id != told {
+			told = id
+			if err := syscall.Kill(id, syscall.SIGTERM); err != nil {
+				return fmt.Errorf("ending the supervisor (process %d): %w", id, err)
+			}
+		}
+		return fmt.Errorf("the supervisor (process %d) is still there", id)
+	}
+	err = until(ctx, "the end of the sandbox", check)
+	var slow *NotReadyError
+	if !errors.As(err, &slow) {
+		return true, err
+	}
+	if id, held := lockHolder(l); held && id != 0 {
+		_ = syscall.Kill(id, syscall.SIGKILL) // the kernel ends its children
+	}
+	return true, settle(l)
+}
+
+// settle turns what a killed supervisor left as status into Stopped.
+func settle(l layout) error {
+	status, err := ReadStatus(string(l))
+	if err != nil || status.Phase == Absent || status.Phase == Stopped {
+		return err
+	}
+	return writeJSON(l.status(), Status{
+		Phase: Stopped, Changed: time.Now().UTC(), Kubeconfig: status.Kubeconfig, Assets: status.Assets,
+	})
+}

@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// Ports are chosen below the range from which Linux takes the local ports of
+// outgoing connections (32768 and up), so that a port cannot be lost to one
+// between being chosen and being listened on.
+const (
+	lowestPort  = 20000
+	highestPort = 32000
+)
+
+// PortTakenError says that a port which this sandbox used before is in use by
+// another program now.
+type PortTakenError struct {
+	Component string
+	Port      int
+	File      string // the file that remembers the sandbox's ports
+}
+
+func (e *PortTakenError) Error() string {
+	return fmt.Sprintf("port %d of %s is in use by another program: end that program, or remove %s so that free ports are chosen",
+		e.Port, e.Component, e.File)
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// ensurePorts returns a port for each name: the ones the sandbox had before, or
+// free ones, remembered from now on.
+func ensurePorts(l layout, names []string) (map[string]int, error) {
+	ports := map[string]int{}
+	switch content, err := os.ReadFile(l.ports()); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("reading the sandbox's ports: %w", err)
+	default:
+		if err := json.Unmarshal(content, &ports); err != nil {
+			return nil, fmt.Errorf("reading the sandbox's ports from %s: %w", l.ports(), err)
+		}
+	}
+	var held []net.Listener
+	defer func() {
+		for _, listener := range held {
+			_ = listener.Close()
+		}
+	}()
+	for _, name := range names {
+		listener, err := holdPort(ports[name])
+		if err != nil {
+			return nil, &PortTakenError{Component: name, Port: ports[name], File: l.ports()}
+		}
+		held = append(held, listener)
+		ports[name] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, writeJSON(l.ports(), ports)
+}
+
+// holdPort listens on the port, or on any free one if it is 0.
+func holdPort(port int) (net.Listener, error) {
+	if port != 0 {
+		return net.Listen("tcp", address(port))
+	}
+	for range 200 {
+		listener, err := net.Listen("tcp", address(lowestPort+rand.IntN(highestPort-lowestPort)))
+		if err == nil {
+			return listener, nil
+		}
+	}
+	return net.Listen("tcp", address(0))
+}
+
+// portNames are the names under which the ports of the components are kept.
+func portNames(chosen []component) []string {
+	var names []string
+	for i := range chosen {
+		names = append(names, chosen[i].name)
+		if chosen[i].name == etcd {
+			names = append(names, etcdPeer)
+		}
+	}
+	return slices.Clip(names)
+}

@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a component that runs.
+type process struct {
+	name  string
+	log   string
+	grace time.Duration
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+	err   error         // how it ended; read after ended is closed
+}
+
+// spawner starts processes from one thread that lives as long as the spawner:
+// Linux sends the parent-death signal when the thread that forked ends.
+type spawner chan func()
+
+func newSpawner() spawner {
+	s := make(spawner)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for start := range s {
+			start()
+		}
+	}()
+	return s
+}
+
+// start runs the command with its output in the log; the log of the run before
+// is kept as <log>.previous. died is called when the process has ended.
+func (s spawner) start(c component, argv []string, log string, died func(*process)) (*process, error) {
+	if err := os.Rename(log, log+".previous"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("starting %s: %w", c.name, err)
+	}
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.name, err)
+	}
+	defer output.Close()
+	p := &process{name: c.name, log: log, grace: c.grace, ended: make(chan struct{})}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+	p.cmd.SysProcAttr = childAttributes()
+	started := make(chan error)
+	s <- func() { started <- p.cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+		died(p)
+	}()
+	return p, nil
+}
+
+// stop ends the process: by SIGTERM, and by SIGKILL once its grace has passed or
+// hurry is closed.
+func (p *process) stop(hurry <-chan struct{}) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	patience := time.NewTimer(p.grace)
+	defer patience.Stop()
+	select {
+	case <-p.ended:
+		return
+	case <-hurry:
+	case <-patience.C:
+	}
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// DeadError says that a component ended though nobody asked it to.
+type DeadError struct {
+	Component string
+	How       string // "exit status 1", "signal: killed"
+	LastLine  string // of its log; may be empty
+	Log       string // path
+}
+
+func (e *DeadError) Error() string {
+	if e.LastLine == "" {
+		return fmt.Sprintf("%s died (%s); its log is %s", e.Component, e.How, e.Log)
+	}
+	return fmt.Sprintf("%s died (%s): %s; its log is %s", e.Component, e.How, e.LastLine, e.Log)
+}
+
+func (p *process) deadError() *DeadError {
+	how := "exit status 0"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	return &DeadError{Component: p.name, How: how, LastLine: lastLine(p.log), Log: p.log}
+}
+
+// lastLine returns the last line of a log that says something, shortened. Lines
+// of usage text and of stack traces are indented and skipped, and a line that
+// says error is preferred.
+func lastLine(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if size, err := file.Stat(); err == nil && size.Size() > 64<<10 {
+		_, _ = file.Seek(-64<<10, 2)
+	}
+	var last, lastError string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.TrimSpace(line) == "" || line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
+		last = line
+		if saysError(line) {
+			lastError = line
+		}
+	}
+	if lastError != "" {
+		last = lastError
+	}
+	const longest = 300
+	if len(last) > longest {
+		last = last[:longest] + "..."
+	}
+	return last
+}
+
+func saysError(line string) bool {
+	lower := strings.ToLower(line)
+	return strings.HasPrefix(lower, "error") || strings.HasPrefix(lower, "panic:") ||
+		strings.Contains(lower, `"level":"fatal"`) || strings.Contains(lower, "no space left on device") ||
+		strings.Contains(lower, "address already in use") || strings.Contains(lower, "command failed")
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package sandbox
+
+import "syscall"
+
+// Without a parent-death signal, components outlive a supervisor that is killed
+// with SIGKILL.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func processStart(int) string { return "unknown" }

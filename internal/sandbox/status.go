@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Phase is where a sandbox is in its life.
+//
+//	absent ──up──> starting ──> running ──down──> stopping ──> stopped ──up──> starting
+//	                   |           |
+//	                   └───────────┴── a component or the supervisor dies ──> failed ──up──> starting
+type Phase string
+
+// The phases of a sandbox.
+const (
+	Absent   Phase = "absent" // never started in this directory
+	Starting Phase = "starting"
+	Running  Phase = "running"
+	Stopping Phase = "stopping"
+	Stopped  Phase = "stopped"
+	Failed   Phase = "failed" // Message says why
+)
+
+// Status describes a sandbox to whoever did not start it.
+type Status struct {
+	Phase      Phase             `json:"phase"`
+	Message    string            `json:"message,omitempty"`    // what is awaited, or why it failed
+	Supervisor int               `json:"supervisor,omitempty"` // process id
+	Changed    time.Time         `json:"changed"`
+	Server     string            `json:"server,omitempty"`     // URL of the API server
+	Kubeconfig string            `json:"kubeconfig,omitempty"` // path
+	Assets     string            `json:"assets,omitempty"`     // folder of the executables
+	Components []ComponentStatus `json:"components,omitempty"`
+}
+
+// ComponentStatus describes one process of a sandbox.
+type ComponentStatus struct {
+	Name    string `json:"name"`
+	Process int    `json:"process"` // process id
+	Port    int    `json:"port"`
+	Log     string `json:"log"` // path
+}
+
+// ReadStatus returns the status of the sandbox in the directory. It does not
+// believe a status that its writer did not live to correct: a sandbox whose
+// supervisor was killed is Failed.
+func ReadStatus(dataDir string) (Status, error) {
+	l, err := absolute(dataDir)
+	if err != nil {
+		return Status{}, err
+	}
+	content, err := os.ReadFile(l.status())
+	if errors.Is(err, fs.ErrNotExist) {
+		return Status{Phase: Absent}, nil
+	}
+	if err != nil {
+		return Status{}, fmt.Errorf("reading the sandbox's status: %w", err)
+	}
+	var status Status
+	if err := json.Unmarshal(content, &status); err != nil {
+		return Status{}, fmt.Errorf("reading the sandbox's status from %s: %w", l.status(), err)
+	}
+	if status.Phase == Stopped || status.Phase == Failed {
+		return status, nil
+	}
+	if _, held := lockHolder(l); !held {
+		return reread(l, status), nil
+	}
+	return status, nil
+}
+
+// reread returns the status after the supervisor was found gone: it may have
+// written its last word after we first read.
+func reread(l layout, before Status) Status {
+	var now Status
+	if content, err := os.ReadFile(l.status()); err == nil && json.Unmarshal(content, &now) == nil {
+		if now.Phase == Stopped || now.Phase == Failed {
+			return now
+		}
+	}
+	before.Phase = Failed
+	before.Message = fmt.Sprintf("the supervisor (process %d) was killed, and its components with it; logs are in %s", before.Supervisor, l.path("logs"))
+	return before
+}
+
+// absolute returns the layout of the directory, by an absolute path, since
+// components and supervisor may run elsewhere.
+func absolute(dataDir string) (layout, error) {
+	if dataDir == "" {
+		return "", errors.New("no data directory given")
+	}
+	path, err := filepath.Abs(dataDir)
+	if err != nil {
+		return "", fmt.Errorf("resolving the data directory: %w", err)
+	}
+	return layout(path), nil
+}
+
+// writeJSON replaces the file at once, so that readers see the old content or
+// the new one.
+func writeJSON(path string, value any) error {
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	unfinished := path + ".unfinished"
+	if err := os.WriteFile(unfinished, append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing the sandbox's state: %w", err)
+	}
+	return os.Rename(unfinished, path)
+}
