@@ -1,0 +1,193 @@
+package kwok
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+const (
+	// fakeNode is the label and annotation by which kwok's controller knows the nodes it plays.
+	fakeNode = "kwok.x-k8s.io/node"
+	// AnnotationRecord names, on a Node, the ConfigMap that is its machine's record, as namespace/name.
+	AnnotationRecord = karpv1.OwnAnnotationPrefix + "kwok-record"
+	// AnnotationClaimUID is, on a Node, the UID of the claim that its machine was bought for.
+	AnnotationClaimUID = karpv1.OwnAnnotationPrefix + "kwok-claim-uid"
+)
+
+// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable: one process boots machines.
+func (p *Provider) NeedLeaderElection() bool { return true }
+
+// Start plays the machines until ctx ends: Nodes appear when they are due, terminating machines go. What an earlier
+// process left undone is taken up first. It can be called once.
+func (p *Provider) Start(ctx context.Context) error {
+	defer p.queue.ShutDown()
+	for p.resume(ctx) != nil {
+		if p.pause(ctx, 10*p.opts.RetryBackoff) != nil {
+			return nil
+		}
+	}
+	var workers sync.WaitGroup
+	for range p.opts.Workers {
+		workers.Go(func() {
+			for p.bootNext(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	p.queue.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+// resume queues every machine and deletes the Nodes whose machines are gone (a process that died between the two
+// deletions, or that created a Node while another terminated the machine). Nodes are listed first: a Node in the list
+// had a record before, so one without a record now has lost it.
+func (p *Provider) resume(ctx context.Context) error {
+	var nodes corev1.NodeList
+	err := p.call(ctx, "listing simulated nodes", func(ctx context.Context) error {
+		return p.opts.Reader.List(ctx, &nodes, client.MatchingLabels{fakeNode: "fake"})
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "resuming simulated machines")
+		return err
+	}
+	objects, err := p.recordObjects(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "resuming simulated machines")
+		return err
+	}
+	known := sets.New[string]()
+	for i := range objects {
+		known.Insert(objects[i].Name)
+		if s, err := parse(&objects[i]); err == nil {
+			p.queue.Add(s.Name)
+		}
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if !p.ownsNode(node) || known.Has(recordName(node.Name)) {
+			continue
+		}
+		if err := p.deleteNode(ctx, node.Name); err != nil {
+			log.FromContext(ctx).Error(err, "deleting the node of a machine that is gone", "node", node.Name)
+		}
+	}
+	return nil
+}
+
+// ownsNode says whether a Node was made by a provider with this one's namespace.
+func (p *Provider) ownsNode(node *corev1.Node) bool {
+	return node.Annotations[AnnotationRecord] == p.opts.Namespace+"/"+recordName(node.Name)
+}
+
+func (p *Provider) bootNext(ctx context.Context) bool {
+	name, shutdown := p.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer p.queue.Done(name)
+	if err := p.advance(ctx, name); err != nil {
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "playing a simulated machine; it is tried again", "machine", name)
+		}
+		p.queue.AddRateLimited(name)
+		return true
+	}
+	p.queue.Forget(name)
+	return true
+}
+
+// advance brings one machine to the state that is due, and queues it for the next.
+func (p *Provider) advance(ctx context.Context, name string) error {
+	lock := p.lock(name)
+	lock.Lock()
+	defer lock.Unlock()
+	s, err := p.record(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := p.opts.Clock.Now()
+	switch {
+	case s.gone(now):
+		return p.remove(ctx, s)
+	case s.terminating():
+		p.queue.AddAfter(name, durationUntil(s.GoneAt, now))
+		return nil
+	case s.Registered || s.NeverRegister:
+		return nil
+	case now.Before(s.RegisterAt):
+		p.queue.AddAfter(name, durationUntil(s.RegisterAt, now))
+		return nil
+	}
+	if err := p.createNode(ctx, s); err != nil {
+		return err
+	}
+	s.Registered = true
+	return p.save(ctx, s)
+}
+
+// createNode is the machine's registration with the cluster.
+func (p *Provider) createNode(ctx context.Context, s *stored) error {
+	node := p.node(&s.record)
+	err := p.call(ctx, "creating node "+s.Name, func(ctx context.Context) error {
+		return p.opts.Client.Create(ctx, node.DeepCopy())
+	})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing := &corev1.Node{}
+	err = p.call(ctx, "reading node "+s.Name, func(ctx context.Context) error {
+		return p.opts.Reader.Get(ctx, types.NamespacedName{Name: s.Name}, existing)
+	})
+	if err != nil {
+		return err
+	}
+	if existing.Annotations[AnnotationClaimUID] != string(s.ClaimUID) {
+		return fmt.Errorf("node %s exists already and is not that of claim %q", s.Name, s.Claim)
+	}
+	return nil
+}
+
+// node is what the machine's kubelet would register. kwok's controller makes it Ready.
+func (p *Provider) node(r *record) *corev1.Node {
+	labels := maps.Clone(r.NodeLabels)
+	maps.Copy(labels, r.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   r.Name,
+			Labels: labels,
+			Annotations: map[string]string{
+				fakeNode:           "fake",
+				AnnotationRecord:   p.opts.Namespace + "/" + recordName(r.Name),
+				AnnotationClaimUID: string(r.ClaimUID),
+			},
+		},
+		Spec: corev1.NodeSpec{
+			ProviderID: providerScheme + r.Name,
+			Taints:     []corev1.Taint{karpv1.UnregisteredTaint()},
+		},
+		Status: corev1.NodeStatus{
+			Capacity: cloud.ResourceList(r.Capacity), Allocatable: cloud.ResourceList(r.Allocatable),
+			Phase: corev1.NodePending,
+			NodeInfo: corev1.NodeSystemInfo{
+				Architecture: labels[corev1.LabelArchStable], OperatingSystem: labels[corev1.LabelOSStable],
+			},
+		},
+	}
+}

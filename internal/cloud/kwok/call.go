@@ -1,0 +1,65 @@
+package kwok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// maxAttempts is how often one request is sent to the API server before its caller is told.
+const maxAttempts = 4
+
+// call sends one request, with a timeout of its own, and sends it again after a wait if the server was too busy or could
+// not be reached. doing says what for, in the error. A request that took effect though its answer was lost is sent
+// again too, so do must be safe to repeat: a create may answer AlreadyExists because of itself.
+func (p *Provider) call(ctx context.Context, doing string, do func(context.Context) error) error {
+	wait := p.opts.RetryBackoff
+	for attempt := 1; ; attempt++ {
+		err := p.once(ctx, do)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w (%w)", doing, ctx.Err(), err)
+		}
+		if attempt == maxAttempts || !worthRepeating(err) {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		if err := p.pause(ctx, wait); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		wait *= 2
+	}
+}
+
+func (p *Provider) once(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.APITimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+func worthRepeating(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// pause waits for d or the end of ctx, whose error it returns.
+func (p *Provider) pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := p.opts.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,166 @@
+package kwok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Launch implements cloud.Provider. The machine exists as soon as its record does; the launch delay follows, so a caller
+// whose context ends meanwhile has lost the answer, not the machine.
+//
+// A missing class is a *cloud.NodeClassNotReadyError: there is no capacity to wait for.
+func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
+	ref := classRef(claim.Spec.NodeClassRef)
+	b, err := p.class(ctx, ref)
+	if errors.Is(err, cloud.ErrNotFound) {
+		err = &cloud.NodeClassNotReadyError{Class: ref, Reason: karpv1.ReasonNodeClassNotFound, Message: "it does not exist"}
+	}
+	if err == nil && p.failures.next(claim.UID, b.failLaunch) {
+		err = &cloud.CreateError{Reason: "LaunchMadeToFail", Message: "annotation " + AnnotationFailLaunch + " of the node class says so"}
+	}
+	var choice cloud.Choice
+	need := cloud.NeedOf(claim)
+	if err == nil {
+		choice, err = p.choose(need, b)
+	}
+	if err != nil {
+		return p.launchedBefore(ctx, claim, err)
+	}
+	machine, err := p.buy(ctx, p.newRecord(claim, need.MachineLabels(choice), choice, b))
+	if err != nil {
+		return nil, fmt.Errorf("launching a machine for claim %q: %w", claim.Name, err)
+	}
+	if err := p.pause(ctx, b.launchDelay); err != nil {
+		return nil, fmt.Errorf("waiting for the launch of a machine for claim %q: %w", claim.Name, err)
+	}
+	return machine, nil
+}
+
+// launchedBefore returns the claim's machine if an earlier launch made one, and the refusal if none did.
+func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, refusal error) (*cloud.Machine, error) {
+	existing, err := p.record(ctx, machineName(claim.Name, claim.UID))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, refusal
+	case err != nil:
+		return nil, fmt.Errorf("launching a machine for claim %q: %w (after: %w)", claim.Name, err, refusal)
+	}
+	return existing.of(claim.UID)
+}
+
+// choose takes the cheapest offering that can be had, and remembers those found sold out on the way.
+func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
+	choices := need.Choices(p.types)
+	if len(choices) == 0 {
+		return cloud.Choice{}, &cloud.InsufficientCapacityError{
+			Message: fmt.Sprintf("no offering of the %d instance types meets the claim's requirements and requests", len(p.types)),
+		}
+	}
+	until := p.opts.Clock.Now().Add(p.opts.SoldOutFor)
+	for _, c := range choices {
+		key := keyOf(c.Type, c.Offering)
+		switch {
+		case !c.Offering.Available:
+		case anyMatches(b.unavailable, key):
+			p.soldOut.remember(key, until)
+		default:
+			return c, nil
+		}
+	}
+	return cloud.Choice{}, &cloud.InsufficientCapacityError{Message: soldOutMessage(choices)}
+}
+
+// soldOutMessage names the first few of the offerings that were tried.
+func soldOutMessage(choices []cloud.Choice) string {
+	const named = 3
+	var names []string
+	for _, c := range choices[:min(named, len(choices))] {
+		names = append(names, keyOf(c.Type, c.Offering).String())
+	}
+	message := "sold out: " + strings.Join(names, ", ")
+	if more := len(choices) - named; more > 0 {
+		message += fmt.Sprintf(" and %d more offerings, all that the claim allows", more)
+	}
+	return message
+}
+
+func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, c cloud.Choice, b behaviour) *record {
+	now := p.opts.Clock.Now().UTC()
+	name := machineName(claim.Name, claim.UID)
+	hostname := claim.Name
+	if len(validation.IsValidLabelValue(hostname)) > 0 {
+		hostname = name
+	}
+	nodeLabels := maps.Clone(claim.Labels)
+	if nodeLabels == nil {
+		nodeLabels = map[string]string{}
+	}
+	maps.Copy(nodeLabels, map[string]string{
+		corev1.LabelHostname:             hostname,
+		fakeNode:                         "fake",
+		"kwok-partition":                 "a",
+		"eks-node-viewer/instance-price": strconv.FormatFloat(c.Offering.Price, 'f', -1, 64),
+	})
+	return &record{
+		Name: name, Claim: claim.Name, ClaimUID: claim.UID, Launched: now,
+		RegisterAt: now.Add(b.launchDelay + b.registrationDelay), NeverRegister: b.neverRegister, TerminationDelay: b.terminationDelay,
+		Labels: labels, NodeLabels: nodeLabels,
+		Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable(),
+	}
+}
+
+// buy makes the machine by writing its record, or finds the one that the claim already has.
+func (p *Provider) buy(ctx context.Context, r *record) (*cloud.Machine, error) {
+	object, err := p.configMap(r)
+	if err != nil {
+		return nil, err
+	}
+	err = p.call(ctx, "creating the record of machine "+r.Name, func(ctx context.Context) error {
+		return p.opts.Client.Create(ctx, object.DeepCopy())
+	})
+	if apierrors.IsAlreadyExists(err) {
+		existing, err := p.record(ctx, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		p.wake(&existing.record)
+		return existing.of(r.ClaimUID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.wake(r)
+	return r.machine(), nil
+}
+
+// wake makes Start look at the machine when its node is due.
+func (p *Provider) wake(r *record) {
+	if r.NeverRegister || r.Registered || r.terminating() {
+		return
+	}
+	p.queue.AddAfter(r.Name, durationUntil(r.RegisterAt, p.opts.Clock.Now()))
+}
+
+// of checks that the machine was bought for the claim.
+func (s *stored) of(claim types.UID) (*cloud.Machine, error) {
+	if s.ClaimUID != claim {
+		return nil, fmt.Errorf("machine %s belongs to claim %q with UID %s, want UID %s", s.Name, s.Claim, s.ClaimUID, claim)
+	}
+	return s.machine(), nil
+}
+
+// durationUntil is zero for what is due.
+func durationUntil(due, now time.Time) time.Duration { return max(0, due.Sub(now)) }

@@ -1,0 +1,169 @@
+package kwok
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Machine implements cloud.Provider.
+func (p *Provider) Machine(ctx context.Context, providerID string) (*cloud.Machine, error) {
+	name, ours := machineOf(providerID)
+	if !ours {
+		return nil, notFound(providerID)
+	}
+	object, err := p.recordObject(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, notFound(providerID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	machine := p.machineIn(ctx, object)
+	if machine == nil {
+		return nil, notFound(providerID)
+	}
+	return machine, nil
+}
+
+func notFound(providerID string) error {
+	return fmt.Errorf("machine %q: %w", providerID, cloud.ErrNotFound)
+}
+
+// Machines implements cloud.Provider. A record that somebody has spoilt still is a machine: what is left of it is its
+// provider ID, by which it can be terminated.
+func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
+	objects, err := p.recordObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines := make([]cloud.Machine, 0, len(objects))
+	for i := range objects {
+		if machine := p.machineIn(ctx, &objects[i]); machine != nil {
+			machines = append(machines, *machine)
+		}
+	}
+	slices.SortFunc(machines, func(a, b cloud.Machine) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return machines, nil
+}
+
+func (p *Provider) recordObjects(ctx context.Context) ([]corev1.ConfigMap, error) {
+	var list corev1.ConfigMapList
+	err := p.call(ctx, "listing the records of machines", func(ctx context.Context) error {
+		return p.opts.Reader.List(ctx, &list, client.InNamespace(p.opts.Namespace), client.MatchingLabels{LabelRecord: "true"})
+	})
+	return list.Items, err
+}
+
+// machineIn is the machine of a record, nil if it is gone.
+func (p *Provider) machineIn(ctx context.Context, object *corev1.ConfigMap) *cloud.Machine {
+	s, err := parse(object)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "a machine's record cannot be read; only its name is known")
+		name := namePrefix + strings.TrimPrefix(object.Name, recordPrefix)
+		return &cloud.Machine{ProviderID: providerScheme + name, Created: object.CreationTimestamp.Time}
+	}
+	if s.gone(p.opts.Clock.Now()) {
+		return nil
+	}
+	return s.machine()
+}
+
+// Terminate implements cloud.Provider. Without a termination delay the first call already answers ErrNotFound: the
+// machine is gone when its record is.
+func (p *Provider) Terminate(ctx context.Context, providerID string) error {
+	name, ours := machineOf(providerID)
+	if !ours {
+		return notFound(providerID)
+	}
+	lock := p.lock(name)
+	lock.Lock()
+	defer lock.Unlock()
+	object, err := p.recordObject(ctx, name)
+	if apierrors.IsNotFound(err) {
+		if err := p.deleteNode(ctx, name); err != nil {
+			return err
+		}
+		return notFound(providerID)
+	}
+	if err != nil {
+		return err
+	}
+	s, err := parse(object)
+	if err != nil { // nothing but its name is known, and it is to go
+		s = &stored{record: record{Name: name}, object: object}
+	}
+	gone, err := p.terminate(ctx, s)
+	if err == nil && gone {
+		return notFound(providerID)
+	}
+	return err
+}
+
+// terminate begins or continues the end of a machine whose lock is held.
+func (p *Provider) terminate(ctx context.Context, s *stored) (gone bool, err error) {
+	now := p.opts.Clock.Now()
+	if !s.terminating() {
+		s.GoneAt = now.Add(s.TerminationDelay).UTC()
+		if s.TerminationDelay > 0 {
+			if err := p.save(ctx, s); err != nil {
+				return false, err
+			}
+			p.queue.AddAfter(s.Name, durationUntil(s.GoneAt, now))
+		}
+	}
+	if !s.gone(now) {
+		return false, nil
+	}
+	return true, p.remove(ctx, s)
+}
+
+// remove deletes the Node, then the record, so that a crash in between is finished by the next call.
+func (p *Provider) remove(ctx context.Context, s *stored) error {
+	if err := p.deleteNode(ctx, s.Name); err != nil {
+		return err
+	}
+	err := p.call(ctx, "deleting the record of machine "+s.Name, func(ctx context.Context) error {
+		return p.opts.Client.Delete(ctx, s.object, client.Preconditions{UID: &s.object.UID})
+	})
+	return client.IgnoreNotFound(err)
+}
+
+// deleteNode asks for the deletion of the machine's Node. One that is being deleted is left to who holds it back.
+func (p *Provider) deleteNode(ctx context.Context, name string) error {
+	node := &corev1.Node{}
+	err := p.call(ctx, "reading node "+name, func(ctx context.Context) error {
+		return p.opts.Reader.Get(ctx, types.NamespacedName{Name: name}, node)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if node.DeletionTimestamp != nil || node.Spec.ProviderID != providerScheme+name || !p.ownsNode(node) {
+		return nil
+	}
+	err = p.call(ctx, "deleting node "+name, func(ctx context.Context) error {
+		return p.opts.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID})
+	})
+	return client.IgnoreNotFound(err)
+}
+
+// lock serialises what is done to one machine in this process; machines that share a lock only wait for each other.
+func (p *Provider) lock(name string) *sync.Mutex {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return &p.locks[hash.Sum32()%uint32(len(p.locks))]
+}

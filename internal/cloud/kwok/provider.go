@@ -1,0 +1,239 @@
+package kwok
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Options of a Provider. Client is required; every other zero value has a default or means none.
+type Options struct {
+	// Client writes, and reads node classes, for which a cache is good enough.
+	Client client.Client
+	// Reader reads records and nodes and must not be a cache (manager.GetAPIReader). Client when nil.
+	Reader client.Reader
+	// Namespace holds the records of the machines. kube-system when empty.
+	Namespace string
+	// Types on sale, and the label keys they add to the well-known ones, as from ReadInstanceTypes. The embedded
+	// catalogue when empty.
+	Types          []cloud.InstanceType
+	ProviderLabels []string
+	// LaunchDelay is the time that a launch takes to be answered; the machine exists from the start of it.
+	LaunchDelay time.Duration
+	// RegistrationDelay is the time from the answer to the appearance of the Node, for classes that do not set
+	// spec.nodeRegistrationDelay.
+	RegistrationDelay time.Duration
+	// TerminationDelay is the time from the first Terminate until the machine is gone.
+	TerminationDelay time.Duration
+	// Unavailable are the offerings that are sold out, as in AnnotationUnavailable.
+	Unavailable []string
+	// SoldOutFor is how long the catalogue shows an offering as unavailable after a launch found it sold out; it
+	// becomes available at once when nothing says any longer that it is sold out. 3 minutes when zero.
+	SoldOutFor time.Duration
+	// APITimeout limits one request to the API server, 10 s when zero; RetryBackoff is the wait before the first of
+	// three retries, doubled each time, 100 ms when zero.
+	APITimeout   time.Duration
+	RetryBackoff time.Duration
+	// Workers is how many Nodes are created at the same time, 10 when zero.
+	Workers int
+	// Clock is the real one when nil.
+	Clock clock.WithTicker
+}
+
+func (o Options) withDefaults() Options {
+	if o.Reader == nil {
+		o.Reader = o.Client
+	}
+	if o.Namespace == "" {
+		o.Namespace = "kube-system"
+	}
+	if len(o.Types) == 0 {
+		o.Types, o.ProviderLabels = EmbeddedTypes()
+	}
+	if o.SoldOutFor == 0 {
+		o.SoldOutFor = 3 * time.Minute
+	}
+	if o.APITimeout == 0 {
+		o.APITimeout = 10 * time.Second
+	}
+	if o.RetryBackoff == 0 {
+		o.RetryBackoff = 100 * time.Millisecond
+	}
+	if o.Workers == 0 {
+		o.Workers = 10
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+// Provider is a cloud.Provider and cloud.Repairer, and a controller-runtime Runnable that needs leader election: Start
+// plays the machines that boot.
+type Provider struct {
+	opts        Options
+	types       []cloud.InstanceType
+	labels      []string
+	unavailable []pattern
+	soldOut     soldOut
+	failures    failures
+	queue       workqueue.TypedRateLimitingInterface[string] // names of machines that have something to do
+	locks       [64]sync.Mutex                               // by hash of the machine's name
+}
+
+var (
+	_ cloud.Provider = (*Provider)(nil)
+	_ cloud.Repairer = (*Provider)(nil)
+)
+
+// New checks the options and makes a provider. No I/O is done.
+func New(opts Options) (*Provider, error) {
+	if opts.Client == nil {
+		return nil, errors.New("setting up the kwok provider: Options.Client is nil, want a client of the cluster")
+	}
+	opts = opts.withDefaults()
+	unavailable, err := parsePatterns(opts.Unavailable)
+	if err != nil {
+		return nil, fmt.Errorf("unavailable offerings: %w", err)
+	}
+	labels := append(declaredLabels(), opts.ProviderLabels...)
+	slices.Sort(labels)
+	catalogue := withSizeLabels(opts.Types)
+	cloud.SortCatalogue(catalogue)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.RetryBackoff, 30*time.Second)
+	return &Provider{
+		opts:        opts,
+		types:       catalogue,
+		labels:      slices.Compact(labels),
+		unavailable: unavailable,
+		soldOut:     soldOut{until: map[offeringKey]time.Time{}},
+		failures:    failures{count: map[types.UID]int{}},
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[string]{Clock: opts.Clock}),
+	}, nil
+}
+
+// Name implements cloud.Provider.
+func (p *Provider) Name() string { return "kwok" }
+
+// NodeClasses implements cloud.Provider.
+func (p *Provider) NodeClasses() []client.Object {
+	return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
+}
+
+// Declared implements cloud.Provider: the size labels, and every label that the instance types file brought.
+func (p *Provider) Declared() cloud.Declared {
+	return cloud.Declared{
+		WellKnown:  slices.Clone(p.labels),
+		Restricted: []string{kwokv1alpha1.Group},
+	}
+}
+
+// RepairPolicies implements cloud.Repairer: core specification, section 10.
+func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
+	return []cloud.RepairPolicy{
+		{ConditionType: "Ready", ConditionStatus: "False", Toleration: 10 * time.Minute},
+		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: 10 * time.Minute},
+	}
+}
+
+// Catalogue implements cloud.Provider. All pools see the same types; what a launch found sold out is unavailable to
+// pools of the classes for which it still is. What is inside the types is shared and must not be changed.
+func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	catalogue := slices.Clone(p.types)
+	if p.soldOut.empty() {
+		return catalogue, nil
+	}
+	patterns := p.unavailable
+	if pool != nil {
+		class, err := p.class(ctx, classRef(pool.Spec.Template.Spec.NodeClassRef))
+		if isAPIFailure(err) {
+			return nil, fmt.Errorf("reading the node class of pool %q: %w", pool.Name, err)
+		}
+		if err == nil {
+			patterns = class.unavailable
+		}
+	}
+	now := p.opts.Clock.Now()
+	for i := range catalogue {
+		p.markSoldOut(&catalogue[i], patterns, now)
+	}
+	return catalogue, nil
+}
+
+func (p *Provider) markSoldOut(t *cloud.InstanceType, patterns []pattern, now time.Time) {
+	copied := false
+	for i := range t.Offerings {
+		key := keyOf(t, &t.Offerings[i])
+		if !t.Offerings[i].Available || !anyMatches(patterns, key) || !p.soldOut.remembers(key, now) {
+			continue
+		}
+		if !copied {
+			t.Offerings, copied = slices.Clone(t.Offerings), true
+		}
+		t.Offerings[i].Available = false
+	}
+}
+
+// soldOut remembers which offerings a launch found sold out, and until when that is believed.
+type soldOut struct {
+	mu    sync.Mutex
+	until map[offeringKey]time.Time
+}
+
+func (s *soldOut) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.until) == 0
+}
+
+func (s *soldOut) remember(key offeringKey, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until[key] = until
+}
+
+func (s *soldOut) remembers(key offeringKey, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until, known := s.until[key]
+	if known && !now.Before(until) {
+		delete(s.until, key)
+		return false
+	}
+	return known
+}
+
+// failures counts the launches that were made to fail, by claim UID.
+type failures struct {
+	mu    sync.Mutex
+	count map[types.UID]int
+}
+
+// next says whether the next launch of the claim is among its first n.
+func (f *failures) next(claim types.UID, n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count[claim] >= n {
+		delete(f.count, claim)
+		return false
+	}
+	f.count[claim]++
+	return true
+}
+
+func classRef(ref karpv1.NodeClassReference) cloud.ClassRef {
+	return cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
+}

@@ -1,0 +1,149 @@
+package kwok
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+const (
+	// LabelRecord is "true" on the ConfigMaps that are the records of machines.
+	LabelRecord = karpv1.OwnAnnotationPrefix + "kwok-machine"
+
+	providerScheme = "kwok://"
+	namePrefix     = "kwok-"
+	recordPrefix   = "kwok-machine-"
+	recordField    = "machine"
+)
+
+// record is what the simulated cloud knows of a machine, kept as JSON in a ConfigMap.
+//
+//	launched --RegisterAt--> Registered          (NeverRegister: stays launched)
+//	    \____________________/
+//	              | Terminate: GoneAt is set, or the record deleted at once
+//	              v
+//	         terminating --GoneAt--> record deleted
+type record struct {
+	// Name is the name of the Node, and the provider ID without its scheme.
+	Name     string    `json:"name"`
+	Claim    string    `json:"claim"`
+	ClaimUID types.UID `json:"claimUID"`
+	Launched time.Time `json:"launched"`
+	// RegisterAt is when the Node appears, unless NeverRegister; Registered is true once it has.
+	RegisterAt    time.Time `json:"registerAt"`
+	NeverRegister bool      `json:"neverRegister,omitempty"`
+	Registered    bool      `json:"registered,omitempty"`
+	// TerminationDelay is how long it takes from Terminate to GoneAt, in nanoseconds.
+	TerminationDelay time.Duration `json:"terminationDelay,omitempty"`
+	// GoneAt is zero until Terminate is called.
+	GoneAt time.Time `json:"goneAt,omitzero"`
+	// Labels are the machine's; NodeLabels what the Node carries beside them.
+	Labels     map[string]string `json:"labels"`
+	NodeLabels map[string]string `json:"nodeLabels"`
+	// Capacity and Allocatable in the units of cloud.InstanceType.
+	Capacity    map[string]int64 `json:"capacity"`
+	Allocatable map[string]int64 `json:"allocatable"`
+}
+
+// machineName is the name of the claim's machine: the same each time, another for a claim of the same name created
+// later, and short enough for a label value.
+func machineName(claim string, uid types.UID) string {
+	const room = 63 - len(namePrefix) - len("-12345")
+	sum := sha256.Sum256([]byte(uid))
+	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:5])
+	return namePrefix + strings.TrimRight(claim[:min(room, len(claim))], "-.") + "-" + hash
+}
+
+func recordName(machine string) string {
+	return recordPrefix + strings.TrimPrefix(machine, namePrefix)
+}
+
+// machineOf is the name in a provider ID, false if it is not of this provider.
+func machineOf(providerID string) (string, bool) {
+	name, ok := strings.CutPrefix(providerID, providerScheme)
+	return name, ok && strings.HasPrefix(name, namePrefix)
+}
+
+func (r *record) terminating() bool { return !r.GoneAt.IsZero() }
+
+func (r *record) gone(now time.Time) bool { return r.terminating() && !now.Before(r.GoneAt) }
+
+func (r *record) machine() *cloud.Machine {
+	return &cloud.Machine{
+		ProviderID: providerScheme + r.Name, Claim: r.Claim,
+		Labels: r.Labels, Capacity: r.Capacity, Allocatable: r.Allocatable,
+		Created: r.Launched, Terminating: r.terminating(),
+	}
+}
+
+// stored is a record together with the ConfigMap it was read from.
+type stored struct {
+	record
+	object *corev1.ConfigMap
+}
+
+func (p *Provider) configMap(r *record) (*corev1.ConfigMap, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("writing the record of machine %s: %w", r.Name, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.opts.Namespace, Name: recordName(r.Name),
+			Labels: map[string]string{LabelRecord: "true"},
+		},
+		Data: map[string]string{recordField: string(text)},
+	}, nil
+}
+
+// parse reads the record of a ConfigMap. One that somebody has spoilt is an error.
+func parse(object *corev1.ConfigMap) (*stored, error) {
+	s := &stored{object: object}
+	if err := json.Unmarshal([]byte(object.Data[recordField]), &s.record); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: data[%q] is not the record of a machine: %w", object.Namespace, object.Name, recordField, err)
+	}
+	if recordName(s.Name) != object.Name {
+		return nil, fmt.Errorf("ConfigMap %s/%s: is the record of machine %q, want that of another", object.Namespace, object.Name, s.Name)
+	}
+	return s, nil
+}
+
+// recordObject reads the ConfigMap of a machine; the error is of the API.
+func (p *Provider) recordObject(ctx context.Context, machine string) (*corev1.ConfigMap, error) {
+	object := &corev1.ConfigMap{}
+	err := p.call(ctx, "reading the record of machine "+machine, func(ctx context.Context) error {
+		return p.opts.Reader.Get(ctx, types.NamespacedName{Namespace: p.opts.Namespace, Name: recordName(machine)}, object)
+	})
+	return object, err
+}
+
+func (p *Provider) record(ctx context.Context, machine string) (*stored, error) {
+	object, err := p.recordObject(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	return parse(object)
+}
+
+// save writes a changed record, if nobody else has changed it since it was read.
+func (p *Provider) save(ctx context.Context, s *stored) error {
+	object, err := p.configMap(&s.record)
+	if err != nil {
+		return err
+	}
+	object.ResourceVersion = s.object.ResourceVersion
+	return p.call(ctx, "writing the record of machine "+s.Name, func(ctx context.Context) error {
+		return p.opts.Client.Update(ctx, object)
+	})
+}
