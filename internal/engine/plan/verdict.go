@@ -76,6 +76,12 @@ const (
 	PoolGone
 	// PodGone: a pod of the plan is no longer pending.
 	PodGone
+	// ReplacementLost: a node bought to take a leaving one's place is gone (Node: its claim).
+	ReplacementLost
+	// DeadlinePassed: a command took too long.
+	DeadlinePassed
+	// CommandUnreadable: the annotation on a claim is not a command that names it (Node).
+	CommandUnreadable
 )
 
 // Class says what a refusal means for the one who was refused.

@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Check tells whether a command is still safe on this snapshot: every candidate is there, eligible and unpromised, its
+// reason still holds, and the budgets of the pools allow it.
+func Check(snap *model.Snapshot, cmd Command) Verdict {
+	return NewGuard(snap).admit(cmd)
+}
+
+// Guard answers, for one snapshot, which nodes may leave. It is what Check, Step and disruption.Propose have in
+// common. Commands that were admitted count against the budgets for the following ones; it is therefore not safe for
+// concurrent use. Making one costs a pass over nodes and pending pods.
+type Guard struct {
+	snap     *model.Snapshot
+	promised map[string]bool
+	fleets   map[string]*fleet
+}
+
+// fleet counts the nodes of one pool for its budgets.
+type fleet struct {
+	// total are the initialised nodes; leaving the names of nodes that are not ready, deleting or in a command.
+	total   int64
+	leaving map[string]bool
+}
+
+// NewGuard counts what the snapshot shows.
+func NewGuard(snap *model.Snapshot) *Guard {
+	g := &Guard{snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}}
+	for _, group := range snap.Groups {
+		for _, p := range group.Pods {
+			if p.Nominated != "" {
+				g.promised[p.Nominated] = true
+			}
+		}
+	}
+	for _, n := range snap.Nodes {
+		if !n.Ours() || n.Pool == "" || n.Stage != model.Initialized {
+			continue
+		}
+		f := g.fleet(n.Pool)
+		f.total++
+		if !n.Ready || n.Deleting || n.Command != "" {
+			f.leaving[n.Name] = true
+		}
+	}
+	return g
+}
+
+func (g *Guard) fleet(pool string) *fleet {
+	f := g.fleets[pool]
+	if f == nil {
+		f = &fleet{leaving: map[string]bool{}}
+		g.fleets[pool] = f
+	}
+	return f
+}
+
+// Admit checks the command and, when the answer is yes, takes its nodes from the budgets.
+func (g *Guard) Admit(cmd Command) Verdict { return g.admit(cmd) }
+
+func (g *Guard) admit(cmd Command) Verdict {
+	for _, c := range cmd.Candidates {
+		n := g.candidate(c)
+		if n == nil || n.Name != c.Node || n.UID != c.NodeUID {
+			return Verdict{Code: NodeGone, Node: c.Node}
+		}
+		if n.Command != "" && !mine(n, cmd) {
+			return Verdict{Code: NodeTaken, Node: c.Node}
+		}
+		if v := g.Removable(n, cmd.Reason); !v.OK() {
+			return v
+		}
+	}
+	if v := g.withinBudgets(cmd); !v.OK() {
+		return v
+	}
+	for _, c := range cmd.Candidates {
+		g.fleet(c.Pool).leaving[c.Node] = true
+	}
+	return Verdict{}
+}
+
+// release gives the nodes of an abandoned command back to the budgets.
+func (g *Guard) release(cmd Command) {
+	for _, c := range cmd.Candidates {
+		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || mine(n, cmd)) {
+			delete(g.fleet(c.Pool).leaving, c.Node)
+		}
+	}
+}
+
+// Removable tells whether the node may be taken away for the reason, budgets and other commands left aside (core
+// specification 5.2, 5.4, 5.8).
+func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
+	pool := g.snap.Pool(n.Pool)
+	switch {
+	case n.Deleting:
+		return Verdict{Code: NodeLeaving, Node: n.Name}
+	case n.Stage != model.Initialized:
+		return Verdict{Code: NodeNotReady, Node: n.Name}
+	case pool == nil:
+		return Verdict{Code: PoolGone, Node: n.Name}
+	case g.protected(n):
+		return Verdict{Code: NodeProtected, Node: n.Name}
+	case g.promised[n.Name] || n.NominatedUntil.After(g.snap.Now):
+		return Verdict{Code: NodeNominated, Node: n.Name}
+	}
+	switch reason {
+	case Empty:
+		if pods := Inhabitants(n); pods > 0 {
+			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
+		}
+		return g.quiet(n, pool)
+	case Underutilized:
+		if pool.Policy == whenEmpty {
+			return Verdict{Code: PolicyForbids, Node: n.Name}
+		}
+		return g.quiet(n, pool)
+	}
+	return Verdict{}
+}
+
+// whenEmpty is the consolidation policy that only lets empty nodes go.
+const whenEmpty = "WhenEmpty"
+
+// Inhabitants counts the pods that somebody would start again elsewhere if the node went. A node without any is empty.
+// Priority and deletion cost do not matter: a pod that is cheap to evict still wants a place. (Upstream takes nodes
+// with only very low priority pods for empty and removes them without looking where the pods could go.)
+func Inhabitants(n *model.Node) int {
+	count := 0
+	for _, p := range n.Pods {
+		if p.Reschedulable {
+			count++
+		}
+	}
+	return count
+}
+
+func (g *Guard) protected(n *model.Node) bool {
+	return n.DoNotDisrupt || slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.ProtectedUntil.After(g.snap.Now) })
+}
+
+func (g *Guard) quiet(n *model.Node, pool *model.Pool) Verdict {
+	if pool.ConsolidateAfter < 0 {
+		return Verdict{Code: PolicyForbids, Node: n.Name}
+	}
+	if QuietFrom(n, pool).After(g.snap.Now) {
+		return Verdict{Code: NodeTooYoung, Node: n.Name}
+	}
+	return Verdict{}
+}
+
+// QuietFrom is when the pool's consolidateAfter will have passed for the node if no further pod comes or goes. It is
+// model.Forever when the pool says Never.
+func QuietFrom(n *model.Node, pool *model.Pool) time.Time {
+	if pool.ConsolidateAfter < 0 {
+		return model.Forever
+	}
+	since := n.LastPodEvent
+	if since.IsZero() {
+		since = n.InitializedAt
+	}
+	return since.Add(pool.ConsolidateAfter)
+}
+
+func (g *Guard) withinBudgets(cmd Command) Verdict {
+	members := map[string][]string{}
+	for _, c := range cmd.Candidates {
+		members[c.Pool] = append(members[c.Pool], c.Node)
+	}
+	for _, c := range cmd.Candidates {
+		names := members[c.Pool]
+		allowance := g.Allowance(c.Pool, cmd.Reason, names...)
+		if !allowance.Verdict.OK() {
+			return allowance.Verdict
+		}
+		if int64(len(names)) > allowance.Remaining() {
+			return Verdict{Code: BudgetExhausted, Node: c.Node, Have: allowance.Allowed}
+		}
+	}
+	return Verdict{}
+}
+
+// Unlimited is the allowance of a pool that no budget limits.
+const Unlimited = int64(1) << 62
+
+// Allowance is what a pool's budgets say about one reason.
+type Allowance struct {
+	// Total initialised nodes of the pool, Leaving those that are not ready, deleting or in a command.
+	Total, Leaving int64
+	// Allowed to be leaving at once: the strictest budget that applies, Unlimited for none.
+	Allowed int64
+	// Verdict is BudgetUnreadable when a budget cannot be read; then nothing is allowed.
+	Verdict Verdict
+}
+
+// Remaining is how many more nodes may leave.
+func (a Allowance) Remaining() int64 { return max(0, a.Allowed-a.Leaving) }
+
+// Allowance computes the allowance of a pool (core specification 5.6). The named nodes do not count as leaving: they
+// are those that the question is about.
+func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowance {
+	pool, f := g.snap.Pool(name), g.fleet(name)
+	a := Allowance{Total: f.total, Leaving: int64(len(f.leaving))}
+	for _, node := range except {
+		if f.leaving[node] {
+			a.Leaving--
+		}
+	}
+	switch {
+	case pool == nil:
+		a.Verdict = Verdict{Code: PoolGone}
+	case pool.BudgetError != "":
+		a.Verdict = Verdict{Code: BudgetUnreadable}
+	default:
+		a.Allowed = allowed(pool.Budgets, reason, f.total)
+	}
+	return a
+}
+
+// allowed is the least value of the budgets that apply now; percentages are rounded up.
+func allowed(budgets []model.Budget, reason Reason, total int64) int64 {
+	least := Unlimited
+	for _, b := range budgets {
+		if b.Inactive || (len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(reason))) {
+			continue
+		}
+		value := b.Count
+		if b.IsPercent {
+			value = (total*b.Percent + 99) / 100
+		}
+		least = min(least, value)
+	}
+	return least
+}

@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Phase is where a command is.
+//
+//	             written on every        replacements         replacements          claims
+//	             claim, all tainted      seen in the API      initialised           gone
+//	proposed ------------> cordoned ----------> launching ----------> draining ----------> done
+//	   |                      |  \                  |                    ^
+//	   | no longer safe       |   `-- no replacements, quiet and safe --´
+//	   v                      v                     v
+//	   +----------------- abandoned <---------------+   replacement lost, deadline passed
+//	              (untaint, clear the reason, then the annotation)
+//
+// Draining has no way back: its claims are being deleted, and Kubernetes knows no undelete. What the cluster shows is
+// not stored twice: that nodes are tainted, replacements there and claims deleted can be seen, so only launching (a
+// missing replacement now means "lost", no longer "not yet created") is written over proposed in the annotation.
+type Phase string
+
+// The phases of a command.
+const (
+	Proposed  Phase = "proposed"
+	Cordoned  Phase = "cordoned"
+	Launching Phase = "launching"
+	Draining  Phase = "draining"
+	Done      Phase = "done"
+	Abandoned Phase = "abandoned"
+)
+
+// order says how far along a phase is; an unknown phase is -1.
+func (p Phase) order() int {
+	return slices.Index([]Phase{Proposed, Cordoned, Launching, Draining, Done, Abandoned}, p)
+}
+
+// Over reports whether nothing is left to do or undo once the cluster shows no trace of the command.
+func (p Phase) Over() bool { return p == Done || p == Abandoned }
+
+// Reason is why nodes leave, as budgets spell it.
+type Reason string
+
+// The reasons of commands (core specification 5.1).
+const (
+	Empty         Reason = "Empty"
+	Drifted       Reason = "Drifted"
+	Underutilized Reason = "Underutilized"
+)
+
+// CommandTimeout is how long a command may take until its claims are deleted (core specification 5.16).
+const CommandTimeout = 10 * time.Minute
+
+// CordonQuiet is how long the taint must have stood before claims are deleted: kube-scheduler may have chosen the
+// node a moment before it saw the taint, and the binding must have time to reach us.
+const CordonQuiet = time.Second
+
+// Candidate is a node that a command removes, by names and UIDs: an object of the same name that came later is
+// another one.
+type Candidate struct {
+	Claim    string `json:"claim"`
+	ClaimUID string `json:"claimUID"`
+	Node     string `json:"node"`
+	NodeUID  string `json:"nodeUID"`
+	Pool     string `json:"pool"`
+}
+
+// CandidateOf describes a node of the snapshot that has a claim.
+func CandidateOf(n *model.Node) Candidate {
+	return Candidate{Claim: n.Claim, ClaimUID: n.ClaimUID, Node: n.Name, NodeUID: n.UID, Pool: n.Pool}
+}
+
+// Command is a decided change: remove these nodes, add those, because. It is written whole on every candidate's claim
+// before its first visible effect, so that whoever comes after a crash can continue it or take it back.
+type Command struct {
+	// ID is unique: what it does, to whom and when, hashed.
+	ID     string
+	Reason Reason
+	// Method is what found it, in the words of the consolidation_type label of metrics: "empty", "multi", "single",
+	// or "" for drift.
+	Method     string
+	Candidates []Candidate
+	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
+	Replacements []NewClaim
+	Phase        Phase
+	Created      time.Time
+	PhaseSince   time.Time
+	// Deadline is when a command that has not come to draining is abandoned.
+	Deadline time.Time
+	// Why it was abandoned; not stored.
+	Why Verdict
+}
+
+// Decision is "delete", or "replace" when nodes are bought for those that leave.
+func (c *Command) Decision() string {
+	if len(c.Replacements) > 0 {
+		return "replace"
+	}
+	return "delete"
+}
+
+// NewCommand returns a command in its first phase.
+func NewCommand(now time.Time, reason Reason, method string, candidates []Candidate) Command {
+	c := Command{Reason: reason, Method: method, Candidates: candidates, Phase: Proposed, Created: now, PhaseSince: now,
+		Deadline: now.Add(CommandTimeout)}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n%s\n%d\n", reason, method, now.UnixNano())
+	for _, candidate := range candidates {
+		text.WriteString(candidate.ClaimUID + "\n")
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	c.ID = strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:12]
+	return c
+}
+
+// enter returns the command in another phase.
+func (c Command) enter(phase Phase, now time.Time) Command {
+	if c.Phase != phase {
+		c.Phase, c.PhaseSince = phase, now
+	}
+	return c
+}
+
+func (c Command) abandon(why Verdict, now time.Time) Command {
+	c = c.enter(Abandoned, now)
+	c.Why = why
+	return c
+}
+
+// The wire form of the annotation. Field names are for ever: a newer binary reads what an older one wrote.
+type wireCommand struct {
+	ID           string            `json:"id"`
+	Reason       Reason            `json:"reason"`
+	Method       string            `json:"method,omitempty"`
+	Phase        Phase             `json:"phase"`
+	Created      time.Time         `json:"created"`
+	PhaseSince   time.Time         `json:"phaseSince"`
+	Deadline     time.Time         `json:"deadline"`
+	Candidates   []Candidate       `json:"candidates"`
+	Replacements []wireReplacement `json:"replacements,omitempty"`
+}
+
+type wireReplacement struct {
+	Name         string            `json:"name"`
+	Pool         string            `json:"pool"`
+	PoolUID      string            `json:"poolUID"`
+	Requirements []wireRequirement `json:"requirements"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Requests     map[string]int64  `json:"requests,omitempty"`
+}
+
+type wireRequirement struct {
+	Key       string   `json:"key"`
+	Operator  string   `json:"operator"`
+	Values    []string `json:"values,omitempty"`
+	MinValues int      `json:"minValues,omitempty"`
+}
+
+// Encode returns the text of the annotation. Equal commands have equal texts.
+func (c *Command) Encode() string {
+	wire := wireCommand{ID: c.ID, Reason: c.Reason, Method: c.Method, Phase: c.Phase, Created: c.Created.UTC(),
+		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates}
+	for i := range c.Replacements {
+		wire.Replacements = append(wire.Replacements, wireFrom(&c.Replacements[i]))
+	}
+	text, err := json.Marshal(wire)
+	if err != nil {
+		panic("encoding a command: " + err.Error()) // strings, numbers and times between the years 1 and 9999 only
+	}
+	return string(text)
+}
+
+func wireFrom(n *NewClaim) wireReplacement {
+	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, Labels: n.Labels}
+	for _, r := range n.Requirements {
+		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
+	}
+	for _, a := range n.Requests {
+		if w.Requests == nil {
+			w.Requests = map[string]int64{}
+		}
+		w.Requests[a.Name] += a.Value
+	}
+	return w
+}
+
+// DecodeCommand reads the text of the annotation. Its errors name the field that is wrong.
+func DecodeCommand(text string) (Command, error) {
+	var wire wireCommand
+	if err := json.Unmarshal([]byte(text), &wire); err != nil {
+		return Command{}, fmt.Errorf("reading a command: %w", err)
+	}
+	switch {
+	case wire.ID == "":
+		return Command{}, fmt.Errorf("reading a command: id is empty")
+	case len(wire.Candidates) == 0:
+		return Command{}, fmt.Errorf("reading a command: candidates are empty")
+	case wire.Phase.order() < 0:
+		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned", wire.Phase)
+	}
+	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
+		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates}
+	for _, w := range wire.Replacements {
+		n, err := w.claim()
+		if err != nil {
+			return Command{}, fmt.Errorf("reading a command: replacement %q: %w", w.Name, err)
+		}
+		c.Replacements = append(c.Replacements, n)
+	}
+	return c, nil
+}
+
+func (w wireReplacement) claim() (NewClaim, error) {
+	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, Labels: w.Labels}
+	for _, r := range w.Requirements {
+		operator, ok := label.ParseOperator(r.Operator)
+		if !ok {
+			return NewClaim{}, fmt.Errorf("operator of %s is %q, want In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Key, r.Operator)
+		}
+		n.Requirements = append(n.Requirements, label.Requirement{Key: r.Key, Operator: operator, Values: r.Values, MinValues: r.MinValues})
+	}
+	names := make([]string, 0, len(w.Requests))
+	for name := range w.Requests {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		n.Requests = append(n.Requests, quantity.Amount{Name: name, Value: w.Requests[name]})
+	}
+	return n, nil
+}

@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Dropped is a claim of a plan that must not be created (any more), and why.
+type Dropped struct {
+	Claim   string
+	Pool    string
+	Verdict Verdict
+}
+
+// CheckProvision returns what of a plan is still right on this, newer, snapshot: pools are there and ready, limits
+// (the number of nodes included) have room for the largest type of every claim, pods are still pending. What is no
+// longer right is dropped; the next plan decides about its pods anew.
+func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) {
+	c := provisionCheck{snap: snap, pending: pendingPods(snap), rooms: map[string]*room{}}
+	kept := &Provision{Refused: p.Refused}
+	var dropped []Dropped
+	for i := range p.Claims {
+		claim := p.Claims[i]
+		if v := c.claim(&claim); !v.OK() {
+			dropped = append(dropped, Dropped{Claim: claim.Name, Pool: claim.Pool, Verdict: v})
+			continue
+		}
+		kept.Claims = append(kept.Claims, claim)
+	}
+	for _, placed := range p.Placed {
+		n := snap.Node(placed.Node)
+		if n == nil || n.Deleting {
+			continue
+		}
+		if pods := c.stillPending(placed.Pods); len(pods) > 0 {
+			kept.Placed = append(kept.Placed, Placement{Node: placed.Node, Pods: pods})
+		}
+	}
+	return kept, dropped
+}
+
+type provisionCheck struct {
+	snap    *model.Snapshot
+	pending map[string]bool
+	rooms   map[string]*room
+}
+
+// room is what a pool's limits leave, while claims take from it.
+type room struct {
+	used  quantity.Vector
+	nodes int64
+	types map[string]*model.InstanceType
+}
+
+func pendingPods(snap *model.Snapshot) map[string]bool {
+	pending := map[string]bool{}
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			pending[p.UID] = true
+		}
+	}
+	return pending
+}
+
+func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
+	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return !c.pending[p.UID] }) {
+		return pods
+	}
+	var left []*model.Pod
+	for _, p := range pods {
+		if c.pending[p.UID] {
+			left = append(left, p)
+		}
+	}
+	return left
+}
+
+// claim checks one claim and, when it stands, takes it from the pool's limits.
+func (c *provisionCheck) claim(claim *NewClaim) Verdict {
+	pool := c.snap.Pool(claim.Pool)
+	switch {
+	case pool == nil || pool.UID != claim.PoolUID:
+		return Verdict{Code: PoolGone}
+	case pool.Blocked != nil:
+		return Verdict{Code: PoolBlocked, Rejection: pool.Blocked}
+	}
+	if there := c.snap.Claim(claim.Name); there != nil {
+		if there.Deleting {
+			return Verdict{Code: NodeLeaving, Node: there.Name}
+		}
+		return Verdict{} // bought already, by us before a crash; it counts in the pool's use
+	}
+	claim.Pods = c.stillPending(claim.Pods)
+	if len(claim.Pods) == 0 {
+		return Verdict{Code: PodGone}
+	}
+	return c.takeLimits(pool, claim)
+}
+
+func (c *provisionCheck) takeLimits(pool *model.Pool, claim *NewClaim) Verdict {
+	r := c.room(pool)
+	if pool.NodeLimit >= 0 && r.nodes+1 > pool.NodeLimit {
+		return Verdict{Code: NodeLimitReached, Have: pool.NodeLimit}
+	}
+	r.nodes++
+	if len(pool.Limits) == 0 {
+		return Verdict{}
+	}
+	most := r.largest(claim)
+	use := quantity.Vector{}
+	for index, name := range c.snap.Resources {
+		resource := quantity.Resource(index)
+		if limit, limited := limitOf(pool, name); limited && r.used.At(resource)+most[name] > limit {
+			r.nodes--
+			return Verdict{Code: LimitReached, Resource: resource, Need: most[name], Have: max(0, limit-r.used.At(resource))}
+		}
+		use = append(use, most[name])
+	}
+	r.used = r.used.Add(use)
+	return Verdict{}
+}
+
+func limitOf(pool *model.Pool, resource string) (int64, bool) {
+	for _, a := range pool.Limits {
+		if a.Name == resource && a.Name != model.ResourceNodes {
+			return a.Value, true
+		}
+	}
+	return 0, false
+}
+
+func (c *provisionCheck) room(pool *model.Pool) *room {
+	r := c.rooms[pool.Name]
+	if r == nil {
+		r = &room{used: pool.Used, nodes: int64(pool.Nodes), types: map[string]*model.InstanceType{}}
+		if pool.Catalogue != nil {
+			for i := range pool.Catalogue.Types {
+				r.types[pool.Catalogue.Types[i].Name] = &pool.Catalogue.Types[i]
+			}
+		}
+		c.rooms[pool.Name] = r
+	}
+	return r
+}
+
+// largest is the largest capacity, by resource, over the claim's types: the cloud may pick any of them.
+func (r *room) largest(claim *NewClaim) map[string]int64 {
+	most := map[string]int64{}
+	for _, o := range claim.Options {
+		t := r.types[o.Type]
+		if t == nil {
+			continue
+		}
+		for _, a := range t.Capacity {
+			most[a.Name] = max(most[a.Name], a.Value)
+		}
+	}
+	return most
+}

@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Step returns the command as the snapshot shows it to be, and the writes that lead on from there. It is pure: after a
+// crash at any write the same question, asked of a snapshot that shows what was written, gives what is left to do.
+// The actions of one step may be done in any order and in parallel; the next step is asked when they are done.
+func Step(snap *model.Snapshot, cmd Command) (Command, []Action) {
+	return NewGuard(snap).Step(cmd)
+}
+
+// Step is the function Step; commands that are stepped with one guard share the budgets in the order of the calls.
+func (g *Guard) Step(cmd Command) (Command, []Action) {
+	switch cmd.Phase {
+	case Proposed:
+		return g.stepProposed(cmd)
+	case Cordoned:
+		return g.stepCordoned(cmd)
+	case Launching:
+		return g.stepLaunching(cmd)
+	case Draining:
+		return g.stepDraining(cmd)
+	case Abandoned:
+		return cmd, g.rollback(cmd)
+	}
+	return cmd, nil
+}
+
+func (g *Guard) stepProposed(cmd Command) (Command, []Action) {
+	now := g.snap.Now
+	if g.allLeaving(cmd) {
+		return g.stepDraining(cmd.enter(Draining, now))
+	}
+	if v := g.admit(cmd); !v.OK() {
+		return g.abandon(cmd, v)
+	}
+	// 1. The command stands in the API before anything can be seen of it.
+	if actions := g.writes(cmd); len(actions) > 0 {
+		return cmd, actions
+	}
+	// 2. No new pods.
+	if actions := g.taints(cmd); len(actions) > 0 {
+		return cmd, actions
+	}
+	return g.proceed(cmd.enter(Cordoned, now))
+}
+
+func (g *Guard) stepCordoned(cmd Command) (Command, []Action) {
+	if g.allLeaving(cmd) {
+		return g.stepDraining(cmd.enter(Draining, g.snap.Now))
+	}
+	if v := g.admit(cmd); !v.OK() {
+		return g.abandon(cmd, v)
+	}
+	if actions := g.taints(cmd); len(actions) > 0 { // somebody took it off
+		return cmd, actions
+	}
+	return g.proceed(cmd)
+}
+
+// proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
+func (g *Guard) proceed(cmd Command) (Command, []Action) {
+	now := g.snap.Now
+	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) {
+		return cmd, nil
+	}
+	if len(cmd.Replacements) == 0 {
+		return g.stepDraining(cmd.enter(Draining, now))
+	}
+	var missing []Action
+	for _, r := range cmd.Replacements {
+		if g.snap.Claim(r.Name) == nil {
+			missing = append(missing, CreateClaim{NewClaim: r, Reason: strings.ToLower(string(cmd.Reason))})
+		}
+	}
+	if len(missing) > 0 {
+		if now.After(cmd.Deadline) {
+			return g.abandon(cmd, Verdict{Code: DeadlinePassed})
+		}
+		return cmd, missing
+	}
+	return g.stepLaunching(cmd.enter(Launching, now))
+}
+
+func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
+	now := g.snap.Now
+	if g.allLeaving(cmd) {
+		return g.stepDraining(cmd.enter(Draining, now))
+	}
+	if actions := g.writes(cmd); len(actions) > 0 {
+		return cmd, actions
+	}
+	ready := true
+	for _, r := range cmd.Replacements {
+		n := g.snap.Claim(r.Name)
+		if n == nil || n.Deleting {
+			return g.abandon(cmd, Verdict{Code: ReplacementLost, Node: r.Name})
+		}
+		ready = ready && n.Stage == model.Initialized
+	}
+	if ready {
+		return g.stepDraining(cmd.enter(Draining, now))
+	}
+	if now.After(cmd.Deadline) {
+		return g.abandon(cmd, Verdict{Code: DeadlinePassed})
+	}
+	return cmd, nil
+}
+
+func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
+	var actions []Action
+	left := false
+	for _, c := range cmd.Candidates {
+		n := g.candidate(c)
+		if n == nil {
+			continue
+		}
+		left = true
+		if !n.Deleting {
+			actions = append(actions, DeleteClaim{Claim: c.Claim, UID: c.ClaimUID, Reason: cmd.Reason})
+		}
+	}
+	if !left {
+		return cmd.enter(Done, g.snap.Now), nil
+	}
+	return cmd, actions
+}
+
+func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {
+	cmd = cmd.abandon(why, g.snap.Now)
+	g.release(cmd)
+	return cmd, g.rollback(cmd)
+}
+
+// rollback takes off the taints and reasons first and the annotations last, so that a crash in between leaves a trace
+// to go on from. Candidates that are leaving anyway are left alone. Replacements stay: they are capacity that
+// emptiness removes when nobody uses it.
+func (g *Guard) rollback(cmd Command) []Action {
+	var untaint, clear []Action
+	for _, c := range cmd.Candidates {
+		n := g.candidate(c)
+		if n == nil || n.Deleting || !mine(n, cmd) {
+			continue
+		}
+		if n.Disrupted {
+			untaint = append(untaint, UntaintNode{Node: n.Name, UID: n.UID}, ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID})
+		}
+		clear = append(clear, ClearCommand{Claim: n.Claim, UID: n.ClaimUID})
+	}
+	if len(untaint) > 0 {
+		return untaint
+	}
+	return clear
+}
+
+// mine reports whether the node's annotation is this command, or, for the command that stands for annotations that
+// cannot be read (without an ID), whether there is any.
+func mine(n *model.Node, cmd Command) bool {
+	if n.Command == "" {
+		return false
+	}
+	on, err := DecodeCommand(n.Command)
+	if cmd.ID == "" {
+		return true
+	}
+	return err == nil && on.ID == cmd.ID
+}
+
+// writes are those that bring the annotation of every candidate up to the command. Cordoned is not written over
+// proposed, see Phase.
+func (g *Guard) writes(cmd Command) []Action {
+	var actions []Action
+	for _, c := range cmd.Candidates {
+		n := g.candidate(c)
+		if n == nil || n.Deleting {
+			continue
+		}
+		if on, err := DecodeCommand(n.Command); n.Command == "" || err != nil || on.ID != cmd.ID || on.Phase.order() < cmd.Phase.order() {
+			actions = append(actions, WriteCommand{Claim: c.Claim, UID: c.ClaimUID, Command: cmd})
+		}
+	}
+	return actions
+}
+
+func (g *Guard) taints(cmd Command) []Action {
+	var actions []Action
+	for _, c := range cmd.Candidates {
+		if n := g.candidate(c); n != nil && !n.Deleting && !n.Disrupted {
+			actions = append(actions, TaintNode{Node: c.Node, UID: c.NodeUID},
+				SetDisruptionReason{Claim: c.Claim, UID: c.ClaimUID, Reason: cmd.Reason})
+		}
+	}
+	return actions
+}
+
+// candidate returns the node of the snapshot that is the candidate, nil when it is gone.
+func (g *Guard) candidate(c Candidate) *model.Node {
+	n := g.snap.Claim(c.Claim)
+	if n == nil || n.ClaimUID != c.ClaimUID {
+		return nil
+	}
+	return n
+}
+
+// allLeaving reports whether every candidate is gone or being deleted: the command came to draining before the
+// crash, or somebody else did its work.
+func (g *Guard) allLeaving(cmd Command) bool {
+	return !slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool {
+		n := g.candidate(c)
+		return n != nil && !n.Deleting
+	})
+}
+
+// Resume returns the commands that the snapshot's claims carry, by ID: each as far along as any of its members says.
+// Claims whose annotation cannot be read, or belongs to a command that does not name them, make one abandoned command
+// without an ID, so that their annotations and taints go.
+func Resume(snap *model.Snapshot) []Command {
+	byID := map[string]Command{}
+	var broken []Candidate
+	for _, n := range snap.Nodes {
+		if n.Command == "" || !n.Ours() {
+			continue
+		}
+		cmd, err := DecodeCommand(n.Command)
+		if err != nil || !slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool { return c.ClaimUID == n.ClaimUID && c.Claim == n.Claim }) {
+			broken = append(broken, CandidateOf(n))
+			continue
+		}
+		if known, ok := byID[cmd.ID]; !ok || known.Phase.order() < cmd.Phase.order() {
+			byID[cmd.ID] = cmd
+		}
+	}
+	commands := make([]Command, 0, len(byID)+1)
+	for _, cmd := range byID {
+		commands = append(commands, cmd)
+	}
+	slices.SortFunc(commands, func(a, b Command) int { return strings.Compare(a.ID, b.ID) })
+	if len(broken) > 0 {
+		commands = append(commands, Command{Phase: Abandoned, Candidates: broken, Created: snap.Now, PhaseSince: snap.Now,
+			Why: Verdict{Code: CommandUnreadable, Node: broken[0].Node}})
+	}
+	return commands
+}
+
+// Orphans are the writes that clean nodes of ours which carry the disruption taint though no command does: the trace
+// of a crash during a rollback, or of another implementation that kept its commands in memory.
+func Orphans(snap *model.Snapshot) []Action {
+	var actions []Action
+	for _, n := range snap.Nodes {
+		if n.Ours() && n.Disrupted && !n.Deleting && n.Command == "" {
+			actions = append(actions, UntaintNode{Node: n.Name, UID: n.UID}, ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID})
+		}
+	}
+	return actions
+}
