@@ -41,12 +41,22 @@ func validateLabels(path *field.Path, labels map[string]string, rules LabelRules
 }
 
 func validateLabelKey(path *field.Path, key string, rules LabelRules) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsQualifiedName(key) {
-		errs = append(errs, field.Invalid(path, key, problem))
-	}
+	errs := validateName(path, key)
 	if why := rules.Restriction(key); why != "" {
 		errs = append(errs, field.Invalid(path, key, why))
+	}
+	return errs
+}
+
+// validateName checks what Kubernetes calls a qualified name: an optional DNS subdomain
+// and a slash, then at most 63 characters.
+func validateName(path *field.Path, name string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "a name such as example.com/team or team")}
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsQualifiedName(name) {
+		errs = append(errs, field.Invalid(path, name, problem))
 	}
 	return errs
 }
@@ -87,10 +97,7 @@ func validateTaints(spec *field.Path, template *NodeClaimTemplateSpec) field.Err
 }
 
 func validateTaint(path *field.Path, taint corev1.Taint) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsQualifiedName(taint.Key) {
-		errs = append(errs, field.Invalid(path.Child("key"), taint.Key, problem))
-	}
+	errs := validateName(path.Child("key"), taint.Key)
 	errs = append(errs, validateLabelValue(path.Child("value"), taint.Value)...)
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}
 	if !slices.Contains(effects, taint.Effect) {
@@ -121,8 +128,11 @@ func ValidateRequirements(path *field.Path, requirements []Requirement, rules La
 		for j, value := range r.Values {
 			errs = append(errs, validateLabelValue(at.Child("values").Index(j), value)...)
 		}
-		errs = append(errs, validateOperator(at, r)...)
-		errs = append(errs, validateKnownValues(at, r)...)
+		wrong := validateOperator(at, r)
+		if len(wrong) == 0 {
+			wrong = validateKnownValues(at, r)
+		}
+		errs = append(errs, wrong...)
 	}
 	return errs
 }
@@ -164,9 +174,9 @@ func validateBound(path *field.Path, r Requirement) field.ErrorList {
 }
 
 // validateKnownValues checks In requirements on labels whose values are all known. Other
-// values beside a known one do no harm.
+// values beside a known one do no harm. The operator has been validated.
 func validateKnownValues(path *field.Path, r Requirement) field.ErrorList {
-	if r.Key != LabelCapacityType || r.Operator != OperatorIn || len(r.Values) == 0 {
+	if r.Key != LabelCapacityType || r.Operator != OperatorIn {
 		return nil
 	}
 	known := WellKnownCapacityTypes()

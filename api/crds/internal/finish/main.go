@@ -7,9 +7,9 @@
 //   - about the label domains of providers: one definition serves all of them, so a
 //     provider's rule speaks of its own domain only.
 //
-// It takes the directory of the definitions, changes every *.yaml there, and gives
-// the same bytes when it runs again on controller-gen's output. A path that is not
-// where it is expected is an error: a silent skip would lose a validation rule.
+// It takes the directory of the definitions and changes every *.yaml there; running it
+// again changes nothing. A kind or a property that is not where it is expected is an
+// error: a silent skip would lose a validation rule.
 //
 // It must not know the Go types; it sees schemas only.
 package main
@@ -40,39 +40,46 @@ func run(directory string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fmt.Errorf("no definitions in %s", directory)
-	}
+	seen := map[string]bool{}
 	for _, file := range files {
-		if err := finish(file); err != nil {
+		kind, err := finish(file)
+		if err != nil {
 			return fmt.Errorf("completing %s: %w", file, err)
+		}
+		seen[kind] = true
+	}
+	for kind := range rulesOf {
+		if !seen[kind] {
+			return fmt.Errorf("there is no definition of %s in %s", kind, directory)
 		}
 	}
 	return nil
 }
 
-func finish(file string) error {
+// finish completes one file and returns the kind that it defines.
+func finish(file string) (kind string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return "", err
 	}
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(text, definition); err != nil {
-		return err
+		return "", err
 	}
+	kind = definition.Spec.Names.Kind
 	for i := range definition.Spec.Versions {
 		root := definition.Spec.Versions[i].Schema.OpenAPIV3Schema
-		for _, rule := range rulesOf[definition.Spec.Names.Kind] {
+		for _, rule := range rulesOf[kind] {
 			if err := rule(root); err != nil {
-				return err
+				return "", err
 			}
 		}
 	}
 	text, err = marshal(definition)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return os.WriteFile(file, text, 0o644)
+	return kind, os.WriteFile(file, text, 0o644)
 }
 
 // marshal leaves out the status, which belongs to the API server.

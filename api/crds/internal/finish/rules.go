@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -113,6 +114,7 @@ func taints(s *schema) error {
 		}),
 		at("effect", func(s *schema) error {
 			s.Description = "Effect on pods that do not tolerate the taint."
+			s.Enum = nil
 			for _, effect := range []string{"NoSchedule", "PreferNoSchedule", "NoExecute"} {
 				s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + effect + `"`)})
 			}
@@ -162,10 +164,13 @@ func providerKeys(s *schema) error {
 			for _, key := range provider.keys {
 				allowed = append(allowed, "'"+provider.domain+"/"+key+"'")
 			}
-			s.XValidations = append(s.XValidations, apiextensionsv1.ValidationRule{
+			limit := apiextensionsv1.ValidationRule{
 				Rule:    fmt.Sprintf("self in [%s] || !self.matches('^[^/]*%s(/|$)')", strings.Join(allowed, ", "), strings.ReplaceAll(provider.domain, ".", "[.]")),
 				Message: fmt.Sprintf("of the domain %s only %s can be required", provider.domain, strings.Join(provider.keys, ", ")),
-			})
+			}
+			if !slices.Contains(s.XValidations, limit) {
+				s.XValidations = append(s.XValidations, limit)
+			}
 		}
 		return nil
 	})(item)

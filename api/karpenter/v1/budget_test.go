@@ -1,0 +1,75 @@
+package v1
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestBudgetActive(t *testing.T) {
+	// A Wednesday.
+	at := func(hour, minute, second int) time.Time {
+		return time.Date(2026, 1, 7, hour, minute, second, 0, time.UTC)
+	}
+	hours := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Hour} }
+	for _, test := range []struct {
+		name   string
+		budget Budget
+		now    time.Time
+		want   bool
+		fails  bool
+	}{
+		{"no schedule", Budget{}, at(0, 0, 0), true, false},
+		{"just before the hit", Budget{Schedule: new("0 9 * * 3"), Duration: hours(8)}, at(8, 59, 59), false, false},
+		{"at the hit", Budget{Schedule: new("0 9 * * 3"), Duration: hours(8)}, at(9, 0, 0), true, false},
+		{"just before the end", Budget{Schedule: new("0 9 * * 3"), Duration: hours(8)}, at(16, 59, 59), true, false},
+		{"at the end", Budget{Schedule: new("0 9 * * 3"), Duration: hours(8)}, at(17, 0, 0), false, false},
+		{"on another day", Budget{Schedule: new("0 9 * * 4"), Duration: hours(8)}, at(10, 0, 0), false, false},
+		{"a name", Budget{Schedule: new("@daily"), Duration: hours(1)}, at(0, 30, 0), true, false},
+		{"a duration longer than the period", Budget{Schedule: new("@hourly"), Duration: hours(2)}, at(0, 30, 0), true, false},
+		{"UTC, wherever the caller is", Budget{Schedule: new("0 9 * * *"), Duration: hours(1)}, at(9, 30, 0).In(time.FixedZone("east", 5*3600)), true, false},
+		{"a date that never comes", Budget{Schedule: new("0 0 30 2 *"), Duration: hours(1)}, at(0, 0, 0), false, false},
+		{"not cron", Budget{Schedule: new("a b c d e"), Duration: hours(1)}, at(0, 0, 0), false, true},
+		{"a zone of its own", Budget{Schedule: new("TZ=Asia/Tokyo 0 9 * * *"), Duration: hours(1)}, at(0, 0, 0), false, true},
+		{"schedule without duration", Budget{Schedule: new("@daily")}, at(0, 0, 0), false, true},
+		{"duration without schedule", Budget{Duration: hours(1)}, at(0, 0, 0), false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := test.budget.Active(test.now)
+			if got != test.want || (err != nil) != test.fails {
+				t.Errorf("got %v and error %v, want %v and an error: %v", got, err, test.want, test.fails)
+			}
+		})
+	}
+}
+
+func TestBudgetAllowed(t *testing.T) {
+	for _, test := range []struct {
+		nodes string
+		total int
+		want  int
+		fails bool
+	}{
+		{"10%", 100, 10, false}, {"10%", 101, 11, false}, {"10%", 1, 1, false}, {"10%", 0, 0, false}, {"0%", 100, 0, false}, {"100%", 7, 7, false},
+		{"0", 5, 0, false}, {"3", 2, 3, false}, {"", 5, 0, true}, {"101%", 5, 0, true}, {"-1", 5, 0, true}, {"many", 5, 0, true}, {"99999999999999999999", 5, 0, true},
+	} {
+		got, err := (&Budget{Nodes: test.nodes}).Allowed(test.total)
+		if got != test.want || (err != nil) != test.fails {
+			t.Errorf("%q of %d: got %d and error %v, want %d and an error: %v", test.nodes, test.total, got, err, test.want, test.fails)
+		}
+	}
+}
+
+func TestBudgetAppliesTo(t *testing.T) {
+	for _, test := range []struct {
+		reasons []DisruptionReason
+		want    bool
+	}{
+		{nil, true}, {[]DisruptionReason{DisruptionEmpty, DisruptionDrifted}, true}, {[]DisruptionReason{DisruptionDrifted}, false},
+	} {
+		if got := (&Budget{Reasons: test.reasons}).AppliesTo(DisruptionEmpty); got != test.want {
+			t.Errorf("reasons %v, asked for Empty: got %v", test.reasons, got)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package v1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// testRules are the core's, with those of a provider.
+func testRules() LabelRules {
+	return CoreRules().With(LabelRules{
+		WellKnown:         []string{"cloud.example.com/size"},
+		RestrictedDomains: []string{"cloud.example.com"},
+		Aliases:           map[string]string{"old.example.com/zone": corev1.LabelTopologyZone},
+	})
+}
+
+func fields(errs field.ErrorList) []string {
+	var names []string
+	for _, err := range errs {
+		names = append(names, err.Field)
+	}
+	return names
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		template string   // YAML of spec.template
+		want     []string // fields with an error, below spec.template
+	}{
+		{"nothing said", `{}`, nil},
+		{"good labels", `metadata: {labels: {team: a, example.com/tier: "", topology.kubernetes.io/zone: z, karpenter.sh/capacity-type: spot, cloud.example.com/size: big, kubernetes.io/role: x}}`, nil},
+		{"pool label", `metadata: {labels: {karpenter.sh/nodepool: a}}`, []string{"metadata.labels[karpenter.sh/nodepool]"}},
+		{"label of our domain", `metadata: {labels: {karpenter.sh/other: a}}`, []string{"metadata.labels[karpenter.sh/other]"}},
+		{"label of a sub-domain of ours", `metadata: {labels: {sub.karpenter.sh/other: a}}`, []string{"metadata.labels[sub.karpenter.sh/other]"}},
+		{"label of a domain that only ends like ours", `metadata: {labels: {foo-karpenter.sh/other: a}}`, nil},
+		{"label of the provider's domain", `metadata: {labels: {cloud.example.com/other: a}}`, []string{"metadata.labels[cloud.example.com/other]"}},
+		{"hostname", `metadata: {labels: {kubernetes.io/hostname: a}}`, []string{"metadata.labels[kubernetes.io/hostname]"}},
+		{"label key", `metadata: {labels: {"a b": c}}`, []string{"metadata.labels[a b]"}},
+		{"label value", `metadata: {labels: {a: "b c"}}`, []string{"metadata.labels[a]"}},
+
+		{"good taints", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: example.com/b, value: c}], startupTaints: [{key: b, value: c, effect: PreferNoSchedule}]}`, nil},
+		{"taint without a key", `spec: {taints: [{effect: NoSchedule}]}`, []string{"spec.taints[0].key"}},
+		{"taint key", `spec: {startupTaints: [{key: "a b", effect: NoSchedule}]}`, []string{"spec.startupTaints[0].key"}},
+		{"taint value", `spec: {taints: [{key: a, value: "b c", effect: NoSchedule}]}`, []string{"spec.taints[0].value"}},
+		{"taint effect", `spec: {taints: [{key: a, effect: Sometimes}]}`, []string{"spec.taints[0].effect"}},
+		{"taint twice in a list", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]}`, []string{"spec.taints[1]"}},
+		{"taint in both lists", `spec: {taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}`, []string{"spec.startupTaints[1]"}},
+
+		{"good requirements", `spec: {requirements: [
+			{key: topology.kubernetes.io/zone, operator: In, values: [a, b], minValues: 2},
+			{key: failure-domain.beta.kubernetes.io/region, operator: NotIn, values: []},
+			{key: old.example.com/zone, operator: Exists},
+			{key: cloud.example.com/size, operator: Gt, values: ["0"]},
+			{key: a, operator: Lte, values: ["5"]},
+			{key: b, operator: DoesNotExist}]}`, nil},
+		{"requirement on the pool label", `spec: {requirements: [{key: karpenter.sh/nodepool, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
+		{"requirement on a restricted key", `spec: {requirements: [{key: karpenter.sh/other, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
+		{"requirement on hostname", `spec: {requirements: [{key: kubernetes.io/hostname, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
+		{"requirement key", `spec: {requirements: [{key: "", operator: Exists}]}`, []string{"spec.requirements[0].key"}},
+		{"requirement operator", `spec: {requirements: [{key: a, operator: Near}]}`, []string{"spec.requirements[0].operator"}},
+		{"requirement values", `spec: {requirements: [{key: a, operator: NotIn, values: [b, "c d"]}]}`, []string{"spec.requirements[0].values[1]"}},
+		{"In without values", `spec: {requirements: [{key: a, operator: In}]}`, []string{"spec.requirements[0].values"}},
+		{"In with fewer values than minValues", `spec: {requirements: [{key: a, operator: In, values: [b], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
+		{"Gt without a value", `spec: {requirements: [{key: a, operator: Gt}]}`, []string{"spec.requirements[0].values"}},
+		{"Lt with two values", `spec: {requirements: [{key: a, operator: Lt, values: ["1", "2"]}]}`, []string{"spec.requirements[0].values"}},
+		{"Gte with a word", `spec: {requirements: [{key: a, operator: Gte, values: [five]}]}`, []string{"spec.requirements[0].values[0]"}},
+		{"Lte with a number out of range", `spec: {requirements: [{key: a, operator: Lte, values: ["99999999999999999999"]}]}`, []string{"spec.requirements[0].values[0]"}},
+		{"some capacity types known", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other]}]}`, nil},
+		{"capacity types excluded", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [other]}]}`, nil},
+		{"no capacity type known", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [other]}]}`, []string{"spec.requirements[0].values"}},
+		{"fewer known capacity types than minValues", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other, spot], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
+		{"one capacity type and minValues of two", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
+		{"every error is reported", `{metadata: {labels: {karpenter.sh/other: a}}, spec: {taints: [{effect: x}], requirements: [{key: a, operator: In}]}}`,
+			[]string{"metadata.labels[karpenter.sh/other]", "spec.taints[0].key", "spec.taints[0].effect", "spec.requirements[0].values"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pool := &NodePool{}
+			if err := yaml.UnmarshalStrict([]byte(test.template), &pool.Spec.Template); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, name := range test.want {
+				want = append(want, "spec.template."+name)
+			}
+			errs := Validate(pool, testRules())
+			if diff := cmp.Diff(want, fields(errs)); diff != "" {
+				t.Errorf("fields with errors (-want +got):\n%s%v", diff, errs)
+			}
+		})
+	}
+}
+
+// The message is what the user reads in the pool's condition.
+func TestValidateMessage(t *testing.T) {
+	pool := &NodePool{}
+	pool.Spec.Template.Spec.Requirements = []Requirement{
+		{Key: "cloud.example.com/colour", Operator: OperatorExists},
+		{Key: LabelCapacityType, Operator: OperatorIn, Values: []string{"cheap"}},
+	}
+	got := Validate(pool, testRules()).ToAggregate().Error()
+	want := `[spec.template.spec.requirements[0].key: Invalid value: "cloud.example.com/colour": labels of the domain cloud.example.com are set by karpenter; use a domain of your own or one of cloud.example.com/size, ` +
+		`spec.template.spec.requirements[1].values: Invalid value: ["cheap"]: must include at least one of on-demand, reserved, spot]`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestValidateRequirementsOfPods(t *testing.T) {
+	path := field.NewPath("spec", "nodeSelector")
+	requirements := []Requirement{
+		RequirementOf(corev1.NodeSelectorRequirement{Key: LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}),
+		RequirementOf(corev1.NodeSelectorRequirement{Key: "karpenter.sh/other", Operator: corev1.NodeSelectorOpExists}),
+		RequirementOf(corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpGt, Values: []string{"x"}}),
+	}
+	want := []string{"spec.nodeSelector[1].key", "spec.nodeSelector[2].values[0]"}
+	if diff := cmp.Diff(want, fields(ValidateRequirements(path, requirements, CoreRules()))); diff != "" {
+		t.Errorf("fields with errors (-want +got):\n%s", diff)
+	}
+}
+
+func TestLabelRules(t *testing.T) {
+	core := CoreRules()
+	more := LabelRules{
+		WellKnown:    []string{"a", LabelCapacityType},
+		Aliases:      map[string]string{"beta.kubernetes.io/arch": "a"},
+		ValueAliases: map[string]map[string]string{"a": {"x": "y"}},
+	}
+	union := core.With(more)
+	union.Aliases["changed"] = "b"
+	union.ValueAliases["a"]["changed"] = "b"
+	union.WellKnown[0] = "changed"
+	if diff := cmp.Diff(CoreRules(), core); diff != "" {
+		t.Errorf("With changed its receiver (-want +got):\n%s", diff)
+	}
+	if len(more.ValueAliases["a"]) != 1 || len(more.Aliases) != 1 || more.WellKnown[0] != "a" {
+		t.Errorf("With changed its argument to %+v", more)
+	}
+	for key, want := range map[string]string{
+		"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+		"beta.kubernetes.io/arch":                  "kubernetes.io/arch",
+		"beta.kubernetes.io/os":                    "kubernetes.io/os",
+		"beta.kubernetes.io/instance-type":         "node.kubernetes.io/instance-type",
+		"example.com/other":                        "example.com/other",
+	} {
+		if got := core.Key(key); got != want {
+			t.Errorf("today's name of %s: got %s, want %s", key, got, want)
+		}
+	}
+	if got := union.Key("beta.kubernetes.io/arch"); got != "a" {
+		t.Errorf("an alias of the provider: got %s, want a", got)
+	}
+	if union.Value("a", "x") != "y" || union.Value("a", "z") != "z" || core.Value("a", "x") != "x" {
+		t.Error("values: want x of a to become y by the provider's rule, and nothing else")
+	}
+	want := []string{
+		"karpenter.sh/nodepool", "karpenter.sh/capacity-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type",
+		"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/windows-build",
+	}
+	if diff := cmp.Diff(want, core.WellKnown); diff != "" {
+		t.Errorf("well-known labels (-want +got):\n%s", diff)
+	}
+}
