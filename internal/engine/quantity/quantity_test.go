@@ -80,6 +80,9 @@ func check(t *testing.T, v, w Vector, n int64) {
 			product := clamp(new(big.Int).Mul(b, big.NewInt(n)))
 			return bigAdd(a, big.NewInt(product))
 		}},
+		{"Scaled", pad(w.Scaled(n), length), func(_, b *big.Int) int64 {
+			return clamp(new(big.Int).Mul(b, big.NewInt(n)))
+		}},
 	} {
 		want := make(Vector, length)
 		for r := range want {
@@ -93,6 +96,10 @@ func check(t *testing.T, v, w Vector, n int64) {
 	if diff := cmp.Diff(before, [2]Vector{v, w}); diff != "" {
 		t.Fatalf("an operand changed: %s", diff)
 	}
+}
+
+func pad(v Vector, length int) Vector {
+	return append(v, make(Vector, length-len(v))...)
 }
 
 // scaled returns v + n*w by AddScaled.

@@ -14,7 +14,7 @@
 // and a wrapped sum would look like free capacity.
 //
 // Cost: one int64 per resource known when the vector was made (typically four to eight); every operation is one pass.
-// Only Intern, Vector, Add, Sub, Max, Min and Clone allocate.
+// Only Intern, Vector, Add, Sub, Max, Min, Scaled and Clone allocate.
 //
 // The package must not know Kubernetes' quantity strings: the one who feeds it parses and rounds (requests up,
 // capacity down).

@@ -100,6 +100,13 @@ func (v Vector) AddScaled(w Vector, n int64) {
 	}
 }
 
+// Scaled returns n times v.
+func (v Vector) Scaled(n int64) Vector {
+	out := make(Vector, len(v))
+	out.AddScaled(v, n)
+	return out
+}
+
 // Clone returns a copy that shares nothing with v.
 func (v Vector) Clone() Vector {
 	return slices.Clone(v)

@@ -1,0 +1,555 @@
+// Package karpenter has no code, only this test of the repository's architecture: who may import whom, and what pure
+// code must not do. docs/architecture.md says why at length; every rule here carries its reason, and a violation prints
+// the chain of imports, or the line, that breaks it.
+//
+// To allow something new, change the table in the commit that needs it and say why there.
+package karpenter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/karpenter-go/karpenter"
+
+// importRule restricts what the packages that match from may import. Patterns are those of the go command: our own
+// packages start with "./", and "/..." matches a package and all below it.
+type importRule struct {
+	from    string
+	only    []string // direct imports must match one of these; nil allows any
+	never   []string // imports must match none of these
+	except  []string // unless they match one of these
+	through bool     // never holds for imports of imports too
+	because string
+}
+
+// pureStandard is the part of the standard library that computes and does nothing else. sync and sync/atomic are
+// further restricted to single files, and package time to its types, by the parse of the source.
+var pureStandard = []string{
+	"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/...", "errors", "fmt", "hash/fnv", "iter", "maps",
+	"math", "math/bits", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+}
+
+var importRules = []importRule{
+	{
+		from:    "./internal/engine/...",
+		only:    append([]string{"./internal/engine/..."}, pureStandard...),
+		because: "the engine maps a value to a value: with I/O, clocks or chance in it, no plan could be replayed",
+	},
+	{
+		from: "./internal/engine/...",
+		never: []string{"k8s.io/...", "sigs.k8s.io/...", "github.com/prometheus/...", "github.com/aws/...",
+			"./api/...", "./internal/cloud/...", "./internal/cluster/...", "./internal/telemetry/..."},
+		through: true,
+		because: "the engine must run on a laptop from a capture, without a cluster, a cloud or their types",
+	},
+	{
+		from:    "./internal/engine/bitset",
+		never:   []string{"./..."},
+		because: "bitset is at the bottom: it does not know what its integers mean",
+	},
+	{
+		from:    "./internal/engine/quantity",
+		never:   []string{"./..."},
+		because: "quantity is at the bottom: it knows numbers, not nodes",
+	},
+	{
+		from:    "./internal/engine/label",
+		never:   []string{"./..."},
+		except:  []string{"./internal/engine/bitset"},
+		because: "the label algebra is about strings and sets, not about pods or pools",
+	},
+	{
+		from:    "./internal/engine/model",
+		never:   []string{"./internal/engine/plan", "./internal/engine/placement"},
+		through: true,
+		because: "a snapshot is what is; what to do about it builds on it",
+	},
+	{
+		from:    "./internal/engine/audit",
+		never:   []string{"./internal/engine/placement"},
+		through: true,
+		because: "a judge that shares code with the judged shares its mistakes",
+	},
+	{
+		from:    "./internal/cluster/convert",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context"},
+		because: "convert is pure: objects in, model out; who has a client fetches them",
+	},
+	{
+		from:    "./internal/cloud",
+		never:   []string{"./internal/engine/bitset", "./internal/engine/label"},
+		because: "the provider interface is plain strings and integers, for the person who adds a provider",
+	},
+	{
+		from:    "./internal/cloud/...",
+		never:   []string{"./internal/engine/...", "./internal/cluster/..."},
+		because: "a provider knows its cloud; what to buy and what the cluster holds is not its business",
+	},
+	{
+		from:    "./internal/telemetry/...",
+		never:   []string{"./..."},
+		except:  []string{"./internal/telemetry/...", "./api/...", "./internal/cloud"},
+		because: "whatever emits metrics imports telemetry; it may know API types and the provider it measures, no more",
+	},
+	{
+		from:    "./api/...",
+		never:   []string{"./internal/..."},
+		because: "the API types are for others to import, who cannot import internal",
+	},
+}
+
+// imports is a graph: package -> packages it imports, ours as "./...".
+type imports map[string][]string
+
+func matches(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		if below, ok := strings.CutSuffix(pattern, "/..."); ok {
+			return pkg == below || strings.HasPrefix(pkg, below+"/")
+		}
+		return pkg == pattern
+	})
+}
+
+// importViolations returns one text for each forbidden import, with the chain that leads to it.
+func importViolations(graph imports, rules []importRule) []string {
+	var found []string
+	for _, rule := range rules {
+		for _, pkg := range slices.Sorted(maps.Keys(graph)) {
+			if matches([]string{rule.from}, pkg) {
+				found = append(found, rule.violations(graph, pkg)...)
+			}
+		}
+	}
+	return found
+}
+
+func (rule importRule) violations(graph imports, pkg string) []string {
+	var found []string
+	blame := func(chain []string, what string) {
+		found = append(found, fmt.Sprintf("%s: %s, because %s", strings.Join(chain, " -> "), what, rule.because))
+	}
+	seen := map[string]bool{pkg: true}
+	for queue := [][]string{{pkg}}; len(queue) > 0; queue = queue[1:] {
+		chain := queue[0]
+		for _, imported := range slices.Sorted(slices.Values(graph[chain[len(chain)-1]])) {
+			longer := append(slices.Clone(chain), imported)
+			switch {
+			case seen[imported]:
+				continue
+			case len(chain) == 1 && rule.only != nil && !matches(rule.only, imported):
+				blame(longer, "not on the list of what may be imported")
+			case matches(rule.never, imported) && !matches(rule.except, imported):
+				blame(longer, "forbidden")
+			case rule.through:
+				queue = append(queue, longer)
+			}
+			seen[imported] = true
+		}
+	}
+	return found
+}
+
+// TestImports holds the rules against the real graph.
+func TestImports(t *testing.T) {
+	graph := loadImports(t)
+	if _, ok := graph["./internal/engine/label"]; !ok {
+		t.Fatalf("go list does not know the engine: %d packages", len(graph))
+	}
+	for _, violation := range importViolations(graph, importRules) {
+		t.Error(violation)
+	}
+}
+
+// loadImports asks the go command once for the imports of everything that the repository is built of.
+func loadImports(t *testing.T) imports {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	graph := imports{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := decoder.Decode(&pkg); err == io.EOF {
+			return graph
+		} else if err != nil {
+			t.Fatalf("reading the answer of go list: %v", err)
+		}
+		for i := range pkg.Imports {
+			pkg.Imports[i] = ours(pkg.Imports[i])
+		}
+		graph[ours(pkg.ImportPath)] = pkg.Imports
+	}
+}
+
+// ours shortens the path of one of our packages to "./...".
+func ours(importPath string) string {
+	if below, ok := strings.CutPrefix(importPath, module); ok && (below == "" || below[0] == '/') {
+		return "." + below
+	}
+	return importPath
+}
+
+// What the source is held to.
+const maxLines = 600
+
+var (
+	// concurrent are the only files of the engine that may start goroutines or lock; one that reduces by lowest index.
+	concurrent = []string{"internal/engine/placement/parallel.go"}
+	// vague are package names that say where code was dropped, not what it is about.
+	vague = []string{"util", "utils", "common", "helper", "helpers", "type", "types", "config", "misc"}
+	// impureTime is what package time has besides types: the clock, and the machine's time zone.
+	impureTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Local",
+		"LoadLocation"}
+)
+
+// TestSource holds the rules of the source against every Go file of the repository, those of its other modules included.
+func TestSource(t *testing.T) {
+	files := loadSource(t)
+	if _, ok := files["internal/engine/label/space.go"]; !ok {
+		t.Fatalf("the walk does not find the engine: %d files", len(files))
+	}
+	for _, violation := range sourceViolations(files) {
+		t.Error(violation)
+	}
+}
+
+// loadSource returns the text of all Go files but tests and generated ones, by their slash path.
+func loadSource(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	root := os.DirFS(".")
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (base == "testdata" || base == "vendor" || strings.ContainsAny(base[:1], "._")):
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		case strings.HasSuffix(name, "_test.go") || strings.HasPrefix(base, "zz_generated"):
+			return nil
+		}
+		text, err := fs.ReadFile(root, name)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("reading the source: %v", err)
+	}
+	return files
+}
+
+// sourceViolations returns one text for each broken rule, each with its file and line.
+func sourceViolations(files map[string]string) []string {
+	var found []string
+	engine := map[string][]*ast.File{} // by folder
+	fset := token.NewFileSet()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if lines := strings.Count(files[name], "\n"); lines > maxLines {
+			found = append(found, fmt.Sprintf("%s: %d lines, more than %d: split it", name, lines, maxLines))
+		}
+		file, err := parser.ParseFile(fset, name, files[name], parser.SkipObjectResolution)
+		if err != nil {
+			found = append(found, err.Error())
+			continue
+		}
+		if slices.Contains(vague, file.Name.Name) {
+			found = append(found, fmt.Sprintf("%s: package %s: name a package for the noun that it is about", name, file.Name))
+		}
+		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") {
+			engine[dir] = append(engine[dir], file)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(engine)) {
+		found = append(found, impurities(fset, dir, engine[dir])...)
+	}
+	return found
+}
+
+// purity looks for what pure code must not do in one package.
+type purity struct {
+	fset  *token.FileSet
+	pkg   *types.Package
+	uses  map[*ast.Ident]types.Object
+	found []string
+}
+
+// impurities parses no imports: identifiers resolve without them, and what their types are does not matter here.
+func impurities(fset *token.FileSet, dir string, files []*ast.File) []string {
+	p := purity{fset: fset, uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Error: func(error) {}, Importer: noImporter{}}
+	p.pkg, _ = config.Check(dir, fset, files, &types.Info{Uses: p.uses})
+	for _, file := range files {
+		p.file(file)
+	}
+	return p.found
+}
+
+type noImporter struct{}
+
+func (noImporter) Import(importPath string) (*types.Package, error) {
+	return nil, fmt.Errorf("%s is not looked at", importPath)
+}
+
+func (p *purity) blame(at ast.Node, format string, args ...any) {
+	position := p.fset.Position(at.Pos())
+	p.found = append(p.found, fmt.Sprintf("%s:%d: %s", position.Filename, position.Line, fmt.Sprintf(format, args...)))
+}
+
+func (p *purity) file(file *ast.File) {
+	mayLock := slices.Contains(concurrent, p.fset.Position(file.Pos()).Filename)
+	for _, spec := range file.Imports {
+		importPath := strings.Trim(spec.Path.Value, `"`)
+		switch {
+		case spec.Name != nil && spec.Name.Name == ".":
+			p.blame(spec, "dot import of %s hides where names come from", importPath)
+		case matches([]string{"math/rand/...", "crypto/rand", "unsafe", "C"}, importPath):
+			p.blame(spec, "import of %s: the same snapshot must give the same plan", importPath)
+		case matches([]string{"sync/..."}, importPath) && !mayLock:
+			p.blame(spec, "import of %s outside %v: who locks, shares state", importPath, concurrent)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		p.node(n, mayLock)
+		return true
+	})
+}
+
+func (p *purity) node(n ast.Node, mayLock bool) {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		if from, ok := p.packageOf(n.X); ok && from == "time" && slices.Contains(impureTime, n.Sel.Name) {
+			p.blame(n, "time.%s: time is the snapshot's Now", n.Sel.Name)
+		}
+	case *ast.GoStmt:
+		if !mayLock {
+			p.blame(n, "goroutine outside %v", concurrent)
+		}
+	case *ast.AssignStmt:
+		for _, left := range n.Lhs {
+			p.written(left)
+		}
+	case *ast.IncDecStmt:
+		p.written(n.X)
+	case *ast.RangeStmt:
+		p.written(n.Key)
+		p.written(n.Value)
+	case *ast.UnaryExpr:
+		if n.Op == token.AND {
+			p.written(n.X)
+		}
+	case *ast.CallExpr:
+		p.call(n)
+	}
+}
+
+// call blames the built-in functions that write to their first argument.
+func (p *purity) call(call *ast.CallExpr) {
+	name, ok := call.Fun.(*ast.Ident)
+	if !ok || len(call.Args) == 0 {
+		return
+	}
+	if _, builtin := p.uses[name].(*types.Builtin); builtin && slices.Contains([]string{"clear", "copy", "delete"}, name.Name) {
+		p.written(call.Args[0])
+	}
+}
+
+// written blames a write to a variable of the package, or to an element or field of one.
+func (p *purity) written(target ast.Expr) {
+	for target != nil {
+		switch t := target.(type) {
+		case *ast.Ident:
+			if v, ok := p.uses[t].(*types.Var); ok && v.Parent() == p.pkg.Scope() {
+				p.blame(t, "package variable %s changes after start-up", t.Name)
+			}
+			return
+		case *ast.IndexExpr:
+			target = t.X
+		case *ast.SliceExpr:
+			target = t.X
+		case *ast.SelectorExpr:
+			target = t.X
+		case *ast.StarExpr:
+			target = t.X
+		case *ast.ParenExpr:
+			target = t.X
+		default:
+			return
+		}
+	}
+}
+
+// packageOf returns the import path when x is the name of an imported package.
+func (p *purity) packageOf(x ast.Expr) (string, bool) {
+	name, ok := x.(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	imported, ok := p.uses[name].(*types.PkgName)
+	if !ok {
+		return "", false
+	}
+	return imported.Imported().Path(), true
+}
+
+// TestImportRulesBite breaks each rule once in a small graph, and shows that the rest of the graph is fine.
+func TestImportRulesBite(t *testing.T) {
+	fine := imports{
+		"./internal/engine/bitset":    {"math/bits", "iter"},
+		"./internal/engine/quantity":  {"math"},
+		"./internal/engine/label":     {"./internal/engine/bitset", "strings"},
+		"./internal/engine/model":     {"./internal/engine/label", "time", "encoding/binary"},
+		"./internal/engine/plan":      {"./internal/engine/model"},
+		"./internal/engine/audit":     {"./internal/engine/plan", "fmt"},
+		"./internal/engine/placement": {"./internal/engine/plan", "sync"},
+		"./internal/cluster":          {"./internal/cluster/convert", "sigs.k8s.io/controller-runtime/pkg/client"},
+		"./internal/cluster/convert":  {"./internal/engine/model", "k8s.io/api/core/v1"},
+		"./internal/cloud":            {"context", "./api/karpenter/v1"},
+		"./internal/cloud/kwok":       {"./internal/cloud", "os"},
+		"./internal/telemetry":        {"github.com/prometheus/client_golang/prometheus", "./internal/cloud"},
+		"./api/karpenter/v1":          {"k8s.io/api/core/v1"},
+		"k8s.io/api/core/v1":          {"k8s.io/apimachinery/pkg/runtime"},
+		"fmt":                         {"os"}, // what the standard library imports is its own business
+		"os":                          {"time"},
+	}
+	if found := importViolations(fine, importRules); len(found) > 0 {
+		t.Fatalf("a sound graph is blamed: %q", found)
+	}
+	for _, tt := range []struct {
+		from, imported string
+		also           imports
+		chain          string
+	}{
+		{"./internal/engine/model", "os", nil, "./internal/engine/model -> os: not on the list"},
+		{"./internal/engine/model", "net/http", nil, "./internal/engine/model -> net/http: not on the list"},
+		{"./internal/engine/model", "math/rand/v2", nil, "./internal/engine/model -> math/rand/v2: not on the list"},
+		{"./internal/engine/model", "unsafe", nil, "./internal/engine/model -> unsafe: not on the list"},
+		{"./internal/engine/plan", "k8s.io/api/core/v1", nil, "./internal/engine/plan -> k8s.io/api/core/v1: forbidden"},
+		{"./internal/engine/plan", "example.com/units", imports{"example.com/units": {"k8s.io/klog/v2"}},
+			"./internal/engine/plan -> example.com/units -> k8s.io/klog/v2: forbidden"},
+		{"./internal/engine/bitset", "./internal/engine/quantity", nil, "./internal/engine/bitset -> ./internal/engine/quantity: forb"},
+		{"./internal/engine/quantity", "./internal/engine/bitset", nil, "./internal/engine/quantity -> ./internal/engine/bitset: forb"},
+		{"./internal/engine/label", "./internal/engine/quantity", nil, "./internal/engine/label -> ./internal/engine/quantity: forb"},
+		{"./internal/engine/model", "./internal/engine/plan", nil, "./internal/engine/model -> ./internal/engine/plan: forb"},
+		{"./internal/engine/audit", "./internal/engine/placement", nil, "./internal/engine/audit -> ./internal/engine/placement: forb"},
+		{"./internal/engine/audit", "./internal/engine/explain", imports{"./internal/engine/explain": {"./internal/engine/placement"}},
+			"./internal/engine/audit -> ./internal/engine/explain -> ./internal/engine/placement: forb"},
+		{"./internal/cluster/convert", "k8s.io/client-go/rest", nil, "./internal/cluster/convert -> k8s.io/client-go/rest: forb"},
+		{"./internal/cluster/convert", "net", nil, "./internal/cluster/convert -> net: forb"},
+		{"./internal/cloud", "./internal/engine/label", nil, "./internal/cloud -> ./internal/engine/label: forb"},
+		{"./internal/cloud/kwok", "./internal/engine/model", nil, "./internal/cloud/kwok -> ./internal/engine/model: forb"},
+		{"./internal/cloud/kwok", "./internal/cluster", nil, "./internal/cloud/kwok -> ./internal/cluster: forb"},
+		{"./internal/telemetry", "./internal/engine/model", nil, "./internal/telemetry -> ./internal/engine/model: forb"},
+		{"./api/karpenter/v1", "./internal/cloud", nil, "./api/karpenter/v1 -> ./internal/cloud: forb"},
+	} {
+		broken := maps.Clone(fine)
+		maps.Copy(broken, tt.also)
+		broken[tt.from] = append(slices.Clone(fine[tt.from]), tt.imported)
+		found := importViolations(broken, importRules)
+		if !slices.ContainsFunc(found, func(v string) bool { return strings.HasPrefix(v, tt.chain) }) {
+			t.Errorf("%s imports %s: want %q..., found %q", tt.from, tt.imported, tt.chain, found)
+		}
+	}
+}
+
+// TestSourceRulesBite breaks each rule of the source once.
+func TestSourceRulesBite(t *testing.T) {
+	const model = "internal/engine/model/model.go"
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"sound", map[string]string{
+			model: `package model
+				import "time"
+				var names = map[string]int{"a": 1}
+				var first = names["a"]
+				type clock struct{}
+				func (clock) Now() time.Time { return time.Time{} }
+				func f(now time.Time) time.Duration {
+					names := names
+					names = nil
+					var time clock
+					time.Now()
+					first := first
+					first++
+					return now.Sub(now)
+				}`,
+			"internal/engine/placement/parallel.go": "package placement\nimport \"sync\"\nvar _ sync.Mutex\nfunc f() { go f() }",
+			"internal/cluster/store.go":             "package cluster\nimport \"time\"\nvar n = 1\nfunc f() { go f(); n = 2; time.Sleep(1) }",
+		}, nil},
+		{"the clock", map[string]string{model: "package model\nimport \"time\"\nvar now = time.Now()"},
+			[]string{model + ":3: time.Now: time is the snapshot's Now"}},
+		{"the clock by another name", map[string]string{model: "package model\nimport t \"time\"\nfunc f() { f := t.Since; <-t.After(1); _ = f }"},
+			[]string{model + ":3: time.Since: time is the snapshot's Now", model + ":3: time.After: time is the snapshot's Now"}},
+		{"dot import", map[string]string{model: "package model\nimport . \"time\"\nvar now = Now()"},
+			[]string{model + ":2: dot import of time hides where names come from"}},
+		{"chance", map[string]string{model: "package model\nimport _ \"math/rand/v2\""},
+			[]string{model + ":2: import of math/rand/v2: the same snapshot must give the same plan"}},
+		{"unsafe", map[string]string{model: "package model\nimport _ \"unsafe\""},
+			[]string{model + ":2: import of unsafe: the same snapshot must give the same plan"}},
+		{"lock", map[string]string{model: "package model\nimport _ \"sync/atomic\""},
+			[]string{model + ":2: import of sync/atomic outside [internal/engine/placement/parallel.go]: who locks, shares state"}},
+		{"goroutine", map[string]string{model: "package model\nfunc f() {\n go f()\n}"},
+			[]string{model + ":3: goroutine outside [internal/engine/placement/parallel.go]"}},
+		{"package variables", map[string]string{
+			"internal/engine/model/a.go": "package model\nvar n int\nvar m = map[int]int{}\nvar s struct{ f []int }",
+			model: `package model
+				import "fmt"
+				func init() { n = 1 }
+				func f() {
+					n++
+					n, _ = fmt.Println()
+					m[1] = 2
+					s.f[0] += fmt.Unknown()
+					delete(m, 1)
+					for n = range 3 {
+					}
+					p := &s.f
+					_ = p
+				}`,
+		}, []string{
+			model + ":3: package variable n changes after start-up", model + ":5: package variable n changes after start-up",
+			model + ":6: package variable n changes after start-up", model + ":7: package variable m changes after start-up",
+			model + ":8: package variable s changes after start-up", model + ":9: package variable m changes after start-up",
+			model + ":10: package variable n changes after start-up", model + ":12: package variable s changes after start-up",
+		}},
+		{"long file", map[string]string{"cmd/karpenter/main.go": "package main\n" + strings.Repeat("\n", maxLines)},
+			[]string{"cmd/karpenter/main.go: 601 lines, more than 600: split it"}},
+		{"vague name", map[string]string{"internal/cloud/aws/util/x.go": "package util"},
+			[]string{"internal/cloud/aws/util/x.go: package util: name a package for the noun that it is about"}},
+		{"no Go at all", map[string]string{"internal/x.go": "nothing"},
+			[]string{"internal/x.go:1:1: expected 'package', found nothing"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sourceViolations(tt.files); !slices.Equal(got, tt.want) {
+				t.Errorf("found\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))
+			}
+		})
+	}
+}
