@@ -1,0 +1,167 @@
+package convert
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Capture is a whole world as the engine is told it: enough to make the same snapshot again, anywhere.
+type Capture struct {
+	Now     time.Time
+	Pods    []model.PodSpec
+	Nodes   []model.NodeSpec
+	Pools   []model.PoolSpec
+	Daemons []model.DaemonSpec
+}
+
+// Of is the capture of a snapshot. A snapshot does not hold everything: labels of pods, which no rule of the engine
+// reads yet, and pods on nodes that are not known are missing; neither changes what is decided.
+func Of(snapshot *model.Snapshot) *Capture {
+	c := &Capture{Now: snapshot.Now}
+	for _, p := range snapshot.Pools {
+		c.Pools = append(c.Pools, *p.PoolSpec)
+	}
+	for _, d := range snapshot.Daemons {
+		c.Daemons = append(c.Daemons, *d.DaemonSpec)
+	}
+	for _, g := range snapshot.Groups {
+		c.add(snapshot, model.Pending, g.Pods...)
+	}
+	c.add(snapshot, model.Pending, snapshot.Rejected...)
+	for _, n := range snapshot.Nodes {
+		c.Nodes = append(c.Nodes, *n.NodeSpec)
+		c.add(snapshot, model.Bound, n.Pods...)
+	}
+	c.Sort()
+	return c
+}
+
+func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*model.Pod) {
+	for _, p := range pods {
+		c.Pods = append(c.Pods, model.PodSpec{
+			UID: p.UID, Namespace: p.Namespace, Name: p.Name, Created: p.Created, State: state, Node: p.Node, Nominated: p.Nominated,
+			Rejected: p.Rejected, Priority: p.Priority, Requests: requestsOf(snapshot, p), Alternatives: p.Alternatives,
+			Tolerations: p.Tolerations, Controller: p.Controller, Daemon: p.Daemon, Reschedulable: p.Reschedulable,
+			EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,
+		})
+	}
+}
+
+// requestsOf spells the pod's requests out, by name.
+func requestsOf(snapshot *model.Snapshot, p *model.Pod) []quantity.Amount {
+	requests := make([]quantity.Amount, 0, len(p.Requests))
+	for r, value := range p.Requests {
+		if value != 0 {
+			requests = append(requests, quantity.Amount{Name: snapshot.Resources[r], Value: value})
+		}
+	}
+	slices.SortFunc(requests, compareAmounts)
+	return requests
+}
+
+// captureVersion changes when a capture of before can no longer be read right.
+const captureVersion = 1
+
+// captureFile is a Capture as it is written: each catalogue once, pools refer to it by its place, -1 for none.
+type captureFile struct {
+	Version    int
+	Now        time.Time
+	Catalogues []*model.Catalogue
+	Pools      []capturedPool
+	Nodes      []model.NodeSpec
+	Daemons    []model.DaemonSpec
+	Pods       []model.PodSpec
+}
+
+type capturedPool struct {
+	model.PoolSpec
+	// Catalogue hides that of the spec.
+	Catalogue int
+}
+
+// Sort puts the capture in its one order, so that equal worlds give equal bytes.
+func (c *Capture) Sort() {
+	slices.SortFunc(c.Pods, func(a, b model.PodSpec) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	slices.SortFunc(c.Nodes, func(a, b model.NodeSpec) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Pools, func(a, b model.PoolSpec) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Daemons, func(a, b model.DaemonSpec) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+}
+
+// Bytes encodes the capture as JSON, sorting it first.
+func (c *Capture) Bytes() ([]byte, error) {
+	c.Sort()
+	file := captureFile{Version: captureVersion, Now: c.Now, Nodes: c.Nodes, Daemons: c.Daemons, Pods: c.Pods}
+	for _, pool := range c.Pools {
+		place := -1
+		if pool.Catalogue != nil {
+			if place = slices.Index(file.Catalogues, pool.Catalogue); place < 0 {
+				place = len(file.Catalogues)
+				file.Catalogues = append(file.Catalogues, pool.Catalogue)
+			}
+		}
+		pool.Catalogue = nil
+		file.Pools = append(file.Pools, capturedPool{PoolSpec: pool, Catalogue: place})
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a capture: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Load decodes a capture. Pools that shared a catalogue share it again.
+func Load(data []byte) (*Capture, error) {
+	var file captureFile
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, fmt.Errorf("reading a capture: %w", err)
+	}
+	if file.Version != captureVersion {
+		return nil, fmt.Errorf("reading a capture: its version is %d, want %d", file.Version, captureVersion)
+	}
+	c := &Capture{Now: file.Now, Nodes: file.Nodes, Daemons: file.Daemons, Pods: file.Pods}
+	for _, pool := range file.Pools {
+		switch {
+		case pool.Catalogue >= len(file.Catalogues) || pool.Catalogue < -1:
+			return nil, fmt.Errorf("reading a capture: pool %q has catalogue %d, want -1 to %d", pool.Name, pool.Catalogue, len(file.Catalogues)-1)
+		case pool.Catalogue >= 0:
+			pool.PoolSpec.Catalogue = file.Catalogues[pool.Catalogue]
+		}
+		c.Pools = append(c.Pools, pool.PoolSpec)
+	}
+	return c, nil
+}
+
+// Builder returns a new builder that has been told the capture's world.
+func (c *Capture) Builder() *model.Builder {
+	b := model.NewBuilder()
+	for _, pool := range c.Pools {
+		b.UpsertPool(pool)
+	}
+	for _, daemon := range c.Daemons {
+		b.UpsertDaemon(daemon)
+	}
+	for _, node := range c.Nodes {
+		b.UpsertNode(node)
+	}
+	for _, pod := range c.Pods {
+		b.UpsertPod(pod)
+	}
+	return b
+}
+
+// Snapshot is the captured world at the captured moment.
+func (c *Capture) Snapshot() *model.Snapshot { return c.Builder().Snapshot(c.Now) }

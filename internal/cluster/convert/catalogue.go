@@ -1,0 +1,97 @@
+package convert
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Catalogue converts what a provider sells. Types that cannot be read are left out and named in the second result;
+// the rest is good.
+func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []model.Rejection) {
+	catalogue := &model.Catalogue{Types: make([]model.InstanceType, 0, len(types)), WellKnown: v.wellKnown}
+	var refused []model.Rejection
+	for i := range types {
+		t, why := instanceType(&types[i], v)
+		if why != nil {
+			refused = append(refused, *why)
+			continue
+		}
+		catalogue.Types = append(catalogue.Types, t)
+	}
+	return catalogue, refused
+}
+
+func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, *model.Rejection) {
+	t := model.InstanceType{
+		Name: from.Name, Special: from.Special,
+		Capacity: fromMap(from.Capacity), Allocatable: fromMap(from.Allocatable()),
+		Offerings: make([]model.Offering, 0, len(from.Offerings)),
+	}
+	var refused *model.Rejection
+	if t.Requirements, refused = v.cloud(from.Name, from.Requirements); refused != nil {
+		return t, refused
+	}
+	if !mentions(t.Requirements, model.LabelType) {
+		t.Requirements = append(t.Requirements, label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{from.Name}})
+	}
+	for i := range from.Offerings {
+		o := &from.Offerings[i]
+		price, ok := nano(o.Price)
+		if !ok {
+			return t, &model.Rejection{
+				Field:  fmt.Sprintf("%s.offerings[%d].price", from.Name, i),
+				Reason: fmt.Sprintf("%v is not a price; it is USD per hour, zero or more", o.Price),
+			}
+		}
+		reqs, refused := v.cloud(fmt.Sprintf("%s.offerings[%d]", from.Name, i), o.Requirements)
+		if refused != nil {
+			return t, refused
+		}
+		t.Offerings = append(t.Offerings, model.Offering{
+			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available,
+			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: reqs,
+		})
+	}
+	return t, nil
+}
+
+// nano is a price in nano-USD, false when it is no price.
+func nano(usd float64) (int64, bool) {
+	price := math.Round(usd * model.Nano)
+	if math.IsNaN(price) || price < 0 || price >= math.MaxInt64 {
+		return 0, false
+	}
+	return int64(price), true
+}
+
+// cloud converts a provider's requirements; of names the type or offering that has them.
+func (v *Vocabulary) cloud(of string, from []cloud.Requirement) ([]label.Requirement, *model.Rejection) {
+	if len(from) == 0 {
+		return nil, nil
+	}
+	reqs := make([]label.Requirement, 0, len(from)+1)
+	for i, r := range from {
+		req, ok := v.requirement(r.Key, r.Operator, r.Values)
+		if !ok {
+			return nil, &model.Rejection{
+				Field:  fmt.Sprintf("%s.requirements[%d].operator", of, i),
+				Reason: fmt.Sprintf("%q is not an operator; use In, NotIn, Exists or DoesNotExist", r.Operator),
+			}
+		}
+		reqs = append(reqs, req)
+	}
+	return reqs, nil
+}
+
+func mentions(reqs []label.Requirement, key string) bool {
+	for _, r := range reqs {
+		if r.Key == key {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package convert
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+var onePod = *resource.NewQuantity(1, resource.DecimalSI)
+
+// evictionCost is core specification 5.5 in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between -10 and
+// 10. It is rounded up, so that a cost above zero stays above zero: a node is empty when no pod's cost is.
+func evictionCost(pod *corev1.Pod) int64 {
+	const unit = 1 << 27
+	sum := int64(unit) + deletionCost(pod)
+	if pod.Spec.Priority != nil {
+		sum += 4 * int64(*pod.Spec.Priority)
+	}
+	thousandths := sum * 1000
+	cost := thousandths / unit
+	if thousandths > 0 && thousandths%unit != 0 {
+		cost++
+	}
+	return min(max(cost, -10_000), 10_000)
+}
+
+// deletionCost reads the annotation controller.kubernetes.io/pod-deletion-cost, an integer of 32 bits; what is not one
+// counts as zero or, where it is a number, as the nearest one.
+func deletionCost(pod *corev1.Pod) int64 {
+	text, ok := pod.Annotations[karpv1.AnnotationPodDeletionCost]
+	if !ok {
+		return 0
+	}
+	cost, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(cost) {
+		return 0
+	}
+	return int64(min(max(cost, math.MinInt32), math.MaxInt32))
+}
+
+// protectedUntil is the end of the pod's protection by karpenter.sh/do-not-disrupt (core specification 5.2): "true"
+// protects for ever, a positive duration from the pod's start, which it protects for ever while it has not started.
+// Anything else does not protect; nor does a pod that is leaving.
+func protectedUntil(pod *corev1.Pod) time.Time {
+	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
+	if !ok || pod.DeletionTimestamp != nil {
+		return time.Time{}
+	}
+	if text == "true" {
+		return model.Forever
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return time.Time{}
+	}
+	if pod.Status.StartTime == nil {
+		return model.Forever
+	}
+	return pod.Status.StartTime.Add(d).UTC()
+}

@@ -1,0 +1,159 @@
+package convert
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresource "k8s.io/component-helpers/resource"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Disposition is what a pod is to us.
+type Disposition uint8
+
+// The dispositions of a pod.
+const (
+	// Ignore: it uses no node and does not ask us for one.
+	Ignore Disposition = iota
+	// Pending: it waits for a node, and we may give it one (core specification 3.3). Its spec may still carry a
+	// Rejection.
+	Pending
+	// Bound: it is on a node and uses it.
+	Bound
+)
+
+// Pod converts a pod. The spec is empty when the pod is to be ignored. It shares maps with the pod, which must not be
+// changed afterwards.
+//
+// Rejected is set on pending pods, and on bound ones that would have to be placed anew if their node went.
+func Pod(pod *corev1.Pod, v *Vocabulary) (model.PodSpec, Disposition) {
+	disposition := dispositionOf(pod)
+	if disposition == Ignore {
+		return model.PodSpec{}, Ignore
+	}
+	daemon := isDaemon(pod)
+	spec := model.PodSpec{
+		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Created: utc(pod.CreationTimestamp),
+		Node: pod.Spec.NodeName, Labels: pod.Labels, Requests: podRequests(pod), Tolerations: tolerations(pod.Spec.Tolerations),
+		Controller: controllerOf(pod), Daemon: daemon,
+		EvictionCost: evictionCost(pod), ProtectedUntil: protectedUntil(pod),
+	}
+	if pod.Spec.Priority != nil {
+		spec.Priority = *pod.Spec.Priority
+	}
+	if disposition == Bound {
+		spec.State = model.Bound
+		spec.Reschedulable = !daemon && (pod.DeletionTimestamp == nil || spec.Controller.Kind == "StatefulSet")
+	} else {
+		spec.State = model.Pending
+		spec.Nominated = pod.Status.NominatedNodeName
+	}
+	if !daemon {
+		spec.Alternatives = alternatives(&pod.Spec, v)
+	}
+	if disposition == Pending || spec.Reschedulable {
+		spec.Rejected = reject(pod, spec.Alternatives, v)
+	}
+	return spec, disposition
+}
+
+// dispositionOf applies the predicate of core specification 3.3, with one exception: a pod that we nominated stays in
+// the plan. A pending pod that is being deleted will never run.
+func dispositionOf(pod *corev1.Pod) Disposition {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return Ignore
+	case pod.Spec.NodeName != "":
+		return Bound
+	case pod.DeletionTimestamp != nil, !unschedulable(pod), isDaemon(pod):
+		return Ignore
+	case pod.Status.NominatedNodeName != "" && !NominatedByUs(pod):
+		return Ignore
+	}
+	return Pending
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled {
+			return c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// isDaemon reports whether the pod belongs to a DaemonSet or mirrors a static pod.
+func isDaemon(pod *corev1.Pod) bool {
+	for i := range pod.OwnerReferences {
+		owner := &pod.OwnerReferences[i]
+		if owner.Kind == "Node" && owner.APIVersion == "v1" ||
+			owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+			return true
+		}
+	}
+	return false
+}
+
+func controllerOf(pod *corev1.Pod) model.Owner {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return model.Owner{}
+	}
+	return model.Owner{Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
+}
+
+// podRequests is what the pod takes of a node: the effective request of KEP-753 with sidecars and overhead, during an
+// in-place resize the larger of what is asked and what is allocated, and one of the node's pods.
+func podRequests(pod *corev1.Pod) []quantity.Amount {
+	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{
+		UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	})
+	list[corev1.ResourcePods] = onePod
+	return amounts(list, up)
+}
+
+func tolerations(from []corev1.Toleration) []model.Toleration {
+	if len(from) == 0 {
+		return nil
+	}
+	to := make([]model.Toleration, 0, len(from))
+	for i := range from {
+		t := &from[i]
+		switch t.Operator {
+		case "", corev1.TolerationOpEqual, corev1.TolerationOpExists:
+		default: // a comparison of integers (KEP-5471): better to tolerate too little than too much
+			continue
+		}
+		effect, known := effectOf(t.Effect)
+		if !known && t.Effect != "" {
+			continue
+		}
+		to = append(to, model.Toleration{Key: t.Key, Exists: t.Operator == corev1.TolerationOpExists, Value: t.Value, Effect: effect})
+	}
+	return to
+}
+
+func effectOf(effect corev1.TaintEffect) (model.Effect, bool) {
+	switch effect {
+	case corev1.TaintEffectNoSchedule:
+		return model.NoSchedule, true
+	case corev1.TaintEffectPreferNoSchedule:
+		return model.PreferNoSchedule, true
+	case corev1.TaintEffectNoExecute:
+		return model.NoExecute, true
+	}
+	return model.AnyEffect, false
+}
+
+func utc(t metav1.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -1,0 +1,145 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Pool converts a pool, all but what depends on the time and on the provider: Catalogue and the budgets' Inactive are
+// left to AddCatalogue and Budgets.
+func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
+	template := &pool.Spec.Template
+	spec := model.PoolSpec{
+		Name: pool.Name, UID: string(pool.UID), Weight: pool.WeightOrZero(),
+		Taints: taints(template.Spec.Taints), Limits: limits(pool.Spec.Limits),
+		ConsolidateAfter: -1, Policy: string(pool.Spec.Disruption.ConsolidationPolicy),
+	}
+	if !pool.Spec.Disruption.ConsolidateAfter.IsNever() {
+		spec.ConsolidateAfter = *pool.Spec.Disruption.ConsolidateAfter.Duration
+	}
+	if spec.Policy == "" {
+		spec.Policy = string(karpv1.ConsolidateWhenEmptyOrUnderutilized)
+	}
+	reqs, refused := v.api("spec.template.spec.requirements", template.Spec.Requirements)
+	spec.Requirements = slices.Concat(reqs, v.labels(template.ObjectMeta.Labels), v.labels(map[string]string{
+		karpv1.LabelNodePool: pool.Name,
+		karpv1.NodeClassLabel(template.Spec.NodeClassRef.Group, template.Spec.NodeClassRef.Kind): template.Spec.NodeClassRef.Name,
+	}))
+	spec.Blocked = blocked(pool, v)
+	if spec.Blocked == nil {
+		spec.Blocked = refused
+	}
+	return spec
+}
+
+// blocked says why nothing may be bought from the pool.
+func blocked(pool *karpv1.NodePool, v *Vocabulary) *model.Rejection {
+	class := pool.Spec.Template.Spec.NodeClassRef
+	switch {
+	case !v.Owns(class.Group, class.Kind):
+		return &model.Rejection{
+			Silent: true, Field: "spec.template.spec.nodeClassRef",
+			Reason: fmt.Sprintf("node classes of the kind %s.%s are not of this cloud provider", class.Kind, class.Group),
+		}
+	case pool.DeletionTimestamp != nil:
+		return &model.Rejection{Field: "metadata.deletionTimestamp", Reason: "the pool is being deleted"}
+	case pool.Static():
+		return &model.Rejection{Field: "spec.replicas", Reason: "the pool is static: its nodes do not follow pending pods"}
+	}
+	return notReady(pool)
+}
+
+func notReady(pool *karpv1.NodePool) *model.Rejection {
+	const field = "status.conditions[Ready]"
+	for i := range pool.Status.Conditions {
+		c := &pool.Status.Conditions[i]
+		if c.Type != "Ready" {
+			continue
+		}
+		if c.Status == metav1.ConditionTrue {
+			return nil
+		}
+		return &model.Rejection{Field: field, Reason: strings.TrimSuffix(fmt.Sprintf("the pool is not ready: %s: %s", c.Reason, c.Message), ": ")}
+	}
+	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
+}
+
+// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none.
+func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) {
+	spec.Catalogue = catalogue
+	if spec.Blocked == nil && (catalogue == nil || len(catalogue.Types) == 0) {
+		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: why}
+	}
+}
+
+// limits keeps zeros, unlike amounts: a limit of zero says that nothing may be bought.
+func limits(list corev1.ResourceList) []quantity.Amount {
+	if len(list) == 0 {
+		return nil
+	}
+	to := make([]quantity.Amount, 0, len(list))
+	for name, q := range list {
+		to = append(to, quantity.Amount{Name: string(name), Value: units(name, q, down)})
+	}
+	slices.SortFunc(to, compareAmounts)
+	return to
+}
+
+// Budgets converts the pool's budgets as they are at now: Inactive depends on it (core specification 5.6). The second
+// result says what cannot be read, empty if all can; the pool then allows no disruption. An unset list is the API's
+// default of 10%.
+func Budgets(pool *karpv1.NodePool, now time.Time) ([]model.Budget, string) {
+	from := pool.Spec.Disruption.Budgets
+	if from == nil {
+		from = []karpv1.Budget{{Nodes: "10%"}}
+	}
+	budgets := make([]model.Budget, 0, len(from))
+	for i := range from {
+		budget, err := budgetAt(&from[i], now)
+		if err != nil {
+			return nil, fmt.Sprintf("spec.disruption.budgets[%d]: %v", i, err)
+		}
+		budgets = append(budgets, budget)
+	}
+	return budgets, ""
+}
+
+// Scheduled reports whether some budget of the pool changes with the time.
+func Scheduled(pool *karpv1.NodePool) bool {
+	return slices.ContainsFunc(pool.Spec.Disruption.Budgets, func(b karpv1.Budget) bool { return b.Schedule != nil })
+}
+
+func budgetAt(from *karpv1.Budget, now time.Time) (model.Budget, error) {
+	if _, err := from.Allowed(0); err != nil {
+		return model.Budget{}, err
+	}
+	active, err := from.Active(now)
+	if err != nil {
+		return model.Budget{}, err
+	}
+	budget := model.Budget{Inactive: !active}
+	for _, reason := range from.Reasons {
+		budget.Reasons = append(budget.Reasons, string(reason))
+	}
+	digits, percent := strings.CutSuffix(from.Nodes, "%")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return model.Budget{}, err
+	}
+	if budget.IsPercent = percent; percent {
+		budget.Percent = n
+	} else {
+		budget.Count = n
+	}
+	return budget, nil
+}

@@ -1,0 +1,106 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Vocabulary is what labels mean in this cluster, and which node classes are the provider's. It is not changed after
+// NewVocabulary.
+type Vocabulary struct {
+	// Rules are those of the core and of the provider.
+	Rules karpv1.LabelRules
+	// Classes are the kinds of node class that the provider owns.
+	Classes []schema.GroupKind
+
+	wellKnown map[string]bool
+}
+
+// NewVocabulary is the core's vocabulary with what a provider declares.
+func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabulary {
+	more := karpv1.LabelRules{
+		WellKnown:         declared.WellKnown,
+		RestrictedDomains: declared.Restricted,
+		Aliases:           declared.Aliases,
+		ValueAliases:      declared.ValueAliases,
+	}
+	if declared.ReservationKey != "" {
+		more.WellKnown = append(slices.Clone(more.WellKnown), declared.ReservationKey)
+	}
+	v := &Vocabulary{Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{}}
+	for _, key := range v.Rules.WellKnown {
+		v.wellKnown[key] = true
+	}
+	return v
+}
+
+// Owns reports whether node classes of the kind are the provider's.
+func (v *Vocabulary) Owns(group, kind string) bool {
+	return slices.Contains(v.Classes, schema.GroupKind{Group: group, Kind: kind})
+}
+
+// requirement spells a requirement as the engine does: today's key and values. It is false when the operator is not
+// known.
+func (v *Vocabulary) requirement(key, operator string, values []string) (label.Requirement, bool) {
+	op, ok := label.ParseOperator(operator)
+	key = v.Rules.Key(key)
+	return label.Requirement{Key: key, Operator: op, Values: v.values(key, values)}, ok
+}
+
+// values spells values of a label, by today's name, as usual. The result shares nothing with values.
+func (v *Vocabulary) values(key string, values []string) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	usual := make([]string, len(values))
+	for i, value := range values {
+		usual[i] = v.Rules.Value(key, value)
+	}
+	return usual
+}
+
+// labels are requirements that the labels have just these values, by key.
+func (v *Vocabulary) labels(labels map[string]string) []label.Requirement {
+	reqs := make([]label.Requirement, 0, len(labels))
+	for _, key := range sortedKeys(labels) {
+		today := v.Rules.Key(key)
+		reqs = append(reqs, label.Requirement{Key: today, Operator: label.In, Values: []string{v.Rules.Value(today, labels[key])}})
+	}
+	return reqs
+}
+
+// api converts the requirements of a pool or a claim; field is the name of their list. What the CRD's schema refuses
+// is a Rejection here too, because objects may be older than the schema.
+func (v *Vocabulary) api(field string, requirements []karpv1.Requirement) ([]label.Requirement, *model.Rejection) {
+	reqs := make([]label.Requirement, 0, len(requirements))
+	for i, r := range requirements {
+		req, ok := v.requirement(r.Key, string(r.Operator), r.Values)
+		if !ok {
+			return nil, &model.Rejection{
+				Field:  fmt.Sprintf("%s[%d].operator", field, i),
+				Reason: fmt.Sprintf("%q is not an operator; use In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator),
+			}
+		}
+		if r.MinValues != nil {
+			req.MinValues = *r.MinValues
+		}
+		reqs = append(reqs, req)
+	}
+	return reqs, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
