@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Field indexes of the manager's cache; use them with client.MatchingFields.
+const (
+	// FieldPodNode is the node a pod is bound to.
+	FieldPodNode = "spec.nodeName"
+	// FieldNodeProviderID is the machine of a node.
+	FieldNodeProviderID = "spec.providerID"
+	// FieldClaimProviderID is the machine of a claim.
+	FieldClaimProviderID = "status.providerID"
+	// FieldPool is the pool of a node or of a claim, by its label.
+	FieldPool = "metadata.labels." + karpv1.LabelNodePool
+	// FieldPoolClass is the node class of a pool, as ClassKey writes it.
+	FieldPoolClass = "spec.template.spec.nodeClassRef"
+)
+
+// ClassKey is a node class as a value of FieldPoolClass.
+func ClassKey(ref karpv1.NodeClassReference) string {
+	return ref.Group + "/" + ref.Kind + "/" + ref.Name
+}
+
+// Index sets up the field indexes that the controllers need. Call it once per manager, before any controller is set
+// up and before the cache is started.
+func Index(ctx context.Context, mgr ctrl.Manager) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		value  func(client.Object) string
+	}{
+		{&corev1.Pod{}, FieldPodNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
+		{&corev1.Node{}, FieldNodeProviderID, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID }},
+		{&corev1.Node{}, FieldPool, poolLabel},
+		{&karpv1.NodeClaim{}, FieldClaimProviderID, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
+		{&karpv1.NodeClaim{}, FieldPool, poolLabel},
+		{&karpv1.NodePool{}, FieldPoolClass, func(o client.Object) string {
+			return ClassKey(o.(*karpv1.NodePool).Spec.Template.Spec.NodeClassRef)
+		}},
+	} {
+		err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.field, func(o client.Object) []string {
+			if value := index.value(o); value != "" {
+				return []string{value}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}
+
+func poolLabel(o client.Object) string { return o.GetLabels()[karpv1.LabelNodePool] }

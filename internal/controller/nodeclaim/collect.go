@@ -1,0 +1,171 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// CollectorName is the name of garbage collection in logs and metrics.
+const CollectorName = "nodeclaim.garbagecollection"
+
+// Collector removes what lost its other half: claims whose machine is gone, and machines whose claim is gone. The
+// first is Karpenter's; the second it leaves to its providers, and a lost answer of the cloud costs its users money.
+type Collector struct {
+	// Client reads nodes from the cache and deletes claims.
+	Client client.Client
+	// Live reads from the API itself: a machine is a leak only if its claim is not there, and a cache that lags must
+	// not decide that.
+	Live     client.Reader
+	Provider cloud.Provider
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
+
+	classes controller.Classes
+}
+
+// SetupWithManager starts the collection with the manager, on the leader only.
+func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	c.classes = classes
+	return mgr.Add(c)
+}
+
+// Start collects every Timers.Collection until the context ends.
+func (c *Collector) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName(CollectorName)
+	ctx = ctrl.LoggerInto(ctx, log)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
+			log.Error(err, "collecting garbage")
+		}
+	}, c.Timers.Collection)
+	return nil
+}
+
+// NeedLeaderElection says that only the leader collects.
+func (c *Collector) NeedLeaderElection() bool { return true }
+
+// Collect does it once. One failure does not keep it from the rest.
+func (c *Collector) Collect(ctx context.Context) error {
+	// 1. Machines first, claims second and live: the claim of every machine in the first list is in the second,
+	// unless it is gone.
+	machines, err := c.Provider.Machines(ctx)
+	if err != nil {
+		return fmt.Errorf("listing machines: %w", err)
+	}
+	var claims karpv1.NodeClaimList
+	if err := c.Live.List(ctx, &claims); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	// 2. Evaluate.
+	leaked := leaks(machines, claims.Items, c.Clock.Now().Add(-c.Timers.Leak))
+	widowed := widows(machines, claims.Items)
+	// 3. Act.
+	var errs []error
+	for _, m := range leaked {
+		errs = append(errs, c.terminate(ctx, m))
+	}
+	for _, claim := range widowed {
+		if !c.classes.Owns(claim.Spec.NodeClassRef) {
+			continue
+		}
+		errs = append(errs, c.remove(ctx, claim))
+	}
+	return errors.Join(errs...)
+}
+
+// leaks are the machines that no claim shows and no claim could come to show, created before the given time. A
+// machine whose age is not known is left alone.
+func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before time.Time) []cloud.Machine {
+	shown, unlaunched := map[string]bool{}, map[string]bool{}
+	for i := range claims {
+		if id := claims[i].Status.ProviderID; id != "" {
+			shown[id] = true
+		} else {
+			unlaunched[claims[i].Name] = true
+		}
+	}
+	var leaked []cloud.Machine
+	for _, m := range machines {
+		old := !m.Created.IsZero() && m.Created.Before(before)
+		if old && !m.Terminating && !shown[m.ProviderID] && !unlaunched[m.Claim] {
+			leaked = append(leaked, m)
+		}
+	}
+	return leaked
+}
+
+// widows are the registered claims whose machine is not in the list, or is on its way out.
+func widows(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
+	alive := map[string]bool{}
+	for _, m := range machines {
+		if !m.Terminating {
+			alive[m.ProviderID] = true
+		}
+	}
+	var widowed []*karpv1.NodeClaim
+	for i := range claims {
+		claim := &claims[i]
+		if claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID != "" && !alive[claim.Status.ProviderID] &&
+			claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+			widowed = append(widowed, claim)
+		}
+	}
+	return widowed
+}
+
+func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
+	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "provider-id", m.ProviderID, "NodeClaim", m.Claim, "created", m.Created)
+	c.Metrics.CloudLeakedMachines.WithLabelValues(c.Provider.Name()).Inc()
+	return nil
+}
+
+// remove deletes a claim whose machine is gone, after asking about that one machine (it may have been launched after
+// the list) and about its node (a kubelet that reports is proof of life).
+func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
+	machine, err := c.Provider.Machine(ctx, claim.Status.ProviderID)
+	if err == nil && !machine.Terminating {
+		return nil
+	}
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return fmt.Errorf("asking for machine %s: %w", claim.Status.ProviderID, err)
+	}
+	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		if notReady(&nodes[i]) == "" {
+			return nil
+		}
+	}
+	if _, err := retire(ctx, c.Client, claim); err != nil {
+		if controller.Stale(err) {
+			return nil // changed while we looked: the next round decides
+		}
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose machine is gone", "NodeClaim", claim.Name, "provider-id", claim.Status.ProviderID)
+	c.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected,
+		claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	return nil
+}

@@ -1,0 +1,114 @@
+package nodeclaim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// describeMetadata adds the machine's labels, where the claim has none of its own, and its annotations.
+func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
+	labels := maps.Clone(machine.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, claim.Labels)
+	claim.Labels = labels
+	if len(machine.Annotations) > 0 {
+		annotations := maps.Clone(claim.Annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, machine.Annotations)
+		claim.Annotations = annotations
+	}
+}
+
+// describeStatus copies what the provider knows of the machine.
+func describeStatus(claim *karpv1.NodeClaim, machine *cloud.Machine) {
+	claim.Status.ProviderID = machine.ProviderID
+	claim.Status.ImageID = machine.ImageID
+	claim.Status.Capacity = resources(machine.Capacity)
+	claim.Status.Allocatable = resources(machine.Allocatable)
+}
+
+// resources turns a provider's amounts (cpu in millicores, memory-like in bytes, others in units) into quantities.
+func resources(amounts map[string]int64) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, amount := range amounts {
+		switch {
+		case name == string(corev1.ResourceCPU):
+			list[corev1.ResourceName(name)] = *resource.NewMilliQuantity(amount, resource.DecimalSI)
+		case name == string(corev1.ResourceMemory), name == string(corev1.ResourceEphemeralStorage), strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+			list[corev1.ResourceName(name)] = *resource.NewQuantity(amount, resource.BinarySI)
+		default:
+			list[corev1.ResourceName(name)] = *resource.NewQuantity(amount, resource.DecimalSI)
+		}
+	}
+	return list
+}
+
+// registered is the node as it is to be once it belongs to the claim and is open for pods (core specification 4.2):
+// finalizer, owner, the claim's labels, annotations and taints, and no unregistered taint.
+func registered(claim *karpv1.NodeClaim, node *corev1.Node) *corev1.Node {
+	node = node.DeepCopy()
+	controllerutil.AddFinalizer(node, karpv1.FinalizerTermination)
+	ownNode(claim, node)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	syncTaints := node.Labels[karpv1.LabelDoNotSyncTaints] != "true"
+	maps.Copy(node.Labels, claim.Labels)
+	node.Labels[karpv1.LabelRegistered] = "true"
+	for key, value := range claim.Annotations {
+		if strings.HasPrefix(key, karpv1.OwnAnnotationPrefix) {
+			continue // what we note on a claim is not about its node
+		}
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
+	}
+	if syncTaints {
+		node.Spec.Taints = mergeTaints(node.Spec.Taints, claim.Spec.Taints, claim.Spec.StartupTaints)
+	}
+	unregistered := karpv1.UnregisteredTaint()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&unregistered) })
+	return node
+}
+
+func ownNode(claim *karpv1.NodeClaim, node *corev1.Node) {
+	for _, owner := range node.OwnerReferences {
+		if owner.UID == claim.UID {
+			return
+		}
+	}
+	node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{
+		APIVersion:         karpv1.GroupVersion.String(),
+		Kind:               "NodeClaim",
+		Name:               claim.Name,
+		UID:                claim.UID,
+		BlockOwnerDeletion: new(true),
+	})
+}
+
+// mergeTaints appends the taints whose key and effect are not there yet.
+func mergeTaints(have []corev1.Taint, lists ...[]corev1.Taint) []corev1.Taint {
+	merged := slices.Clone(have)
+	for _, taint := range slices.Concat(lists...) {
+		if !hasTaint(merged, taint) {
+			merged = append(merged, taint)
+		}
+	}
+	return merged
+}
+
+// hasTaint compares keys and effects.
+func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+}

@@ -1,0 +1,27 @@
+// Package nodeclaim leads one claim through its life: it buys the machine, matches the node that joins, says when it
+// is ready, gives up on what never comes, and takes the machine down again. Garbage collection catches what any crash
+// left behind.
+//
+//	claim created
+//	     |  finalizer on, before anything is bought
+//	     v
+//	 Launched? ----Launch----> InsufficientCapacity, NodeClassNotReady: claim deleted, its pods are planned again
+//	     |                     any other error: Unknown with a reason, tried again with back-off
+//	     v
+//	 Registered? <--- node with our provider id: labels, taints, finalizer, owner copied onto it; BeforeReady asked;
+//	     |            then the unregistered taint goes, in the same write
+//	     v
+//	 Initialized? <-- node Ready, start-up and ephemeral taints gone, resources there
+//	     |
+//	     v
+//	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer off
+//
+//	 not launched after 5 min, or not registered after 15 min: deleted
+//
+// The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go, describe.go),
+// then acts. Everything lives in the API but one memory: what the provider answered to Launch, kept until the claim
+// shows it, so that a stale read buys nothing twice; after a crash the provider's own idempotence does.
+//
+// The package must not know plans, snapshots or other claims: which pods belong onto a node is the business of
+// whoever gives BeforeReady.
+package nodeclaim

@@ -1,0 +1,99 @@
+package nodeclaim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// unmet is why a claim is not registered or not initialised; the zero value means it is.
+type unmet struct {
+	reason, message string
+	// final conditions do not become true any more.
+	final bool
+}
+
+// node picks the node of a claim's machine out of all nodes with its provider id.
+func pick(nodes []corev1.Node) (*corev1.Node, unmet) {
+	switch len(nodes) {
+	case 0:
+		return nil, unmet{reason: karpv1.ReasonNodeNotFound, message: "Node not registered with cluster"}
+	case 1:
+		return &nodes[0], unmet{}
+	}
+	return nil, unmet{
+		reason:  karpv1.ReasonMultipleNodesFound,
+		message: fmt.Sprintf("%d nodes have the provider id of this claim: %s, %s, ...", len(nodes), nodes[0].Name, nodes[1].Name),
+		final:   true,
+	}
+}
+
+// initialized says what keeps a registered node from being initialised (core specification 4.4).
+func initialized(claim *karpv1.NodeClaim, node *corev1.Node) unmet {
+	if why := notReady(node); why != "" {
+		return unmet{reason: karpv1.ReasonNodeNotReady, message: why}
+	}
+	for _, taint := range claim.Spec.StartupTaints {
+		if hasTaint(node.Spec.Taints, taint) {
+			return unmet{reason: karpv1.ReasonStartupTaintsExist, message: "Startup taint " + taint.ToString() + " still exists"}
+		}
+	}
+	if i := slices.IndexFunc(node.Spec.Taints, karpv1.KnownEphemeralTaint); i >= 0 {
+		return unmet{reason: karpv1.ReasonKnownEphemeralTaintsExist, message: "Known ephemeral taint " + node.Spec.Taints[i].ToString() + " still exists"}
+	}
+	for _, name := range resourceNames(claim.Spec.Resources.Requests) {
+		requested, there := claim.Spec.Resources.Requests[name], node.Status.Allocatable[name]
+		if !requested.IsZero() && there.IsZero() {
+			return unmet{reason: karpv1.ReasonResourceNotRegistered, message: fmt.Sprintf("Resource %q was requested but not registered", name)}
+		}
+	}
+	return unmet{}
+}
+
+// resourceNames are the keys in a fixed order, so that a message does not change between two looks.
+func resourceNames(list corev1.ResourceList) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// notReady says why a node is not Ready; empty when it is.
+func notReady(node *corev1.Node) string {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if c.Status == corev1.ConditionTrue {
+				return ""
+			}
+			return fmt.Sprintf("Node status is NotReady: %s %s", c.Reason, c.Message)
+		}
+	}
+	return "Node status is NotReady: the kubelet has not reported"
+}
+
+// overdue says, as the reason of the metric, that a claim has taken too long to launch or to register (core
+// specification 4.5), or else how much time is left; zero time left means that no limit applies any more.
+func overdue(claim *karpv1.NodeClaim, now time.Time, timers controller.Timers) (reason string, left time.Duration) {
+	conditions := claim.StatusConditions()
+	condition, limit, reason := karpv1.ConditionLaunched, timers.Launch, telemetry.DisruptedLaunchTimeout
+	if conditions.Get(karpv1.ConditionLaunched).IsTrue() {
+		condition, limit, reason = karpv1.ConditionRegistered, timers.Registration, telemetry.DisruptedRegistrationTimeout
+	}
+	c := conditions.Get(condition)
+	if c.IsTrue() {
+		return "", 0
+	}
+	left = c.LastTransitionTime.Add(limit).Sub(now)
+	if left > 0 {
+		return "", left
+	}
+	return reason, 0
+}

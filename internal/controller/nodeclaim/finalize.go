@@ -1,0 +1,162 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// finalize takes a deleted claim down (core specification 4.7). Each step repeats until it has nothing left to do:
+//
+//	deadline noted -> nodes gone -> machines gone -> finalizer off
+func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
+		r.memory.forget(claim.UID)
+		return ctrl.Result{}, nil
+	}
+	for _, step := range []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){
+		r.noteDeadline, r.removeNodes, r.removeMachines, r.release,
+	} {
+		if again, err := step(ctx, claim); err != nil || again > 0 {
+			return ctrl.Result{RequeueAfter: again}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// noteDeadline writes down when the grace period ends, for package node.
+func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	grace := claim.Spec.TerminationGracePeriod
+	if grace == nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
+		return 0, nil
+	}
+	deadline := claim.DeletionTimestamp.Add(grace.Duration)
+	base := claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp, deadline.UTC().Format(time.RFC3339))
+	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return 0, fmt.Errorf("noting the termination deadline on claim %s: %w", claim.Name, err)
+	}
+	r.Recorder.Emit(telemetry.TerminationDeadline(claim, deadline))
+	return 0, nil
+}
+
+// removeNodes deletes the claim's nodes and waits until package node has drained them and let them go. Their going is
+// an event; the pause is for a lost one.
+func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	nodes, err := nodesOf(ctx, r.Client, r.machineOf(claim))
+	if err != nil {
+		return 0, err
+	}
+	waiting := 0
+	for i := range nodes {
+		node := &nodes[i]
+		if !ours(claim, node) {
+			continue
+		}
+		waiting++
+		if !node.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("deleting node %s: %w", node.Name, err)
+		}
+	}
+	if waiting > 0 {
+		return r.Timers.InstancePollMax, nil
+	}
+	return 0, nil
+}
+
+// ours says whether the node has to be drained before its machine goes: the claim is registered, or the node shows
+// that it was registered and we did not live to write it on the claim.
+func ours(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	return claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() ||
+		controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination)
+}
+
+// machineOf is the provider id of the claim's machine as far as we know, also if the claim does not show it yet.
+func (r *Reconciler) machineOf(claim *karpv1.NodeClaim) string {
+	if claim.Status.ProviderID != "" {
+		return claim.Status.ProviderID
+	}
+	if said := r.memory.answer(claim.UID); said != nil && said.machine != nil {
+		return said.machine.ProviderID
+	}
+	return ""
+}
+
+// removeMachines terminates the claim's machine until the provider no longer knows it.
+func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	ids, err := r.machinesOf(ctx, claim)
+	if err != nil {
+		return 0, err
+	}
+	waiting := false
+	for _, id := range ids {
+		err := r.Provider.Terminate(ctx, id)
+		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			return 0, fmt.Errorf("terminating machine %s of claim %s: %w", id, claim.Name, err)
+		}
+		waiting = waiting || err == nil
+	}
+	if !waiting {
+		return 0, nil
+	}
+	before := claim.Status.DeepCopy()
+	claim.StatusConditions().SetTrue(karpv1.ConditionInstanceTerminating)
+	if err := r.writeStatus(ctx, claim, before); err != nil {
+		return 0, err
+	}
+	return r.Timers.InstancePause(waitedSince(claim, karpv1.ConditionInstanceTerminating, r.Clock.Now())), nil
+}
+
+// machinesOf are the provider ids to terminate. A claim that does not show its machine may have one all the same, if
+// we stopped between the launch and the write: unless the provider has told us otherwise, its list is searched.
+func (r *Reconciler) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([]string, error) {
+	if id := r.machineOf(claim); id != "" {
+		return []string{id}, nil
+	}
+	if said := r.memory.answer(claim.UID); said != nil && said.refusal != "" {
+		return nil, nil
+	}
+	machines, err := r.Provider.Machines(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for a machine of claim %s: %w", claim.Name, err)
+	}
+	var ids []string
+	for _, m := range machines {
+		if m.Claim == claim.Name {
+			ids = append(ids, m.ProviderID)
+		}
+	}
+	return ids, nil
+}
+
+// release lets the claim go and counts its end.
+func (r *Reconciler) release(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	base := claim.DeepCopy()
+	controllerutil.RemoveFinalizer(claim, karpv1.FinalizerTermination)
+	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return 0, fmt.Errorf("removing the finalizer of claim %s: %w", claim.Name, err)
+	}
+	r.memory.forget(claim.UID)
+	now, pool := r.Clock.Now(), base.Labels[karpv1.LabelNodePool]
+	r.Metrics.NodeClaimsTerminated.WithLabelValues(pool, base.Labels[karpv1.LabelCapacityType], base.Labels[corev1.LabelTopologyZone]).Inc()
+	r.Metrics.NodeClaimsTermination.WithLabelValues(pool).Observe(now.Sub(base.DeletionTimestamp.Time).Seconds())
+	if base.Status.ProviderID != "" {
+		r.Metrics.NodeClaimsInstanceTermination.WithLabelValues(pool).Observe(waitedSince(base, karpv1.ConditionInstanceTerminating, now).Seconds())
+	}
+	return 0, nil
+}

@@ -1,0 +1,119 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// launching is what launch leaves.
+type launching struct {
+	// refused claims have been deleted; there is nothing more to do.
+	refused bool
+	// before is the claim's status as the API has it.
+	before *karpv1.NodeClaimStatus
+}
+
+// launch buys the claim's machine unless that has been done. Its error is to be tried again; the condition says why.
+func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launching, error) {
+	before := claim.Status.DeepCopy()
+	if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsUnknown() {
+		return launching{before: before}, nil
+	}
+	said, err := r.ask(ctx, claim)
+	if err != nil {
+		reason, message := launchFailure(err)
+		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
+		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
+		return launching{before: before}, fmt.Errorf("launching claim %s: %v", claim.Name, err)
+	}
+	if said.refusal != "" {
+		return launching{refused: true}, r.refuse(ctx, claim, said)
+	}
+	if err := r.writeMetadata(ctx, claim, said.machine); err != nil {
+		return launching{before: before}, err
+	}
+	before = claim.Status.DeepCopy()
+	describeStatus(claim, said.machine)
+	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+	return launching{before: before}, nil
+}
+
+// ask returns the provider's final answer, from memory if it was given before.
+func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer, error) {
+	if said := r.memory.answer(claim.UID); said != nil {
+		return said, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.Timers.Launch)
+	defer cancel()
+	machine, err := r.Provider.Launch(bounded, claim.DeepCopy())
+	said := &answer{machine: machine}
+	if err != nil {
+		if said.refusal = refusal(err); said.refusal == "" {
+			return nil, err
+		}
+		said.err = err
+	}
+	r.memory.keep(claim.UID, said, r.Clock.Now())
+	return said, nil
+}
+
+// refuse deletes a claim that no machine can be bought for, so that its pods are planned again.
+func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *answer) error {
+	deleted, err := retire(ctx, r.Client, claim)
+	if err != nil || !deleted {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that cannot be launched", "reason", said.refusal, "cause", said.err.Error())
+	if said.refusal == telemetry.DisruptedInsufficientCapacity {
+		r.Recorder.Emit(telemetry.InsufficientCapacity(claim, said.err))
+	} else {
+		r.Recorder.Emit(telemetry.NodeClassNotReady(claim, said.err))
+	}
+	r.Metrics.NodeClaimsDisrupted.WithLabelValues(said.refusal, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	return nil
+}
+
+// writeMetadata puts the machine's labels and annotations on the claim. Nobody else writes those keys, so the patch
+// needs no lock, and its answer is as good as a fresh read.
+func (r *Reconciler) writeMetadata(ctx context.Context, claim *karpv1.NodeClaim, machine *cloud.Machine) error {
+	base := claim.DeepCopy()
+	describeMetadata(claim, machine)
+	if equality.Semantic.DeepEqual(base.ObjectMeta, claim.ObjectMeta) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, claim, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("writing the labels of claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// refusal is the metric's reason of an error after which the claim is deleted, empty if it is to be tried again.
+func refusal(err error) string {
+	var capacity *cloud.InsufficientCapacityError
+	var class *cloud.NodeClassNotReadyError
+	switch {
+	case errors.As(err, &capacity):
+		return telemetry.DisruptedInsufficientCapacity
+	case errors.As(err, &class):
+		return telemetry.DisruptedNodeClassNotReady
+	}
+	return ""
+}
+
+// launchFailure is the reason and message of the condition Launched after an error that is tried again.
+func launchFailure(err error) (reason, message string) {
+	var create *cloud.CreateError
+	if errors.As(err, &create) {
+		return create.Reason, telemetry.Truncate(create.Message)
+	}
+	return karpv1.ReasonLaunchFailed, telemetry.Truncate(err.Error())
+}

@@ -1,0 +1,98 @@
+package nodeclaim
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// answer is what the provider said to Launch, once and for all: a machine, or a refusal.
+type answer struct {
+	machine *cloud.Machine
+	// refusal is the reason, a value of the metric's label, for which no machine was bought.
+	refusal string
+	// err is the provider's error of a refusal.
+	err error
+}
+
+// memory keeps, by claim UID, what the API does not show yet. An entry lives from the answer until the claim shows it
+// or is gone; one that was never fetched is dropped after an hour (core specification 4.1).
+type memory struct {
+	mu      sync.Mutex
+	entries map[types.UID]*entry
+}
+
+type entry struct {
+	answer *answer
+	hooks  int // failures of BeforeReady
+	at     time.Time
+}
+
+const (
+	// entryLife is for how long an entry is kept, at most.
+	entryLife = time.Hour
+	// entrySweep is the number of entries above which old ones are looked for.
+	entrySweep = 2000
+)
+
+func (m *memory) answer(uid types.UID) *answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[uid]; e != nil {
+		return e.answer
+	}
+	return nil
+}
+
+func (m *memory) keep(uid types.UID, a *answer, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(uid, now).answer = a
+}
+
+// hookFailed counts a failure of BeforeReady and returns how many there were.
+func (m *memory) hookFailed(uid types.UID, now time.Time) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entry(uid, now)
+	e.hooks++
+	return e.hooks
+}
+
+// shown drops the answer, because the claim as read from the cache shows it, and the cache does not go back.
+func (m *memory) shown(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[uid]; e != nil {
+		e.answer = nil
+	}
+}
+
+func (m *memory) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, uid)
+}
+
+// entry returns the entry of uid, made if need be; the lock is held.
+func (m *memory) entry(uid types.UID, now time.Time) *entry {
+	if m.entries == nil {
+		m.entries = map[types.UID]*entry{}
+	}
+	if e := m.entries[uid]; e != nil {
+		return e
+	}
+	if len(m.entries) >= entrySweep {
+		for old, e := range m.entries {
+			if now.Sub(e.at) > entryLife {
+				delete(m.entries, old)
+			}
+		}
+	}
+	e := &entry{at: now}
+	m.entries[uid] = e
+	return e
+}

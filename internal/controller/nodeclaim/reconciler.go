@@ -1,0 +1,231 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "nodeclaim.lifecycle"
+
+// workers is how many claims are worked on at a time, unless Workers says otherwise. A worker mostly waits for the
+// cloud, so there are as many as a large scale-up has claims.
+const workers = 1000
+
+// Reconciler leads claims through their life. Fill all fields but the optional ones, then call SetupWithManager.
+type Reconciler struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client   client.Client
+	Provider cloud.Provider
+	Recorder *telemetry.Recorder
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
+	// BeforeReady, optional, is asked before a node that has joined opens for pods: node is as it is about to be
+	// written, without the unregistered taint. An error delays the node by Timers.HookRetry, a few times at most. It
+	// must be idempotent: a write conflict asks it again.
+	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
+	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
+	Attempted func(claim *karpv1.NodeClaim, registered bool)
+	// Workers is how many claims are worked on at a time; 0 means 1,000.
+	Workers int
+
+	classes controller.Classes
+	memory  memory
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	r.classes = classes
+	if r.Workers == 0 {
+		r.Workers = workers
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&karpv1.NodeClaim{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsOf)).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: r.Workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// claimsOf are the claims of a node's machine.
+func (r *Reconciler) claimsOf(ctx context.Context, node client.Object) []reconcile.Request {
+	id := node.(*corev1.Node).Spec.ProviderID
+	if id == "" {
+		return nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the claims of a node", "Node", node.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range claims.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: claims.Items[i].Name}})
+	}
+	return requests
+}
+
+// Reconcile takes a claim as far as it goes now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	claim := &karpv1.NodeClaim{}
+	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.classes.Owns(claim.Spec.NodeClassRef) {
+		return ctrl.Result{}, nil
+	}
+	step := r.advance
+	if !claim.DeletionTimestamp.IsZero() {
+		step = r.finalize
+	}
+	result, err := step(ctx, claim)
+	return controller.Settle(result, err, r.Timers.Retry)
+}
+
+// advance leads a living claim on. Each step works on what the one before left in claim; the status is written once.
+func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
+	r.remember(claim)
+	// 1. The finalizer, before anything is bought.
+	if err := r.protect(ctx, claim); err != nil {
+		return ctrl.Result{}, err
+	}
+	// 2. Give up on what took too long.
+	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
+	if reason != "" {
+		return ctrl.Result{}, r.giveUp(ctx, claim, reason)
+	}
+	// 3. Launch.
+	launched, err := r.launch(ctx, claim)
+	if launched.refused {
+		return ctrl.Result{}, err
+	}
+	before := launched.before
+	// 4. Register and initialise, on the nodes of the machine.
+	joined := joining{}
+	if err == nil {
+		joined, err = r.join(ctx, claim)
+	}
+	// 5. Write what is known, also after an error.
+	if writeErr := r.writeStatus(ctx, claim, before); writeErr != nil {
+		return ctrl.Result{}, errors.Join(err, writeErr)
+	}
+	r.announce(claim, joined)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if joined.again > 0 && (left == 0 || joined.again < left) {
+		left = joined.again
+	}
+	return ctrl.Result{RequeueAfter: left}, nil
+}
+
+// remember drops from memory what the claim, as read from the cache, shows by now.
+func (r *Reconciler) remember(claim *karpv1.NodeClaim) {
+	conditions := claim.StatusConditions()
+	switch {
+	case !conditions.Get(karpv1.ConditionRegistered).IsUnknown():
+		r.memory.forget(claim.UID)
+	case !conditions.Get(karpv1.ConditionLaunched).IsUnknown():
+		r.memory.shown(claim.UID)
+	}
+}
+
+func (r *Reconciler) protect(ctx context.Context, claim *karpv1.NodeClaim) error {
+	base := claim.DeepCopy()
+	if !controllerutil.AddFinalizer(claim, karpv1.FinalizerTermination) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return fmt.Errorf("adding the finalizer to claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// giveUp deletes a claim that ran into a timeout.
+func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+	deleted, err := retire(ctx, r.Client, claim)
+	if err != nil || !deleted {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "provider-id", claim.Status.ProviderID)
+	r.Metrics.NodeClaimsDisrupted.WithLabelValues(reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	if r.Attempted != nil {
+		r.Attempted(claim, false)
+	}
+	return nil
+}
+
+// retire deletes the claim if it is still as we read it, and says whether it did. Somebody else's change or deletion
+// is no error: the next reconcile sees it.
+func retire(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) (deleted bool, err error) {
+	err = c.Delete(ctx, claim, controller.Unchanged(claim))
+	if err == nil {
+		return true, nil
+	}
+	return false, fmt.Errorf("deleting claim %s: %w", claim.Name, err)
+}
+
+// writeStatus writes the claim's status if it differs from before.
+func (r *Reconciler) writeStatus(ctx context.Context, claim *karpv1.NodeClaim, before *karpv1.NodeClaimStatus) error {
+	if equality.Semantic.DeepEqual(before, &claim.Status) {
+		return nil
+	}
+	base := claim.DeepCopy()
+	base.Status = *before
+	if err := r.Client.Status().Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return fmt.Errorf("writing the status of claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// announce counts what a written status has made final.
+func (r *Reconciler) announce(claim *karpv1.NodeClaim, joined joining) {
+	if !joined.registered {
+		return
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	r.Metrics.NodesCreated.WithLabelValues(pool, claim.Labels[corev1.LabelTopologyZone]).Inc()
+	if r.Attempted != nil {
+		r.Attempted(claim, true)
+	}
+}
+
+// waitedSince is the time since a condition last changed; zero when it is not there.
+func waitedSince(claim *karpv1.NodeClaim, condition string, now time.Time) time.Duration {
+	c := claim.StatusConditions().Get(condition)
+	if c == nil {
+		return 0
+	}
+	return now.Sub(c.LastTransitionTime.Time)
+}

@@ -1,0 +1,132 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// hookTries is how often BeforeReady may fail before the node is opened all the same.
+const hookTries = 5
+
+// joining is what join leaves: whether the node registered just now, and when to look again beside events.
+type joining struct {
+	registered bool
+	again      time.Duration
+}
+
+// join registers and initialises the claim's node as far as the node has come.
+func (r *Reconciler) join(ctx context.Context, claim *karpv1.NodeClaim) (joining, error) {
+	conditions := claim.StatusConditions()
+	if conditions.Get(karpv1.ConditionRegistered).IsFalse() || conditions.Get(karpv1.ConditionInitialized).IsTrue() {
+		return joining{}, nil
+	}
+	nodes, err := nodesOf(ctx, r.Client, claim.Status.ProviderID)
+	if err != nil {
+		return joining{}, err
+	}
+	node, missing := pick(nodes)
+	done := joining{}
+	if conditions.Get(karpv1.ConditionRegistered).IsUnknown() {
+		if done, err = r.register(ctx, claim, node, missing); err != nil || !done.registered {
+			return done, err
+		}
+	}
+	return done, r.initialize(ctx, claim, node, missing)
+}
+
+// register opens the node for pods, once it is all that the claim says. node is updated by the write.
+func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, missing unmet) (joining, error) {
+	conditions := claim.StatusConditions()
+	if missing.final {
+		conditions.SetFalse(karpv1.ConditionRegistered, missing.reason, missing.message)
+		return joining{}, nil
+	}
+	if node == nil {
+		conditions.SetUnknownWithReason(karpv1.ConditionRegistered, missing.reason, missing.message)
+		conditions.SetUnknownWithReason(karpv1.ConditionInitialized, missing.reason, missing.message)
+		return joining{}, nil
+	}
+	opened := registered(claim, node)
+	if !equality.Semantic.DeepEqual(node, opened) {
+		r.warnOpen(claim, node)
+		if again := r.beforeReady(ctx, claim, opened); again > 0 {
+			return joining{again: again}, nil
+		}
+		if err := r.Client.Patch(ctx, opened, controller.Locked(node)); err != nil {
+			return joining{}, fmt.Errorf("registering node %s: %w", node.Name, err)
+		}
+		opened.DeepCopyInto(node)
+	}
+	claim.Status.NodeName = node.Name
+	conditions.SetTrue(karpv1.ConditionRegistered)
+	return joining{registered: true}, nil
+}
+
+// warnOpen says that a node was open for pods from the start.
+func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
+	if node.Labels[karpv1.LabelRegistered] == "" && !hasTaint(node.Spec.Taints, karpv1.UnregisteredTaint()) {
+		r.Recorder.Emit(telemetry.UnregisteredTaintMissing(claim, node.Name))
+	}
+}
+
+// beforeReady asks the hook about the node and returns the pause before asking again; zero means go on, also after
+// too many failures: a hook may make a node better, but it may not keep capacity out of the cluster.
+func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
+	if r.BeforeReady == nil {
+		return 0
+	}
+	err := r.BeforeReady(ctx, claim, node)
+	if err == nil {
+		return 0
+	}
+	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
+	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "Node", node.Name, "failures", failures)
+	if failures >= hookTries {
+		return 0
+	}
+	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(err.Error()))
+	return r.Timers.HookRetry
+}
+
+// initialize marks the node as ready for its pods, once it is.
+func (r *Reconciler) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, missing unmet) error {
+	if node != nil {
+		missing = initialized(claim, node)
+	}
+	conditions := claim.StatusConditions()
+	if missing.reason != "" {
+		conditions.SetUnknownWithReason(karpv1.ConditionInitialized, missing.reason, missing.message)
+		return nil
+	}
+	if node.Labels[karpv1.LabelInitialized] != "true" {
+		base := node.DeepCopy()
+		node.Labels[karpv1.LabelInitialized] = "true"
+		if err := r.Client.Patch(ctx, node, client.MergeFrom(base)); err != nil {
+			return fmt.Errorf("labelling node %s as initialised: %w", node.Name, err)
+		}
+	}
+	conditions.SetTrue(karpv1.ConditionInitialized)
+	return nil
+}
+
+// nodesOf are the nodes of a machine.
+func nodesOf(ctx context.Context, reader client.Reader, providerID string) ([]corev1.Node, error) {
+	if providerID == "" {
+		return nil, nil
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.MatchingFields{controller.FieldNodeProviderID: providerID}); err != nil {
+		return nil, fmt.Errorf("listing the nodes of machine %s: %w", providerID, err)
+	}
+	return nodes.Items, nil
+}
