@@ -33,7 +33,7 @@ var claimRules = []schemaRule{
 	{"requests are quantities", `spec: {resources: {requests: {cpu: 1500m, pods: 3}}}`, `spec: {resources: {requests: {cpu: some}}}`, "requests"},
 }
 
-func TestNodeClaimSchema(t *testing.T) {
+func testNodeClaimSchema(t *testing.T, s *server) {
 	rules := claimRules
 	for _, r := range requirementRules {
 		rules = append(rules, schemaRule{"requirement: " + r.name, "spec: {requirements: [" + r.pass + "]}", "spec: {requirements: [" + r.fail + "]}", r.want})
@@ -47,24 +47,24 @@ func TestNodeClaimSchema(t *testing.T) {
 		rules = append(rules, schemaRule{"nodeClassRef: " + r.name, "spec: {nodeClassRef: " + r.pass + "}", "spec: {nodeClassRef: " + r.fail + "}", r.want})
 	}
 	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) { r.check(t, goodClaim) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodClaim) })
 	}
 }
 
-func TestNodeClaimImmutability(t *testing.T) {
+func testNodeClaimImmutability(t *testing.T, s *server) {
 	for _, r := range []updateRule{
 		{"spec cannot get a field", `{}`, `metadata: {annotations: {a: b}}`, `spec: {terminationGracePeriod: 1h}`, "spec is immutable"},
 		{"spec cannot lose a field", `spec: {terminationGracePeriod: 1h}`, `metadata: {labels: {a: b}}`, `spec: {terminationGracePeriod: null}`, "spec is immutable"},
 		{"no text in spec can change", `spec: {expireAfter: 60m}`, `spec: {expireAfter: 60m}`, `spec: {expireAfter: 1h}`, "spec is immutable"},
 		{"no list in spec can change", `spec: {requirements: [{key: a, operator: In, values: [b, c]}]}`, `metadata: {finalizers: []}`, `spec: {requirements: [{key: a, operator: In, values: [c, b]}]}`, "spec is immutable"},
 	} {
-		t.Run(r.name, func(t *testing.T) { r.check(t, goodClaim) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodClaim) })
 	}
 }
 
-func TestNodeClaimDefaults(t *testing.T) {
+func testNodeClaimDefaults(t *testing.T, s *server) {
 	claim := merged(t, goodClaim, `{}`)
-	if err := api.Create(t.Context(), claim, client.DryRunAll); err != nil {
+	if err := s.Create(t.Context(), claim, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
 	want := parse(t, `{expireAfter: 720h, requirements: [], nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}`)
@@ -74,7 +74,7 @@ func TestNodeClaimDefaults(t *testing.T) {
 }
 
 // A claim that we write with our types is accepted as it is, with its status after it.
-func TestNodeClaimFromGo(t *testing.T) {
+func testNodeClaimFromGo(t *testing.T, s *server) {
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "from-go"},
 		Spec: karpv1.NodeClaimSpec{
@@ -82,7 +82,7 @@ func TestNodeClaimFromGo(t *testing.T) {
 			NodeClassRef: karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
 		},
 	}
-	if err := api.Create(t.Context(), claim); err != nil {
+	if err := s.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	if claim.Spec.ExpireAfter.String() != karpv1.Never {
@@ -90,25 +90,25 @@ func TestNodeClaimFromGo(t *testing.T) {
 	}
 	claim.Status.ProviderID = "kwok://from-go"
 	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
-	if err := api.Status().Update(t.Context(), claim); err != nil {
+	if err := s.Status().Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	read := &karpv1.NodeClaim{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(claim), read); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(claim), read); err != nil {
 		t.Fatal(err)
 	}
 	if !read.StatusConditions().IsTrue(karpv1.ConditionLaunched) || read.Status.ProviderID != "kwok://from-go" || !read.Status.LastPodEventTime.IsZero() {
 		t.Errorf("status is %+v, want what was written", read.Status)
 	}
-	if err := api.Delete(t.Context(), claim); err != nil {
+	if err := s.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestNodeClaimConditions(t *testing.T) {
-	stored := create(t, goodClaim, `metadata: {name: conditions}`)
+func testNodeClaimConditions(t *testing.T, s *server) {
+	stored := s.create(t, goodClaim, `metadata: {name: conditions}`)
 	update := func(conditions string) error {
-		return patchStatus(t, stored, `{conditions: [`+conditions+`]}`, client.DryRunAll)
+		return s.patchStatus(t, stored, `{conditions: [`+conditions+`]}`, client.DryRunAll)
 	}
 	for name, conditions := range map[string]string{
 		"without reason and message": `{type: Ready, status: "True", lastTransitionTime: "2026-01-02T03:04:05Z"}`,

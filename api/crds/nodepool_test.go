@@ -143,7 +143,7 @@ func poolLabels(fields string) string {
 func poolDisruption(fields string) string { return "spec: {disruption: {" + fields + "}}" }
 func budget(fields string) string         { return poolDisruption("budgets: [{" + fields + "}]") }
 
-func TestNodePoolSchema(t *testing.T) {
+func testNodePoolSchema(t *testing.T, s *server) {
 	rules := poolRules
 	for _, r := range requirementRules {
 		rules = append(rules, schemaRule{"requirement: " + r.name, poolSpec("requirements: [" + r.pass + "]"), poolSpec("requirements: [" + r.fail + "]"), r.want})
@@ -157,22 +157,22 @@ func TestNodePoolSchema(t *testing.T) {
 		rules = append(rules, schemaRule{"nodeClassRef: " + r.name, poolSpec("nodeClassRef: " + r.pass), poolSpec("nodeClassRef: " + r.fail), r.want})
 	}
 	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) { r.check(t, goodPool) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodPool) })
 	}
 }
 
-func TestNodePoolImmutability(t *testing.T) {
+func testNodePoolImmutability(t *testing.T, s *server) {
 	for _, r := range []updateRule{
 		{"replicas cannot be added", `{}`, `spec: {weight: 5}`, `spec: {replicas: 1}`, "replicas cannot be added"},
 		{"replicas cannot be removed, but changed", `spec: {replicas: 1}`, `spec: {replicas: 2}`, `spec: {replicas: null}`, "replicas cannot be added"},
 		{"group of the node class cannot change, name can", `{}`, poolSpec(`nodeClassRef: {name: other}`), poolSpec(`nodeClassRef: {group: other}`), "nodeClassRef.group cannot change"},
 		{"kind of the node class cannot change", `{}`, poolSpec(`expireAfter: 5h`), poolSpec(`nodeClassRef: {kind: Other}`), "nodeClassRef.kind cannot change"},
 	} {
-		t.Run(r.name, func(t *testing.T) { r.check(t, goodPool) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodPool) })
 	}
 }
 
-func TestNodePoolDefaults(t *testing.T) {
+func testNodePoolDefaults(t *testing.T, s *server) {
 	for _, test := range []struct {
 		name, change, want string
 	}{
@@ -192,7 +192,7 @@ template: {spec: {expireAfter: 720h, requirements: [], nodeClassRef: {group: kar
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pool := merged(t, goodPool, test.change)
-			if err := api.Create(t.Context(), pool, client.DryRunAll); err != nil {
+			if err := s.Create(t.Context(), pool, client.DryRunAll); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(parse(t, test.want), pool.Object["spec"]); diff != "" {
@@ -203,8 +203,8 @@ template: {spec: {expireAfter: 720h, requirements: [], nodeClassRef: {group: kar
 }
 
 // Reading an object into our types and writing it back must not change it.
-func TestNodePoolRoundTrip(t *testing.T) {
-	stored := create(t, goodPool, `
+func testNodePoolRoundTrip(t *testing.T, s *server) {
+	stored := s.create(t, goodPool, `
 metadata: {name: round-trip}
 spec:
   weight: 7
@@ -217,14 +217,14 @@ spec:
       taints: [{key: a, value: b, effect: NoExecute}]
       requirements: [{key: a, operator: In, values: [b, c], minValues: 2}]`)
 	pool := &karpv1.NodePool{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Update(t.Context(), pool); err != nil {
+	if err := s.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	after := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePool"}}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), after); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), after); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(stored.Object["spec"], after.Object["spec"]); diff != "" {
@@ -235,29 +235,29 @@ spec:
 	}
 }
 
-func TestNodePoolScale(t *testing.T) {
-	static := create(t, goodPool, `{metadata: {name: static}, spec: {replicas: 2}}`)
+func testNodePoolScale(t *testing.T, s *server) {
+	static := s.create(t, goodPool, `{metadata: {name: static}, spec: {replicas: 2}}`)
 	pool := &karpv1.NodePool{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(static), pool); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(static), pool); err != nil {
 		t.Fatal(err)
 	}
 	pool.Status.Nodes = 1
 	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
-	if err := api.Status().Update(t.Context(), pool); err != nil {
+	if err := s.Status().Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	scale := &autoscalingv1.Scale{}
-	if err := api.SubResource("scale").Get(t.Context(), pool, scale); err != nil {
+	if err := s.SubResource("scale").Get(t.Context(), pool, scale); err != nil {
 		t.Fatal(err)
 	}
 	if scale.Spec.Replicas != 2 || scale.Status.Replicas != 1 || scale.Status.Selector != "" {
 		t.Errorf("scale is %+v, want 2 replicas wanted, 1 there, no selector", scale)
 	}
 	scale.Spec.Replicas = 5
-	if err := api.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(scale)); err != nil {
+	if err := s.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(scale)); err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(static), pool); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(static), pool); err != nil {
 		t.Fatal(err)
 	}
 	if *pool.Spec.Replicas != 5 {
@@ -265,29 +265,29 @@ func TestNodePoolScale(t *testing.T) {
 	}
 }
 
-func TestNodePoolStatus(t *testing.T) {
-	stored := create(t, goodPool, `{metadata: {name: status}, status: {nodes: 9}}`)
-	if err := patchStatus(t, stored, `{nodes: 3, resources: {cpu: "4", nodes: 3}, nodeClassObservedGeneration: 2}`); err != nil {
+func testNodePoolStatus(t *testing.T, s *server) {
+	stored := s.create(t, goodPool, `{metadata: {name: status}, status: {nodes: 9}}`)
+	if err := s.patchStatus(t, stored, `{nodes: 3, resources: {cpu: "4", nodes: 3}, nodeClassObservedGeneration: 2}`); err != nil {
 		t.Fatal(err)
 	}
 	pool := &karpv1.NodePool{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
 		t.Fatal(err)
 	}
 	if pool.Status.Nodes != 3 || pool.Status.Resources.Cpu().String() != "4" || pool.Status.NodeClassObservedGeneration != 2 {
 		t.Errorf("status is %+v, want what was written", pool.Status)
 	}
-	if err := patchStatus(t, stored, `{nodes: null}`); err != nil {
+	if err := s.patchStatus(t, stored, `{nodes: null}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), pool); err != nil {
 		t.Fatal(err)
 	}
 	if pool.Status.Nodes != 0 || pool.Status.Resources.Cpu().String() != "4" {
 		t.Errorf("status is %+v, want the default of 0 nodes and the CPU that was written", pool.Status)
 	}
 	good := `type: Ready, status: "True", message: "", lastTransitionTime: "2026-01-02T03:04:05Z"`
-	wantInvalid(t, patchStatus(t, stored, `{conditions: [{`+good+`}]}`), "reason: Required")
-	wantInvalid(t, patchStatus(t, stored, `{conditions: [{`+good+`, reason: ""}]}`), "reason")
-	wantInvalid(t, patchStatus(t, stored, `{conditions: [{`+good+`, reason: A}, {`+good+`, reason: B}]}`), "Duplicate")
+	wantInvalid(t, s.patchStatus(t, stored, `{conditions: [{`+good+`}]}`), "reason: Required")
+	wantInvalid(t, s.patchStatus(t, stored, `{conditions: [{`+good+`, reason: ""}]}`), "reason")
+	wantInvalid(t, s.patchStatus(t, stored, `{conditions: [{`+good+`, reason: A}, {`+good+`, reason: B}]}`), "Duplicate")
 }

@@ -19,19 +19,19 @@ kind: KWOKNodeClass
 metadata: {name: good}
 `
 
-func TestKWOKNodeClassSchema(t *testing.T) {
+func testKWOKNodeClassSchema(t *testing.T, s *server) {
 	for _, r := range []schemaRule{
 		{"nodeRegistrationDelay is a duration", `spec: {nodeRegistrationDelay: 1m30s}`, `spec: {nodeRegistrationDelay: Never}`, "nodeRegistrationDelay"},
 		{"nodeRegistrationDelay is below 292 years", `spec: {nodeRegistrationDelay: 0s}`, `spec: {nodeRegistrationDelay: 2563000h}`, "nodeRegistrationDelay"},
 	} {
-		t.Run(r.name, func(t *testing.T) { r.check(t, goodClass) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodClass) })
 	}
 }
 
-func TestKWOKNodeClassIsReadyFromTheStart(t *testing.T) {
-	stored := create(t, goodClass, `metadata: {name: ready}`)
+func testKWOKNodeClassIsReadyFromTheStart(t *testing.T, s *server) {
+	stored := s.create(t, goodClass, `metadata: {name: ready}`)
 	class := &kwokv1alpha1.KWOKNodeClass{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), class); err != nil {
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), class); err != nil {
 		t.Fatal(err)
 	}
 	if !class.StatusConditions().Root().IsTrue() {
@@ -40,7 +40,7 @@ func TestKWOKNodeClassIsReadyFromTheStart(t *testing.T) {
 }
 
 // What discovery says: this is what makes kubectl's names and "kubectl get karpenter" work.
-func TestDiscovery(t *testing.T) {
+func testDiscovery(t *testing.T, s *server) {
 	type resource struct {
 		Kind       string
 		ShortNames []string
@@ -48,7 +48,7 @@ func TestDiscovery(t *testing.T) {
 		Namespaced bool
 	}
 	got := map[string]resource{}
-	served := discovery.NewDiscoveryClientForConfigOrDie(config)
+	served := discovery.NewDiscoveryClientForConfigOrDie(s.config)
 	for _, version := range []string{"karpenter.sh/v1", "karpenter.kwok.sh/v1alpha1"} {
 		list, err := served.ServerResourcesForGroupVersion(version)
 		if err != nil {
@@ -74,20 +74,20 @@ func TestDiscovery(t *testing.T) {
 
 // The table that the server makes for kubectl get; -o wide shows the columns of
 // priority 1 too.
-func TestPrinterColumns(t *testing.T) {
+func testPrinterColumns(t *testing.T, s *server) {
 	type column struct {
 		Name     string
 		Priority int32
 		Cell     any
 	}
-	pool := create(t, goodPool, `{metadata: {name: printed}, spec: {weight: 3}}`)
+	pool := s.create(t, goodPool, `{metadata: {name: printed}, spec: {weight: 3}}`)
 	status := `{type: Ready, status: "True", reason: A, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}`
-	if err := api.Status().Update(t.Context(), overlaid(t, pool, `status: {nodes: 2, resources: {cpu: "8", memory: 16Gi}, conditions: [`+status+`]}`)); err != nil {
+	if err := s.Status().Update(t.Context(), overlaid(t, pool, `status: {nodes: 2, resources: {cpu: "8", memory: 16Gi}, conditions: [`+status+`]}`)); err != nil {
 		t.Fatal(err)
 	}
-	claim := create(t, goodClaim, `metadata: {name: printed, labels: {node.kubernetes.io/instance-type: c-4x, karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: zone-a, karpenter.sh/nodepool: printed}}`)
+	claim := s.create(t, goodClaim, `metadata: {name: printed, labels: {node.kubernetes.io/instance-type: c-4x, karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: zone-a, karpenter.sh/nodepool: printed}}`)
 	drifted := `{type: Drifted, status: "False", lastTransitionTime: "2026-01-02T03:04:05Z"}`
-	if err := api.Status().Update(t.Context(), overlaid(t, claim, `status: {nodeName: node-1, imageID: image-1, providerID: "kwok://node-1", conditions: [`+status+`,`+drifted+`]}`)); err != nil {
+	if err := s.Status().Update(t.Context(), overlaid(t, claim, `status: {nodeName: node-1, imageID: image-1, providerID: "kwok://node-1", conditions: [`+status+`,`+drifted+`]}`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -104,7 +104,7 @@ func TestPrinterColumns(t *testing.T) {
 		}},
 	} {
 		t.Run(test.path, func(t *testing.T) {
-			data, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath(test.path).
+			data, err := kubernetes.NewForConfigOrDie(s.config).RESTClient().Get().AbsPath(test.path).
 				SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 			if err != nil {
 				t.Fatal(err)

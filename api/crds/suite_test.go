@@ -2,8 +2,6 @@ package crds_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,59 +12,65 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// The real kube-apiserver that all tests of this package share, with our definitions
-// installed.
-var (
+// A server is a real kube-apiserver with our definitions installed.
+type server struct {
+	client.Client
 	config *rest.Config
-	api    client.Client
-)
-
-func TestMain(m *testing.M) {
-	code, err := withServer(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
 }
 
-func withServer(run func() int) (code int, err error) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return 1, fmt.Errorf("these tests need kube-apiserver and etcd: set KUBEBUILDER_ASSETS to their directory, as \"make test\" does")
-	}
+func start(t *testing.T) *server {
+	t.Helper()
 	definitions, err := crds.Definitions()
 	if err != nil {
-		return 1, err
+		t.Fatal(err)
 	}
-	environment := &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{CRDs: definitions}}
-	config, err = environment.Start()
-	if err != nil {
-		return 1, fmt.Errorf("starting kube-apiserver: %w", err)
-	}
-	defer func() {
-		if stopErr := environment.Stop(); err == nil && stopErr != nil {
-			err = fmt.Errorf("stopping kube-apiserver: %w", stopErr)
-		}
-	}()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return 1, err
+			t.Fatal(err)
 		}
 	}
-	api, err = client.New(config, client.Options{Scheme: scheme})
+	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
+	api, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return 1, err
+		t.Fatal(err)
 	}
-	return run(), nil
+	return &server{api, config}
+}
+
+// All tests share one server: starting it takes longer than all of them.
+func TestDefinitions(t *testing.T) {
+	s := start(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *server)
+	}{
+		{"NodePoolSchema", testNodePoolSchema},
+		{"NodePoolImmutability", testNodePoolImmutability},
+		{"NodePoolDefaults", testNodePoolDefaults},
+		{"NodePoolRoundTrip", testNodePoolRoundTrip},
+		{"NodePoolScale", testNodePoolScale},
+		{"NodePoolStatus", testNodePoolStatus},
+		{"NodeClaimSchema", testNodeClaimSchema},
+		{"NodeClaimImmutability", testNodeClaimImmutability},
+		{"NodeClaimDefaults", testNodeClaimDefaults},
+		{"NodeClaimFromGo", testNodeClaimFromGo},
+		{"NodeClaimConditions", testNodeClaimConditions},
+		{"KWOKNodeClassSchema", testKWOKNodeClassSchema},
+		{"KWOKNodeClassIsReadyFromTheStart", testKWOKNodeClassIsReadyFromTheStart},
+		{"Discovery", testDiscovery},
+		{"PrinterColumns", testPrinterColumns},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
 }
 
 // A schemaRule is one rule of a definition, with a change to a good object that keeps
@@ -79,12 +83,12 @@ type schemaRule struct {
 }
 
 // check creates both objects without keeping them.
-func (r schemaRule) check(t *testing.T, good string) {
+func (r schemaRule) check(t *testing.T, s *server, good string) {
 	t.Helper()
-	if err := api.Create(t.Context(), merged(t, good, r.pass), client.DryRunAll); err != nil {
+	if err := s.Create(t.Context(), merged(t, good, r.pass), client.DryRunAll); err != nil {
 		t.Errorf("object that keeps the rule: %v", err)
 	}
-	err := api.Create(t.Context(), merged(t, good, r.fail), client.DryRunAll)
+	err := s.Create(t.Context(), merged(t, good, r.fail), client.DryRunAll)
 	wantInvalid(t, err, r.want)
 }
 
@@ -97,13 +101,13 @@ type updateRule struct {
 	want  string
 }
 
-func (r updateRule) check(t *testing.T, good string) {
+func (r updateRule) check(t *testing.T, s *server, good string) {
 	t.Helper()
-	stored := create(t, good, r.first)
-	if err := api.Update(t.Context(), overlaid(t, stored, r.pass), client.DryRunAll); err != nil {
+	stored := s.create(t, good, r.first)
+	if err := s.Update(t.Context(), overlaid(t, stored, r.pass), client.DryRunAll); err != nil {
 		t.Errorf("change that keeps the rule: %v", err)
 	}
-	err := api.Update(t.Context(), overlaid(t, stored, r.fail), client.DryRunAll)
+	err := s.Update(t.Context(), overlaid(t, stored, r.fail), client.DryRunAll)
 	wantInvalid(t, err, r.want)
 }
 
@@ -120,15 +124,15 @@ func wantInvalid(t *testing.T, err error, want string) {
 
 // create stores the object, takes it away at the end of the test, and returns it as
 // the server has it.
-func create(t *testing.T, good, change string) *unstructured.Unstructured {
+func (s *server) create(t *testing.T, good, change string) *unstructured.Unstructured {
 	t.Helper()
 	object := merged(t, good, change)
-	if err := api.Create(t.Context(), object); err != nil {
+	if err := s.Create(t.Context(), object); err != nil {
 		t.Fatalf("creating %s: %v", object.GetName(), err)
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		if err := api.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+		if err := s.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("deleting %s: %v", object.GetName(), err)
 		}
 	})
@@ -175,11 +179,11 @@ func parse(t *testing.T, text string) map[string]any {
 }
 
 // patchStatus merges a change into the stored object's status.
-func patchStatus(t *testing.T, stored *unstructured.Unstructured, status string, opts ...client.SubResourcePatchOption) error {
+func (s *server) patchStatus(t *testing.T, stored *unstructured.Unstructured, status string, opts ...client.SubResourcePatchOption) error {
 	t.Helper()
 	patch, err := yaml.YAMLToJSON([]byte("status: " + status))
 	if err != nil {
 		t.Fatalf("fixture is not YAML: %v\n%s", err, status)
 	}
-	return api.Status().Patch(t.Context(), stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch), opts...)
+	return s.Status().Patch(t.Context(), stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch), opts...)
 }
