@@ -279,6 +279,19 @@ func TestSetsBeyondRequirements(t *testing.T) {
 	}
 }
 
+// TestHullOfScatteredIntegers: the bounds around 3 and 5 or more also let in what lies between.
+func TestHullOfScatteredIntegers(t *testing.T) {
+	s := spaceOf(parse("k In 3", "k Gt 1", "k Gt 3", "k Gt 4")...)
+	row := s.Labels(map[string]string{"k": "8"})
+	three := s.Labels(map[string]string{"k": "3"})
+	for i := range row {
+		row[i] |= three[i]
+	}
+	if got := render(s.Requirements(row, s.All())); got != "k Gte 2" {
+		t.Error(got)
+	}
+}
+
 func TestVersionChangesIfAndOnlyIfSomethingIsNew(t *testing.T) {
 	m := NewMentions()
 	last, space := m.Version(), m.Space()
@@ -317,14 +330,15 @@ func TestVersionChangesIfAndOnlyIfSomethingIsNew(t *testing.T) {
 
 func TestUnmentionedPanics(t *testing.T) {
 	s := spaceOf(parse("k In a", "n Gt 4")...)
-	for _, text := range []string{"other Exists", "k In b", "k In a b", "k NotIn b", "k Gt 4", "n Gt 5", "n Lt 4"} {
+	reqs := parse("other Exists", "k In b", "k In a b", "k NotIn b", "k Gt 4", "n Gt 5", "n Lt 4")
+	for _, r := range append(reqs, Requirement{Key: "k", Operator: Lte + 1}) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s: no panic", text)
+					t.Errorf("%s: no panic", r)
 				}
 			}()
-			s.Narrow(s.All(), req(text))
+			s.Narrow(s.All(), r)
 		}()
 	}
 }

@@ -59,7 +59,7 @@ func int64Value(s string) *big.Int {
 
 func universe(reqs []Requirement) []node {
 	values := []string{"", "unmentioned", "123456", "-123456", "0009", "9223372036854775807", "-9223372036854775808",
-		"9223372036854775808", "-9223372036854775809", "3.5"}
+		"9223372036854775808", "-9223372036854775809", "3.5", "+4"}
 	for _, r := range reqs {
 		for _, value := range r.Values {
 			values = append(values, value)
@@ -146,7 +146,7 @@ func fromBytes(data []byte) choose {
 
 var (
 	testKeys = []string{"cpus", "zone", "kubernetes.io/arch", "beta.kubernetes.io/arch", "team"}
-	testWord = []string{"a", "b", "x", "any", "2", "3", "07", "-1", "7", "8", "0", "9223372036854775807", "abc", ""}
+	testWord = []string{"a", "b", "x", "any", "2", "3", "07", "-1", "7", "8", "0", "9223372036854775807", "abc", "", "+4"}
 	testEnds = []string{"-1", "0", "1", "2", "3", "4", "7", "8", "-5", "9223372036854775807", "9223372036854775806",
 		"-9223372036854775808", "-9223372036854775807", "abc", "9223372036854775808"}
 )
