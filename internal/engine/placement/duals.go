@@ -1,0 +1,179 @@
+package placement
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// duals prices the resources that the prospects want together: value[r] is what a unit of resource r is worth, in
+// nano-USD per hour, when the cheapest mix of nodes is bought for all of it. They solve
+//
+//	maximise  sum over r of value[r] * demand[r]
+//	subject to, for every purchase, sum over r of value[r] * net[r] <= price
+//
+// which is the dual of buying fractions of nodes. The value of a bin's content is then at most its price, and a bin is
+// the better the closer it comes.
+func (r *run) duals(m *market, prospects []*prospect) []float64 {
+	demand := r.demand(prospects)
+	var rows [][]float64
+	var prices []float64
+	seen := map[purchase]bool{}
+	for _, p := range prospects {
+		for _, o := range p.offers {
+			for _, b := range o.front {
+				if !seen[b] {
+					seen[b] = true
+					rows = append(rows, floats(m.pool.Net[b.kind], len(demand)))
+					prices = append(prices, float64(b.price+r.opts.nodePrice()))
+				}
+			}
+		}
+	}
+	value := maximise(demand, rows, prices)
+	for i := range value {
+		// A resource in abundance is worth nothing to the whole, but between two bins the fuller is the better.
+		if value[i] == 0 && demand[i] > 0 {
+			value[i] = 1e-9 / demand[i]
+		}
+	}
+	return value
+}
+
+func (r *run) demand(prospects []*prospect) []float64 {
+	var sum quantity.Vector
+	for _, p := range prospects {
+		sum = sum.Add(p.group.Requests.Scaled(int64(len(p.left))))
+	}
+	return floats(sum, len(sum))
+}
+
+func floats(v quantity.Vector, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = float64(v.At(quantity.Resource(i)))
+	}
+	return out
+}
+
+// maximise solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
+// tableau with the rule of Bland, which cannot cycle. There are few variables (resources) and few rows (purchases).
+// Every product is rounded before it is added (the conversions say so), so that all processors get the same bits.
+func maximise(c []float64, rows [][]float64, limit []float64) []float64 {
+	t := newTableau(c, rows, limit)
+	for range 50 * (len(c) + 1) {
+		column, found := t.entering()
+		if !found {
+			break
+		}
+		row, bounded := t.leaving(column)
+		if !bounded {
+			break
+		}
+		t.pivot(row, column)
+	}
+	return t.solution(len(c))
+}
+
+// tableau: cell[i][j] for basic variable i and non-basic j; the last column is the right-hand side, the last row the
+// objective.
+type tableau struct {
+	cell         [][]float64
+	basic, other []int
+	scale        []float64
+}
+
+func newTableau(c []float64, rows [][]float64, limit []float64) *tableau {
+	n := len(c)
+	t := &tableau{scale: make([]float64, n)}
+	// Resources differ by nine orders of magnitude (millicores, bytes): scale each column to a largest entry of one.
+	for j := range n {
+		for _, row := range rows {
+			t.scale[j] = max(t.scale[j], row[j])
+		}
+		if t.scale[j] == 0 {
+			t.scale[j] = 1
+		}
+		t.other = append(t.other, j)
+	}
+	for i, row := range rows {
+		line := make([]float64, n+1)
+		for j := range n {
+			line[j] = max(0, row[j]) / t.scale[j]
+		}
+		line[n] = limit[i]
+		t.cell = append(t.cell, line)
+		t.basic = append(t.basic, n+i)
+	}
+	objective := make([]float64, n+1)
+	var top float64
+	for j := range n {
+		objective[j] = -c[j] / t.scale[j]
+		top = max(top, -objective[j])
+	}
+	for j := range n {
+		objective[j] /= max(top, 1e-300)
+	}
+	t.cell = append(t.cell, objective)
+	return t
+}
+
+const tiny = 1e-12
+
+func (t *tableau) entering() (int, bool) {
+	objective := t.cell[len(t.cell)-1]
+	best, found := 0, false
+	for j := range t.other {
+		if objective[j] < -tiny && (!found || t.other[j] < t.other[best]) {
+			best, found = j, true
+		}
+	}
+	return best, found
+}
+
+func (t *tableau) leaving(column int) (int, bool) {
+	n := len(t.other)
+	best, found := 0, false
+	var bestRatio float64
+	for i := range t.basic {
+		if t.cell[i][column] <= tiny {
+			continue
+		}
+		ratio := t.cell[i][n] / t.cell[i][column]
+		if !found || ratio < bestRatio || ratio == bestRatio && t.basic[i] < t.basic[best] {
+			best, bestRatio, found = i, ratio, true
+		}
+	}
+	return best, found
+}
+
+func (t *tableau) pivot(row, column int) {
+	p := t.cell[row][column]
+	for j := range t.cell[row] {
+		if j != column {
+			t.cell[row][j] /= p
+		}
+	}
+	for i := range t.cell {
+		if i == row {
+			continue
+		}
+		f := t.cell[i][column]
+		for j := range t.cell[i] {
+			if j != column {
+				t.cell[i][j] -= float64(f * t.cell[row][j])
+			}
+		}
+		t.cell[i][column] = -f / p
+	}
+	t.cell[row][column] = 1 / p
+	t.basic[row], t.other[column] = t.other[column], t.basic[row]
+}
+
+func (t *tableau) solution(n int) []float64 {
+	x := make([]float64, n)
+	for i, v := range t.basic {
+		if v < n {
+			x[v] = t.cell[i][len(t.other)] / t.scale[v]
+		}
+	}
+	return x
+}

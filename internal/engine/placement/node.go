@@ -1,0 +1,118 @@
+package placement
+
+import (
+	"math"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// target is a node of the snapshot that pods may go onto.
+type target struct {
+	node *model.Node
+	free quantity.Vector
+	pods []*model.Pod
+}
+
+// openNodes lists the nodes that stay. A node that is leaving takes nobody.
+func (r *run) openNodes() {
+	for _, n := range r.snap.Nodes {
+		if n.Deleting || n.Disrupted {
+			continue
+		}
+		r.nodes = append(r.nodes, &target{node: n, free: n.Free()})
+	}
+}
+
+// A Fit is the full answer to "can this group go there?": how many of its pods, or why none. Committing consumes it.
+type Fit struct {
+	Count   int
+	Verdict plan.Verdict
+}
+
+func refused(v plan.Verdict) Fit { return Fit{Verdict: v} }
+
+// fit asks a node. A node in flight may turn into anything its claim allows, so the pod must accept all of it: the
+// node's row has to lie within one of the pod's alternatives.
+func (r *run) fit(g *model.Group, t *target) Fit {
+	short, lacks := g.Requests.FirstShort(t.free)
+	if lacks {
+		return refused(plan.Verdict{Code: plan.NodeFull, Resource: short, Need: g.Requests.At(short), Have: t.free.At(short)})
+	}
+	if taint, no := model.Untolerated(t.node.Taints, g.Tolerations); no {
+		return refused(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint})
+	}
+	for _, row := range g.Rows {
+		if r.snap.Space.Contains(row, t.node.Row) {
+			return Fit{Count: r.capped(g.Requests.Times(t.free))}
+		}
+	}
+	return refused(plan.Verdict{Code: plan.LabelExcluded})
+}
+
+// capped turns a count of copies into a count of pods.
+func (r *run) capped(n int64) int {
+	if r.opts.PodCap > 0 {
+		n = min(n, int64(r.opts.PodCap))
+	}
+	return int(min(n, math.MaxInt32))
+}
+
+// keepPromises puts pods that we nominated where they were promised a place, while they still fit there. Everything
+// else is planned around them, so that a plan made again says the same.
+func (r *run) keepPromises() {
+	var byName map[string]*target
+	for _, w := range r.work {
+		var rest []*model.Pod
+		for i, p := range w.left {
+			if p.Nominated == "" {
+				if rest != nil {
+					rest = append(rest, p)
+				}
+				continue
+			}
+			if byName == nil {
+				byName = r.targetsByName()
+			}
+			if rest == nil {
+				rest = append(make([]*model.Pod, 0, len(w.left)), w.left[:i]...)
+			}
+			if t := byName[p.Nominated]; t != nil && r.fit(w.group, t).Count > 0 {
+				t.add(w.group, []*model.Pod{p})
+			} else {
+				rest = append(rest, p)
+			}
+		}
+		if rest != nil {
+			w.left = rest
+		}
+	}
+}
+
+func (r *run) targetsByName() map[string]*target {
+	byName := make(map[string]*target, len(r.nodes))
+	for _, t := range r.nodes {
+		byName[t.node.Name] = t
+	}
+	return byName
+}
+
+// fillNodes puts groups onto the nodes in order.
+func (r *run) fillNodes() {
+	for _, w := range r.work {
+		for _, t := range r.nodes {
+			if len(w.left) == 0 {
+				break
+			}
+			if fit := r.fit(w.group, t); fit.Count > 0 {
+				t.add(w.group, w.take(min(fit.Count, len(w.left))))
+			}
+		}
+	}
+}
+
+func (t *target) add(g *model.Group, pods []*model.Pod) {
+	t.free = t.free.Sub(g.Requests.Scaled(int64(len(pods))))
+	t.pods = append(t.pods, pods...)
+}
