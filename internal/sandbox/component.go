@@ -131,6 +131,11 @@ func apiserverArgs(p plan) []string {
 		"--tls-cert-file=" + p.pki("server.crt"),
 		"--tls-private-key-file=" + p.pki("server.key"),
 		"--client-ca-file=" + p.pki("ca.crt"),
+		"--requestheader-client-ca-file=" + p.pki("ca.crt"), // no aggregated API uses it, but the others complain for want of it
+		"--requestheader-allowed-names=front-proxy",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + p.pki("service-account.pub"),
 		"--service-account-signing-key-file=" + p.pki("service-account.key"),

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -134,11 +135,27 @@ func lastLine(path string) string {
 	if lastError != "" {
 		last = lastError
 	}
+	last = plainText(last)
 	const longest = 300
 	if len(last) > longest {
 		last = last[:longest] + "..."
 	}
 	return last
+}
+
+// plainText takes the message out of a line of JSON, which is what etcd logs.
+func plainText(line string) string {
+	var entry struct {
+		Message string `json:"msg"`
+		Error   string `json:"error"`
+	}
+	if json.Unmarshal([]byte(line), &entry) != nil || entry.Message == "" {
+		return line
+	}
+	if entry.Error == "" {
+		return entry.Message
+	}
+	return entry.Message + ": " + entry.Error
 }
 
 func saysError(line string) bool {

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+)
+
+// newSandboxCommand makes the verb that runs a Kubernetes control plane on this
+// machine.
+func newSandboxCommand() *cobra.Command {
+	group := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Run a real Kubernetes control plane on this machine, with simulated kubelets",
+		Long: `Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok's
+simulated kubelets on the loopback address of this machine.
+
+The data directory identifies the sandbox: two directories are two sandboxes. It
+holds certificates, ports, etcd's data, the kubeconfig and the logs
+(logs/<component>.log); "down" keeps it, and the next "up" goes on from there. A
+Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	group.AddCommand(newSandboxUp(), newSandboxDown(), newSandboxStatus(), newSandboxKubeconfig(), newSandboxAssets(), newSandboxSupervise())
+	return group
+}
+
+func dataDirFlag(command *cobra.Command, dataDir *string) {
+	command.Flags().StringVar(dataDir, "data-dir", defaultDataDir(), "directory that is the sandbox")
+}
+
+func assetsFlag(command *cobra.Command, assets *string) {
+	command.Flags().StringVar(assets, "sandbox-assets", "",
+		"folder with one executable per component; by default they are built from the source tree, or karpenter-sandbox on the PATH is used")
+}
+
+func defaultDataDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "karpenter-go", "sandboxes", "default")
+}
+
+func newSandboxUp() *cobra.Command {
+	var options sandbox.Options
+	var foreground bool
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Start the sandbox and return when it is ready",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			options.Progress = progressTo(command.ErrOrStderr())
+			return sandboxUp(ctx, command.OutOrStdout(), options, foreground)
+		},
+	}
+	dataDirFlag(command, &options.DataDir)
+	assetsFlag(command, &options.Assets)
+	command.Flags().BoolVar(&foreground, "foreground", false, "stay until SIGINT and stop the sandbox then")
+	command.Flags().DurationVar(&options.ReadyTimeout, "timeout", 2*time.Minute, "how long each component may take to become ready")
+	return command
+}
+
+func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, foreground bool) error {
+	// A running sandbox needs no executables, whose build may take minutes.
+	if status, err := sandbox.ReadStatus(options.DataDir); err == nil && status.Phase == sandbox.Running {
+		return alreadyUp(out, options.DataDir, status)
+	}
+	assets, err := sandbox.Assets(ctx, options.Assets, options.Progress)
+	if err != nil {
+		if options.Assets != "" {
+			return usageErrorf("%w", err)
+		}
+		return err
+	}
+	options.Assets = assets
+	if foreground {
+		return sandbox.Run(ctx, options, func(s *sandbox.Sandbox) { describeSandbox(out, s.Status()) })
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, to run the supervisor: %w", err)
+	}
+	status, err := sandbox.Up(ctx, options, []string{self, "sandbox", "supervise", "--data-dir", options.DataDir})
+	var running *sandbox.RunningError
+	if errors.As(err, &running) {
+		return alreadyUp(out, options.DataDir, status)
+	}
+	if err != nil {
+		return err
+	}
+	describeSandbox(out, status)
+	return nil
+}
+
+func alreadyUp(out io.Writer, dataDir string, status sandbox.Status) error {
+	fmt.Fprintf(out, "the sandbox in %s is running already\n", dataDir)
+	describeSandbox(out, status)
+	return nil
+}
+
+func describeSandbox(out io.Writer, status sandbox.Status) {
+	fmt.Fprintf(out, "Kubernetes is at %s\n", status.Server)
+	fmt.Fprintf(out, "kubectl: %s --kubeconfig %s\n", filepath.Join(status.Assets, "kubectl"), status.Kubeconfig)
+}
+
+func newSandboxDown() *cobra.Command {
+	var dataDir string
+	command := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the sandbox; its data stays",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ran, err := sandbox.Down(command.Context(), dataDir)
+			if err != nil {
+				return err
+			}
+			if ran {
+				fmt.Fprintf(command.OutOrStdout(), "stopped the sandbox in %s\n", dataDir)
+			} else {
+				fmt.Fprintf(command.OutOrStdout(), "no sandbox is running in %s\n", dataDir)
+			}
+			return nil
+		},
+	}
+	dataDirFlag(command, &dataDir)
+	return command
+}
+
+func newSandboxStatus() *cobra.Command {
+	var dataDir string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Tell whether the sandbox runs (exit code 0) or not (1), and why",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			status, err := sandbox.ReadStatus(dataDir)
+			if err != nil {
+				return err
+			}
+			return printStatus(command.OutOrStdout(), dataDir, status)
+		},
+	}
+	dataDirFlag(command, &dataDir)
+	return command
+}
+
+func printStatus(out io.Writer, dataDir string, status sandbox.Status) error {
+	fmt.Fprintf(out, "sandbox %s: %s\n", dataDir, status.Phase)
+	if status.Phase != sandbox.Running {
+		if status.Message == "" {
+			return fmt.Errorf("the sandbox in %s is not running", dataDir)
+		}
+		return fmt.Errorf("the sandbox in %s is not running: %s", dataDir, status.Message)
+	}
+	describeSandbox(out, status)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "COMPONENT\tPROCESS\tPORT\tLOG")
+	for _, component := range status.Components {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", component.Name, component.Process, component.Port, component.Log)
+	}
+	return table.Flush()
+}
+
+func newSandboxKubeconfig() *cobra.Command {
+	var dataDir string
+	command := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print the administrator's kubeconfig of the sandbox",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			path, err := sandbox.Kubeconfig(dataDir)
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("reading the sandbox's kubeconfig: %w", err)
+			}
+			_, err = command.OutOrStdout().Write(content)
+			return err
+		},
+	}
+	dataDirFlag(command, &dataDir)
+	return command
+}
+
+// newSandboxAssets prints the folder that tests use as KUBEBUILDER_ASSETS, so
+// that a Makefile can build it, with progress, before tests that time out.
+func newSandboxAssets() *cobra.Command {
+	var assets string
+	command := &cobra.Command{
+		Use:   "assets",
+		Short: "Find or build the control plane's executables and print their folder",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			folder, err := sandbox.Assets(ctx, assets, progressTo(command.ErrOrStderr()))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(command.OutOrStdout(), folder)
+			return nil
+		},
+	}
+	assetsFlag(command, &assets)
+	return command
+}
+
+// newSandboxSupervise is what "up" runs in the background.
+func newSandboxSupervise() *cobra.Command {
+	var dataDir string
+	command := &cobra.Command{
+		Use:    "supervise",
+		Short:  "Run a sandbox that `up` prepared",
+		Hidden: true,
+		Args:   noArguments,
+		RunE:   func(*cobra.Command, []string) error { return sandbox.Supervise(dataDir) },
+	}
+	dataDirFlag(command, &dataDir)
+	return command
+}
+
+func noArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 0 {
+		return usageErrorf("unexpected argument %q (see `%s --help`)", arguments[0], command.CommandPath())
+	}
+	return nil
+}
+
+func progressTo(out io.Writer) func(string) {
+	return func(message string) { fmt.Fprintln(out, message) }
+}
