@@ -1,0 +1,81 @@
+# Karpenter, rebuilt. Needs Go, make and git; everything else is fetched as Go modules or built from source here.
+# `make demo` runs the main job, `make test` passes the tests. `make help` lists the rest.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash -o pipefail
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZ_TIME ?= 2m
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## watch pods get nodes and nodes leave, on a real control plane on this machine
+	@bin/karpenter demo
+
+.PHONY: build
+build: ## build bin/karpenter
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
+
+# The control plane is built before the tests that use it, so that no test waits for a compiler.
+.PHONY: sandbox
+sandbox: build
+	@bin/karpenter sandbox assets > /dev/null
+
+.PHONY: test
+test: sandbox ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
+	$(GO) test -timeout 20m ./...
+	$(GO) -C test test -timeout 25m ./...
+
+.PHONY: check
+check: generated vet staticcheck race test ## everything that must hold before a commit lands
+
+.PHONY: generate
+generate: ## write the deep copies and CRDs again
+	$(GO) generate ./api/...
+
+.PHONY: generated
+generated: generate
+	@git diff --exit-code -- api || { echo "make generate changed api/: commit what it wrote"; exit 1; }
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+	$(GO) -C test vet ./...
+	$(GO) -C sandbox vet ./...
+
+.PHONY: staticcheck
+staticcheck:
+	@mkdir -p bin
+	$(GO) -C tools build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck ./...
+	cd test && ../bin/staticcheck ./...
+
+.PHONY: race
+race:
+	$(GO) test -race -timeout 20m ./internal/engine/... ./internal/sim/...
+
+.PHONY: e2e
+e2e: sandbox ## all end-to-end tests on the sandbox
+	KARPENTER_E2E=all $(GO) -C test test -timeout 60m -v ./e2e/...
+
+.PHONY: nightly
+nightly: sandbox ## full matrices, long fuzzing, long histories (hours)
+	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 180m -v ./e2e/...
+	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/sim/... ./internal/engine/...
+	@for package in $$($(GO) list ./internal/engine/... ./internal/cluster/...); do \
+		for fuzz in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$fuzz"; $(GO) test -run '^$$' -fuzz "^$$fuzz$$" -fuzztime $(FUZZ_TIME) $$package || exit 1; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## benchmarks, as docs/performance.md reports them
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./internal/engine/label/ ./internal/engine/placement/ ./internal/cluster/
+
+.PHONY: vuln
+vuln: ## known vulnerabilities of the dependencies (optional: needs a network)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
