@@ -1,0 +1,170 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// NotNowError says that an action cannot be done as the cluster is, and that the next plan will know better.
+type NotNowError struct {
+	Verdict plan.Verdict
+	Message string
+}
+
+func (e *NotNowError) Error() string { return e.Message }
+
+// createClaim creates a claim from its pool and the plan.
+func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
+	pool := &karpv1.NodePool{}
+	if err := x.Client.Get(ctx, types.NamespacedName{Name: a.NewClaim.Pool}, pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			return poolGone(a.NewClaim.Pool)
+		}
+		return fmt.Errorf("reading its pool: %w", err)
+	}
+	if string(pool.UID) != a.NewClaim.PoolUID || !pool.DeletionTimestamp.IsZero() {
+		return poolGone(pool.Name)
+	}
+	claim := x.claimOf(pool, &a.NewClaim)
+	err := x.Client.Create(ctx, claim)
+	if apierrors.IsAlreadyExists(err) {
+		return x.alreadyThere(ctx, claim)
+	}
+	if err != nil {
+		return err
+	}
+	x.Store.Wrote(claim)
+	x.Metrics.NodeClaimsCreated.WithLabelValues(a.Reason, pool.Name, claim.Annotations[karpv1.AnnotationMinValuesRelaxed]).Inc()
+	x.announce(a.NewClaim.Pods, claim.Name, "")
+	return nil
+}
+
+func poolGone(name string) error {
+	return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolGone}, Message: fmt.Sprintf("pool %s is gone, or another of the same name", name)}
+}
+
+// alreadyThere decides what it means that the name is taken: that this very claim was created before, unless the one
+// that has the name is leaving, or is not of this pool.
+func (x *Executor) alreadyThere(ctx context.Context, claim *karpv1.NodeClaim) error {
+	there := &karpv1.NodeClaim{}
+	if err := x.Live.Get(ctx, client.ObjectKeyFromObject(claim), there); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading the claim that has the name: %w", err)
+		}
+		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeGone, Node: claim.Name}, Message: "a claim of the name went this moment"}
+	}
+	x.Store.Wrote(there)
+	if !there.DeletionTimestamp.IsZero() {
+		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: claim.Name}, Message: "a claim of the name is being deleted"}
+	}
+	owner := claim.OwnerReferences[0]
+	if !slices.ContainsFunc(there.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeTaken, Node: claim.Name},
+			Message: fmt.Sprintf("the name belongs to a claim that is not of pool %s", owner.Name)}
+	}
+	return nil
+}
+
+// claimOf builds the claim (core specification 3.10). The finalizer is there from the start, so that no claim can go
+// without its machine.
+func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv1.NodeClaim {
+	template := pool.Spec.Template.DeepCopy()
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        planned.Name,
+			Labels:      x.labelsOf(template, planned),
+			Annotations: maps.Clone(template.ObjectMeta.Annotations),
+			Finalizers:  []string{karpv1.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			Taints:                 template.Spec.Taints,
+			StartupTaints:          template.Spec.StartupTaints,
+			Requirements:           requirementsOf(planned.Requirements),
+			Resources:              karpv1.ResourceRequirements{Requests: requestsOf(planned.Requests)},
+			NodeClassRef:           template.Spec.NodeClassRef,
+			TerminationGracePeriod: template.Spec.TerminationGracePeriod,
+			ExpireAfter:            template.Spec.ExpireAfter,
+		},
+	}
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
+	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
+	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = "false"
+	return claim
+}
+
+// labelsOf are the template's labels, those that say whose the claim is, and a value for every label of the user's own
+// that the requirements name: what the cloud does not set on the node must come from here.
+func (x *Executor) labelsOf(template *karpv1.NodeClaimTemplate, planned *plan.NewClaim) map[string]string {
+	labels := map[string]string{}
+	for _, r := range planned.Requirements {
+		if r.Operator == label.In && len(r.Values) > 0 && !x.WellKnown[r.Key] && r.Key != model.LabelHostname {
+			labels[r.Key] = slices.Min(r.Values)
+		}
+	}
+	maps.Copy(labels, template.ObjectMeta.Labels)
+	maps.Copy(labels, planned.Labels)
+	labels[karpv1.LabelNodePool] = planned.Pool
+	class := template.Spec.NodeClassRef
+	labels[karpv1.NodeClassLabel(class.Group, class.Kind)] = class.Name
+	return labels
+}
+
+func requirementsOf(planned []label.Requirement) []karpv1.Requirement {
+	requirements := make([]karpv1.Requirement, 0, len(planned))
+	for _, r := range planned {
+		if r.Key == model.LabelHostname {
+			continue
+		}
+		requirement := karpv1.Requirement{Key: r.Key, Operator: karpv1.Operator(r.Operator.String()), Values: r.Values}
+		if r.MinValues > 0 {
+			requirement.MinValues = new(r.MinValues)
+		}
+		requirements = append(requirements, requirement)
+	}
+	return requirements
+}
+
+func requestsOf(amounts []quantity.Amount) corev1.ResourceList {
+	byName := make(map[string]int64, len(amounts))
+	for _, a := range amounts {
+		byName[a.Name] += a.Value
+	}
+	return cloud.ResourceList(byName)
+}
+
+// announce tells users where pods are planned to go; either name may be empty.
+func (x *Executor) announce(pods []*model.Pod, claim, node string) {
+	for _, p := range pods {
+		x.Recorder.Emit(telemetry.Nominated(PodReference(p), claim, node))
+	}
+}
+
+// PodReference is as much of a pod as an event about it needs.
+func PodReference(p *model.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.UID)},
+	}
+}

@@ -1,0 +1,209 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// do performs one action.
+func (x *Executor) do(ctx context.Context, action plan.Action) error {
+	var err error
+	switch a := action.(type) {
+	case plan.TaintNode:
+		err = x.patchNode(ctx, a.Node, a.UID, taint)
+	case plan.UntaintNode:
+		err = x.patchNode(ctx, a.Node, a.UID, untaint)
+	case plan.WriteCommand:
+		err = x.annotate(ctx, a.Claim, a.UID, a.Command.Encode())
+	case plan.ClearCommand:
+		err = x.annotate(ctx, a.Claim, a.UID, nil)
+	case plan.SetDisruptionReason:
+		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
+	case plan.ClearDisruptionReason:
+		err = x.patchClaimStatus(ctx, a.Claim, a.UID, clearReason)
+	case plan.CreateClaim:
+		err = x.createClaim(ctx, a)
+	case plan.DeleteClaim:
+		err = x.deleteClaim(ctx, a)
+	case plan.NominatePod:
+		err = x.nominate(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID, a.Node)
+	case plan.ClearNomination:
+		err = x.nominate(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID, nil)
+	default:
+		err = fmt.Errorf("no such action: %T", action)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	return nil
+}
+
+func taint(node *corev1.Node) bool {
+	disrupted := karpv1.DisruptedTaint()
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return disrupted.MatchTaint(&t) }) {
+		return false
+	}
+	node.Spec.Taints = append(node.Spec.Taints, disrupted)
+	return true
+}
+
+func untaint(node *corev1.Node) bool {
+	disrupted, before := karpv1.DisruptedTaint(), len(node.Spec.Taints)
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return disrupted.MatchTaint(&t) })
+	return len(node.Spec.Taints) != before
+}
+
+func setReason(reason plan.Reason) func(*karpv1.NodeClaim) bool {
+	return func(claim *karpv1.NodeClaim) bool {
+		return claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDisruptionReason, string(reason), string(reason))
+	}
+}
+
+func clearReason(claim *karpv1.NodeClaim) bool {
+	if claim.StatusConditions().Get(karpv1.ConditionDisruptionReason) == nil {
+		return false
+	}
+	return claim.StatusConditions().Clear(karpv1.ConditionDisruptionReason) == nil
+}
+
+func (x *Executor) patchNode(ctx context.Context, name, uid string, change func(*corev1.Node) bool) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+	return x.change(ctx, node, func() bool { return change(node) }, func(patch client.Patch) error {
+		return x.Client.Patch(ctx, node, patch)
+	})
+}
+
+func (x *Executor) patchClaimStatus(ctx context.Context, name, uid string, change func(*karpv1.NodeClaim) bool) error {
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
+	return x.change(ctx, claim, func() bool { return change(claim) }, func(patch client.Patch) error {
+		return x.Client.Status().Patch(ctx, claim, patch)
+	})
+}
+
+// conflicts is how often a write is tried again on what is there by then.
+const conflicts = 5
+
+// change reads the object, changes it and patches it under an optimistic lock: first from the cache, then, after a
+// conflict, live. An object that is gone, or another one by now, is left alone.
+func (x *Executor) change(ctx context.Context, object client.Object, change func() bool, patch func(client.Patch) error) error {
+	uid, key := object.GetUID(), client.ObjectKeyFromObject(object)
+	var reader client.Reader = x.Client
+	for attempt := 1; ; attempt++ {
+		if err := reader.Get(ctx, key, object); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if object.GetUID() != uid {
+			return nil
+		}
+		base := object.DeepCopyObject().(client.Object)
+		if !change() {
+			return nil
+		}
+		err := patch(client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		if err == nil {
+			x.Store.Wrote(object)
+			return nil
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) || attempt == conflicts {
+			return err
+		}
+		reader = x.Live
+	}
+}
+
+// annotate sets, or with nil removes, the command of a claim. The UID in the patch is a precondition, so that nothing
+// need be read first.
+func (x *Executor) annotate(ctx context.Context, name, uid string, value any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": uid, "annotations": map[string]any{karpv1.AnnotationCommand: value},
+	}})
+	if err != nil {
+		return err
+	}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err = x.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	return x.wrote(claim, err)
+}
+
+// nominate sets, or with nil removes, our nomination of a pod.
+func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid string, node any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"nominatedNodeName": node},
+	})
+	if err != nil {
+		return err
+	}
+	writer := x.Nominations
+	if writer == nil {
+		writer = x.Client
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	err = writer.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(convert.NominationManager))
+	return x.wrote(pod, err)
+}
+
+// wrote hands the object to the store. A conflict of a patch without a version is one about the UID: the object that
+// was meant is gone, as it is when nothing is found.
+func (x *Executor) wrote(object client.Object, err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.Store.Wrote(object)
+	return nil
+}
+
+// deleteClaim begins the end of a claim.
+func (x *Executor) deleteClaim(ctx context.Context, a plan.DeleteClaim) error {
+	claim := &karpv1.NodeClaim{}
+	if err := x.Client.Get(ctx, types.NamespacedName{Name: a.Claim}, claim); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if string(claim.UID) != a.UID || !claim.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := x.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.deleted(ctx, claim, a.Reason)
+	return nil
+}
+
+// deleted shows the deletion to the store, to metrics and to users. The answer to a delete does not hold the object;
+// when it cannot be read, the watch will tell.
+func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) {
+	x.Metrics.NodeClaimsDisrupted.WithLabelValues(strings.ToLower(string(reason)), claim.Labels[karpv1.LabelNodePool],
+		claim.Labels[karpv1.LabelCapacityType]).Inc()
+	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
+	node := &corev1.Node{}
+	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {
+		x.Recorder.Emit(telemetry.DisruptionTerminating(node, karpv1.DisruptionReason(reason)))
+	}
+	now := &karpv1.NodeClaim{}
+	if x.Live.Get(ctx, client.ObjectKeyFromObject(claim), now) == nil && now.UID == claim.UID {
+		x.Store.Wrote(now)
+	}
+}
