@@ -13,8 +13,8 @@ import (
 
 // commit turns the bin into claims: as many as its pattern can be filled and the limits bear. It reports whether there
 // was one.
-func (r *run) commit(m *market, b bin) bool {
-	options, types := r.options(m, &b)
+func (r *run) commit(m *market, b *bin) bool {
+	options, types := r.options(m, b)
 	if len(options) == 0 {
 		return false
 	}
@@ -24,8 +24,8 @@ func (r *run) commit(m *market, b bin) bool {
 	}
 	claim := plan.NewClaim{
 		Pool: m.pool.Name, PoolUID: m.pool.UID, Options: options,
-		Requirements: r.requirements(m, &b, options), Labels: r.openLabels(m, b.row),
-		Requests: r.requests(m, &b, types),
+		Requirements: r.requirements(m, b, options), Labels: r.openLabels(m, b.row),
+		Requests: r.requests(m, b, types),
 	}
 	done := false
 	for repeat := b.repeats(); repeat > 0 && m.nodes != 0; repeat-- {
@@ -33,7 +33,7 @@ func (r *run) commit(m *market, b bin) bool {
 			break
 		}
 		m.charge(largest)
-		r.result.Claims = append(r.result.Claims, r.claim(claim, &b))
+		r.result.Claims = append(r.result.Claims, r.claim(claim, b))
 		done = true
 	}
 	return done

@@ -110,9 +110,15 @@ type part struct {
 	count int
 }
 
+// scratch is memory that filling a bin uses again and again: the best bin so far and the one being tried.
+type scratch struct {
+	bins [2]bin
+	row  label.Row
+}
+
 // bestBin tries the seed's purchases and returns the filled bin with the least price per value.
-func (r *run) bestBin(m *market, seed *prospect, prospects []*prospect, value []float64) (bin, bool) {
-	var best bin
+func (r *run) bestBin(m *market, seed *prospect, prospects []*prospect, value []float64) (*bin, bool) {
+	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
 	var bestRatio float64
 	found := false
 	for _, o := range seed.offers {
@@ -120,26 +126,36 @@ func (r *run) bestBin(m *market, seed *prospect, prospects []*prospect, value []
 			if _, ok := m.within(m.pool.Types.Total[p.kind]); !ok || !seed.group.Requests.Fits(m.pool.Net[p.kind]) {
 				continue
 			}
-			b := r.fill(m, p, o, seed, prospects)
-			ratio := float64(p.price+r.opts.nodePrice()) / worth(b.used, value)
+			r.fill(m, trial.restart(m, p, o), seed, prospects)
+			ratio := float64(p.price+r.opts.nodePrice()) / worth(trial.used, value)
 			if !found || ratio < bestRatio {
-				best, bestRatio, found = b, ratio, true
+				best, trial = trial, best
+				bestRatio, found = ratio, true
 			}
 		}
 	}
 	return best, found
 }
 
-// fill packs the seed and then whoever else fits, in order, into a node of the purchase.
-func (r *run) fill(m *market, p purchase, o *offer, seed *prospect, prospects []*prospect) bin {
-	b := bin{purchase: p, row: slices.Clone(o.row), free: m.pool.Net[p.kind].Clone()}
-	r.fillWith(m, &b, seed)
+// restart empties the bin and makes it a node of the purchase.
+func (b *bin) restart(m *market, p purchase, o *offer) *bin {
+	b.purchase = p
+	b.row = append(b.row[:0], o.row...)
+	b.free = append(b.free[:0], m.pool.Net[p.kind]...)
+	b.used = append(b.used[:0], b.free...)
+	clear(b.used)
+	b.parts = b.parts[:0]
+	return b
+}
+
+// fill packs the seed and then whoever else fits, in order.
+func (r *run) fill(m *market, b *bin, seed *prospect, prospects []*prospect) {
+	r.fillWith(m, b, seed)
 	for _, other := range prospects {
 		if other != seed && len(other.left) > 0 {
-			r.fillWith(m, &b, other)
+			r.fillWith(m, b, other)
 		}
 	}
-	return b
 }
 
 // fillWith adds as many of a prospect's pods as fit.
@@ -148,8 +164,10 @@ func (r *run) fillWith(m *market, b *bin, p *prospect) {
 	if count == 0 || !r.join(m, b, p) {
 		return
 	}
-	b.free = b.free.Sub(p.group.Requests.Scaled(int64(count)))
-	b.used = b.used.Add(p.group.Requests.Scaled(int64(count)))
+	// What fits has no request beyond what the node has, so that the trimmed vector is all of it.
+	requests := p.group.Requests[:min(len(p.group.Requests), len(b.free))]
+	b.free.AddScaled(requests, -int64(count))
+	b.used.AddScaled(requests, int64(count))
 	b.parts = append(b.parts, part{p, count})
 }
 
@@ -157,13 +175,16 @@ func (r *run) fillWith(m *market, b *bin, p *prospect) {
 // possible.
 func (r *run) join(m *market, b *bin, p *prospect) bool {
 	space, types := r.snap.Space, m.pool.Types
-	both := make(label.Row, space.Words())
 	for _, o := range p.offers {
 		if !o.types.Has(b.kind) || !slices.Contains(o.classes, b.class) {
 			continue
 		}
-		if space.And(both, b.row, o.row) && space.Compatible(both, types.Rows[b.kind]) {
-			b.row = both
+		if space.Contains(o.row, b.row) {
+			return true
+		}
+		r.scratch.row = append(r.scratch.row[:0], b.row...)
+		if space.And(r.scratch.row, b.row, o.row) && space.Compatible(r.scratch.row, types.Rows[b.kind]) {
+			copy(b.row, r.scratch.row)
 			return true
 		}
 	}

@@ -51,13 +51,14 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 
 // run is one call of Schedule.
 type run struct {
-	snap   *model.Snapshot
-	opts   Options
-	work   []*work
-	nodes  []*target
-	pools  []*market
-	names  map[string]bool
-	result *plan.Provision
+	snap    *model.Snapshot
+	opts    Options
+	work    []*work
+	nodes   []*target
+	pools   []*market
+	names   map[string]bool
+	scratch scratch
+	result  *plan.Provision
 }
 
 // work is a group with the pods that still need a place.
