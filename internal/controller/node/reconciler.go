@@ -1,0 +1,187 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "node.termination"
+
+// workers is how many nodes are worked on at a time, unless Workers says otherwise.
+const workers = 500
+
+// Reconciler ends nodes. Fill all fields but Workers, then call SetupWithManager.
+type Reconciler struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client   client.Client
+	Provider cloud.Provider
+	Recorder *telemetry.Recorder
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
+	// Workers is how many nodes are worked on at a time; 0 means 500.
+	Workers int
+
+	classes controller.Classes
+	evictor *evictor
+}
+
+// SetupWithManager registers the controller and its eviction queue; controller.Index must have run.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	r.classes = classes
+	if r.Workers == 0 {
+		r.Workers = workers
+	}
+	r.evictor = newEvictor(r)
+	if err := mgr.Add(r.evictor); err != nil {
+		return fmt.Errorf("setting up the eviction queue: %w", err)
+	}
+	leaving := predicate.NewPredicateFuncs(func(o client.Object) bool { return !o.GetDeletionTimestamp().IsZero() })
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&corev1.Node{}, builder.WithPredicates(leaving)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ending())).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: r.Workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Eviction, r.Timers.EvictionMax),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// ending passes the events after which a drain may have less to wait for.
+func ending() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			pod, ok := e.ObjectNew.(*corev1.Pod)
+			return ok && terminal(pod)
+		},
+	}
+}
+
+func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
+	name := pod.(*corev1.Pod).Spec.NodeName
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// leave is a node that leaves, with what there is to know about it.
+type leave struct {
+	node *corev1.Node
+	// claim is nil for a node without one, or with more than one.
+	claim *karpv1.NodeClaim
+	pods  []corev1.Pod
+	now   time.Time
+}
+
+// Reconcile takes a deleted node as far as it goes now.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if node.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination) || !r.classes.OwnsLabels(node.Labels) {
+		return ctrl.Result{}, nil
+	}
+	again, err := r.end(ctx, node)
+	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Drain)
+}
+
+// end gathers and walks the stages until one is not done.
+func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+	l, err := r.gather(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	stages := r.stages()
+	gone, err := r.machineGone(ctx, l)
+	if err != nil {
+		return 0, err
+	}
+	if gone {
+		stages = []stage{r.removeClaim, r.release}
+	}
+	for _, stage := range stages {
+		if again, err := stage(ctx, l); err != nil || again > 0 {
+			return again, err
+		}
+	}
+	return 0, nil
+}
+
+func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, error) {
+	l := &leave{node: node, now: r.Clock.Now()}
+	if id := node.Spec.ProviderID; id != "" {
+		var claims karpv1.NodeClaimList
+		if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {
+			return nil, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
+		}
+		if len(claims.Items) == 1 {
+			l.claim = &claims.Items[0]
+		}
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{controller.FieldPodNode: node.Name}); err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
+	}
+	l.pods = pods.Items
+	return l, nil
+}
+
+// machineGone says whether there is nothing left to drain: the kubelet is silent and the machine does not exist.
+func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
+	if ready(l.node) || l.node.Spec.ProviderID == "" {
+		return false, nil
+	}
+	_, err := r.Provider.Machine(ctx, l.node.Spec.ProviderID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the machine of node %s: %w", l.node.Name, err)
+	}
+	return false, nil
+}
+
+func ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,180 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// stage does one part of a node's end. Zero means done, go on; otherwise the pause before looking again. A stage that
+// was done once is found done again, so that every reconcile, also after a restart, walks them all.
+type stage func(ctx context.Context, l *leave) (again time.Duration, err error)
+
+// stages are a node's way out. Volume detachment belongs between drain and terminate, and the forced end at the
+// claim's deadline into drain, once they come.
+func (r *Reconciler) stages() []stage {
+	return []stage{r.removeClaim, r.cordon, r.drain, r.terminate, r.release}
+}
+
+// removeClaim deletes the claim of a node that somebody deleted directly.
+func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, error) {
+	if l.claim == nil || !l.claim.DeletionTimestamp.IsZero() {
+		return 0, nil
+	}
+	err := r.Client.Delete(ctx, l.claim, client.Preconditions{UID: &l.claim.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("deleting claim %s of node %s: %w", l.claim.Name, l.node.Name, err)
+	}
+	return 0, nil
+}
+
+// cordon keeps new pods and load balancers away.
+func (r *Reconciler) cordon(ctx context.Context, l *leave) (time.Duration, error) {
+	base := l.node.DeepCopy()
+	l.node.Spec.Taints = disrupted(l.node.Spec.Taints)
+	if l.node.Labels == nil {
+		l.node.Labels = map[string]string{}
+	}
+	l.node.Labels[karpv1.LabelExcludeBalancers] = karpv1.ExcludeBalancersValue
+	if equality.Semantic.DeepEqual(base, l.node) {
+		return 0, nil
+	}
+	if err := r.Client.Patch(ctx, l.node, controller.Locked(base)); err != nil {
+		return 0, fmt.Errorf("tainting node %s: %w", l.node.Name, err)
+	}
+	return 0, nil
+}
+
+// disrupted are the taints with exactly one of the key karpenter.sh/disrupted, the right one.
+func disrupted(taints []corev1.Taint) []corev1.Taint {
+	want := karpv1.DisruptedTaint()
+	same := func(t corev1.Taint) bool { return t.Key == want.Key }
+	if i := slices.IndexFunc(taints, same); i >= 0 && taints[i].MatchTaint(&want) && taints[i].Value == want.Value &&
+		!slices.ContainsFunc(taints[i+1:], same) {
+		return taints
+	}
+	return append(slices.DeleteFunc(slices.Clone(taints), same), want)
+}
+
+// drain waits until no pod is left that has to go, and then until the drain is Timers.DrainMin old: a pod that the
+// scheduler was just binding may still turn up.
+func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error) {
+	if err := r.setDrained(ctx, l, false); err != nil {
+		return 0, err
+	}
+	left := remaining(l.pods, l.now, r.Timers.PodStuck)
+	if len(left.waiting) > 0 {
+		reason := reasonOf(l.claim)
+		for _, pod := range left.evict {
+			r.evictor.add(eviction{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, node: l.node.Name, reason: reason})
+		}
+		for _, pod := range left.mistaken {
+			r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
+		}
+		r.Recorder.Emit(telemetry.FailedDraining(l.node, fmt.Sprintf("%d pods are waiting to be evicted", len(left.waiting))))
+		return r.Timers.Drain, nil
+	}
+	if wait := r.lateComers(l); wait > 0 {
+		return wait, nil
+	}
+	return 0, r.setDrained(ctx, l, true)
+}
+
+// lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds.
+func (r *Reconciler) lateComers(l *leave) time.Duration {
+	if l.claim == nil {
+		return 0
+	}
+	c := l.claim.StatusConditions().Get(karpv1.ConditionDrained)
+	if c.IsTrue() {
+		return 0
+	}
+	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(l.now), 0)
+}
+
+// setDrained writes the claim's condition Drained: Unknown when the drain begins, True when it has ended.
+func (r *Reconciler) setDrained(ctx context.Context, l *leave, done bool) error {
+	if l.claim == nil {
+		return nil
+	}
+	base := l.claim.DeepCopy()
+	conditions := l.claim.StatusConditions()
+	if have := conditions.Get(karpv1.ConditionDrained); have.IsTrue() || have != nil && !done {
+		return nil
+	}
+	if done {
+		conditions.SetTrue(karpv1.ConditionDrained)
+	} else {
+		conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
+	}
+	if err := r.Client.Status().Patch(ctx, l.claim, controller.Locked(base)); err != nil {
+		return fmt.Errorf("writing the drain of claim %s: %w", l.claim.Name, err)
+	}
+	if done {
+		r.Metrics.NodesDrained.WithLabelValues(l.node.Labels[karpv1.LabelNodePool]).Inc()
+	}
+	return nil
+}
+
+// reasonOf is why the node leaves, for events and metrics.
+func reasonOf(claim *karpv1.NodeClaim) string {
+	if claim != nil {
+		if c := claim.StatusConditions().Get(karpv1.ConditionDisruptionReason); c.IsTrue() {
+			return c.Reason
+		}
+	}
+	return "Forceful Termination"
+}
+
+// terminate ends the machine and waits until the provider no longer knows it. A node without a claim is not ours to
+// take a machine from.
+func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, error) {
+	if l.claim == nil {
+		return 0, nil
+	}
+	err := r.Provider.Terminate(ctx, l.claim.Status.ProviderID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("terminating machine %s: %w", l.claim.Status.ProviderID, err)
+	}
+	conditions := l.claim.StatusConditions()
+	if !conditions.Get(karpv1.ConditionInstanceTerminating).IsTrue() {
+		base := l.claim.DeepCopy()
+		conditions.SetTrue(karpv1.ConditionInstanceTerminating)
+		if err := r.Client.Status().Patch(ctx, l.claim, controller.Locked(base)); err != nil {
+			return 0, fmt.Errorf("writing the end of claim %s: %w", l.claim.Name, err)
+		}
+	}
+	began := l.claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
+	return r.Timers.InstancePause(l.now.Sub(began)), nil
+}
+
+// release lets the node go and counts its end.
+func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, error) {
+	base := l.node.DeepCopy()
+	controllerutil.RemoveFinalizer(l.node, karpv1.FinalizerTermination)
+	if err := r.Client.Patch(ctx, l.node, controller.Locked(base)); err != nil {
+		return 0, fmt.Errorf("removing the finalizer of node %s: %w", l.node.Name, err)
+	}
+	pool, now := base.Labels[karpv1.LabelNodePool], r.Clock.Now()
+	r.Metrics.NodesTerminated.WithLabelValues(pool, base.Labels[corev1.LabelTopologyZone]).Inc()
+	r.Metrics.NodesTermination.WithLabelValues(pool).Observe(now.Sub(base.DeletionTimestamp.Time).Seconds())
+	r.Metrics.NodesLifetime.WithLabelValues(pool).Observe(now.Sub(base.CreationTimestamp.Time).Seconds())
+	ctrl.LoggerFrom(ctx).Info("let a node go", "provider-id", base.Spec.ProviderID)
+	return 0, nil
+}
