@@ -20,6 +20,8 @@ type Guard struct {
 	snap     *model.Snapshot
 	promised map[string]bool
 	fleets   map[string]*fleet
+	// taken are the nodes of commands admitted by this guard, with the command's ID.
+	taken map[string]string
 }
 
 // fleet counts the nodes of one pool for its budgets.
@@ -31,7 +33,7 @@ type fleet struct {
 
 // NewGuard counts what the snapshot shows.
 func NewGuard(snap *model.Snapshot) *Guard {
-	g := &Guard{snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}}
+	g := &Guard{snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {
@@ -70,7 +72,7 @@ func (g *Guard) admit(cmd Command) Verdict {
 		if n == nil || n.Name != c.Node || n.UID != c.NodeUID {
 			return Verdict{Code: NodeGone, Node: c.Node}
 		}
-		if n.Command != "" && !mine(n, cmd) {
+		if by, taken := g.taken[c.Node]; taken && by != cmd.ID || n.Command != "" && !mine(n, cmd) {
 			return Verdict{Code: NodeTaken, Node: c.Node}
 		}
 		if v := g.Removable(n, cmd.Reason); !v.OK() {
@@ -82,6 +84,7 @@ func (g *Guard) admit(cmd Command) Verdict {
 	}
 	for _, c := range cmd.Candidates {
 		g.fleet(c.Pool).leaving[c.Node] = true
+		g.taken[c.Node] = cmd.ID
 	}
 	return Verdict{}
 }

@@ -216,10 +216,12 @@ func (g *Guard) allLeaving(cmd Command) bool {
 	})
 }
 
-// Resume returns the commands that the snapshot's claims carry, by ID: each as far along as any of its members says.
-// Claims whose annotation cannot be read, or belongs to a command that does not name them, make one abandoned command
-// without an ID, so that their annotations and taints go.
-func Resume(snap *model.Snapshot) []Command {
+// Resume returns the commands that are under way, by ID: those that the snapshot's claims carry, each as far along as
+// any of its members says, or as is known from earlier steps. A known command that has left no trace is over, or never
+// began; it is returned only when its claims were being deleted, so that somebody sees it done. Claims whose annotation
+// cannot be read, or belongs to a command that does not name them, make one abandoned command without an ID, so that
+// their annotations and taints go.
+func Resume(snap *model.Snapshot, known ...Command) []Command {
 	byID := map[string]Command{}
 	var broken []Candidate
 	for _, n := range snap.Nodes {
@@ -227,11 +229,16 @@ func Resume(snap *model.Snapshot) []Command {
 			continue
 		}
 		cmd, err := DecodeCommand(n.Command)
-		if err != nil || !slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool { return c.ClaimUID == n.ClaimUID && c.Claim == n.Claim }) {
+		if err != nil || !cmd.names(n) {
 			broken = append(broken, CandidateOf(n))
 			continue
 		}
-		if known, ok := byID[cmd.ID]; !ok || known.Phase.order() < cmd.Phase.order() {
+		if other, ok := byID[cmd.ID]; !ok || other.Phase.order() < cmd.Phase.order() {
+			byID[cmd.ID] = cmd
+		}
+	}
+	for _, cmd := range known {
+		if written, ok := byID[cmd.ID]; cmd.Phase == Draining || ok && cmd.Phase.order() >= written.Phase.order() {
 			byID[cmd.ID] = cmd
 		}
 	}
@@ -245,6 +252,13 @@ func Resume(snap *model.Snapshot) []Command {
 			Why: Verdict{Code: CommandUnreadable, Node: broken[0].Node}})
 	}
 	return commands
+}
+
+// names reports whether the node is a candidate of the command.
+func (c *Command) names(n *model.Node) bool {
+	return slices.ContainsFunc(c.Candidates, func(candidate Candidate) bool {
+		return candidate.ClaimUID == n.ClaimUID && candidate.Claim == n.Claim
+	})
 }
 
 // Orphans are the writes that clean nodes of ours which carry the disruption taint though no command does: the trace

@@ -1,0 +1,195 @@
+package loop
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// mostSteps bounds the steps that a command takes within one tick; a whole life has fewer.
+const mostSteps = 8
+
+// Disrupt is the loop that lets nodes go. Set the exported fields before Start.
+type Disrupt struct {
+	Snapshot func() *model.Snapshot
+	Propose  func(*model.Snapshot) disruption.Proposal
+	Writer   Writer
+	// Changed rings when something changed that may let a node go; may be nil, then the timer alone decides.
+	Changed <-chan struct{}
+
+	Timers   controller.Timers
+	Clock    clock.WithTicker
+	Metrics  *telemetry.Metrics
+	Recorder *telemetry.Recorder
+	History  *History
+	Log      logr.Logger
+
+	// known are the commands under way as far as this process has brought them.
+	known []plan.Command
+	// next is when a node that is only too young could go.
+	next time.Time
+}
+
+// Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
+// in the next.
+func (d *Disrupt) Start(ctx context.Context) error {
+	for {
+		// 1. Wait for the timer, for the moment at which a node may go, or for news.
+		rang, ok := wait(ctx, d.Clock, d.Changed, d.pause())
+		if rang {
+			ok = batch(ctx, d.Clock, d.Changed, d.Timers.BatchIdle, d.Timers.BatchIdle)
+		}
+		if !ok {
+			return nil
+		}
+		d.Tick(ctx)
+	}
+}
+
+// NeedLeaderElection is true: one loop per cluster.
+func (d *Disrupt) NeedLeaderElection() bool { return true }
+
+func (d *Disrupt) pause() time.Duration {
+	pause := d.Timers.DisruptionPoll
+	if len(d.known) > 0 {
+		pause = min(pause, d.Timers.CommandRetry)
+	}
+	if !d.next.IsZero() {
+		pause = min(pause, max(d.next.Sub(d.Clock.Now()), time.Millisecond))
+	}
+	return pause
+}
+
+// Tick is one pass.
+func (d *Disrupt) Tick(ctx context.Context) {
+	// 2. Take a snapshot.
+	snap := d.Snapshot()
+	// 3. What is under way, also from before a restart.
+	commands := plan.Resume(snap, d.known...)
+	// 4. Decide what to begin.
+	began := d.Clock.Now()
+	proposal := d.Propose(snap)
+	d.next = proposal.Next
+	d.measure(snap, proposal, d.Clock.Since(began))
+	// 5. Check again on the newest snapshot, and do, step by step.
+	resumed := len(commands)
+	for _, command := range proposal.Commands {
+		command.Deadline = command.Created.Add(d.Timers.CommandTimeout)
+		commands = append(commands, command)
+	}
+	d.known = d.advance(ctx, commands, resumed)
+	// 6. Clean up after a crash in the middle of a rollback.
+	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(d.Snapshot()))) {
+		d.Log.Error(o.Err, "removing the taint of no command")
+	}
+	// 7. Record.
+	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
+	d.blocked(snap, proposal)
+}
+
+// advance steps the commands until none has anything more to do now, and returns those that are still under way. Those
+// from index resumed on have just been proposed.
+func (d *Disrupt) advance(ctx context.Context, commands []plan.Command, resumed int) []plan.Command {
+	var under []plan.Command
+	fresh := map[string]bool{}
+	for _, command := range commands[resumed:] {
+		fresh[command.ID] = true
+	}
+	for step := 0; step < mostSteps && len(commands) > 0; step++ {
+		var again []plan.Command
+		for i, a := range d.Writer.Advance(ctx, d.Snapshot, commands) {
+			d.observe(commands[i], a, fresh[a.Command.ID] && step == 0)
+			failed := d.logFailures(a)
+			switch {
+			case len(a.Outcomes) == 0 && a.Command.Phase.Over():
+			case len(a.Outcomes) == 0 || failed:
+				under = append(under, a.Command)
+			default:
+				again = append(again, a.Command)
+			}
+		}
+		commands = again
+	}
+	return append(under, commands...)
+}
+
+func (d *Disrupt) logFailures(a execute.Advanced) bool {
+	failures := execute.Failures(a.Outcomes)
+	for _, o := range failures {
+		d.Log.Error(o.Err, "carrying out a command", "command-id", a.Command.ID)
+	}
+	return len(failures) > 0
+}
+
+// observe counts and logs what became of a command in one step; first is its very first.
+func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first bool) {
+	c := after.Command
+	decision, reason, method := c.Decision(), strings.ToLower(string(c.Reason)), c.Method
+	abandoned := c.Phase == plan.Abandoned && before.Phase != plan.Abandoned
+	switch {
+	case abandoned && first:
+		d.Metrics.DisruptionFailedValidations.WithLabelValues(method).Inc()
+	case abandoned:
+		d.Metrics.DisruptionQueueFailures.WithLabelValues(decision, reason, method).Inc()
+	case first:
+		d.Metrics.DisruptionDecisions.WithLabelValues(decision, reason, method).Inc()
+	}
+	if before.Phase != c.Phase || first {
+		d.Log.Info("disrupting nodes", "command-id", c.ID, "phase", c.Phase, "reason", c.Reason, "decision", decision,
+			"nodes", nodesOf(c), "code", c.Why.Code)
+	}
+}
+
+func nodesOf(c plan.Command) []string {
+	nodes := make([]string, len(c.Candidates))
+	for i, candidate := range c.Candidates {
+		nodes[i] = candidate.Node
+	}
+	return nodes
+}
+
+// measure sets the gauges.
+func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration) {
+	reason := strings.ToLower(string(plan.Empty))
+	d.Metrics.DisruptionEvaluation.WithLabelValues(reason, disruption.MethodEmpty).Observe(took.Seconds())
+	d.Metrics.DisruptionEligibleNodes.WithLabelValues(reason).Set(float64(proposal.Eligible))
+	guard := plan.NewGuard(snap)
+	d.Metrics.NodePoolsAllowedDisruptions.Reset()
+	for _, pool := range snap.Pools {
+		for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Underutilized} {
+			allowance := guard.Allowance(pool.Name, reason)
+			d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues(pool.Name, string(reason)).
+				Set(float64(min(allowance.Remaining(), max(0, allowance.Total-allowance.Leaving))))
+		}
+	}
+}
+
+// blocked tells users of pools whose budgets keep a node that could go.
+func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
+	told := map[string]bool{}
+	for _, kept := range proposal.Kept {
+		pool := snap.Pool(kept.Pool)
+		budget := kept.Verdict.Code == plan.BudgetExhausted || kept.Verdict.Code == plan.BudgetUnreadable
+		if !budget || pool == nil || told[kept.Pool] {
+			continue
+		}
+		told[kept.Pool] = true
+		d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+			ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
+		}, karpv1.DisruptionEmpty))
+	}
+}

@@ -1,0 +1,191 @@
+package loop
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// provisioner is the value of the label controller of scheduling metrics (core specification 7.1).
+const provisioner = "provisioner"
+
+// Provision is the loop that buys nodes for pending pods. Set the exported fields before Start.
+type Provision struct {
+	Snapshot func() *model.Snapshot
+	Schedule func(*model.Snapshot) *plan.Provision
+	// Refusal says in words why pods have no place.
+	Refusal func(*model.Snapshot, plan.Refusal) string
+	Writer  Writer
+	// Pending rings when pods became pending, or when something changed that may give pending pods a place. One
+	// element is enough for its buffer.
+	Pending <-chan struct{}
+	// Promise keeps a node from being disrupted until then, because pods were planned onto it; may be nil.
+	Promise func(node string, until time.Time)
+	// Nominate writes nominations (--pod-placement=nominate); else kube-scheduler is only observed.
+	Nominate bool
+
+	Timers   controller.Timers
+	Clock    clock.WithTicker
+	Metrics  *telemetry.Metrics
+	Recorder *telemetry.Recorder
+	History  *History
+	Log      logr.Logger
+
+	// retries counts ticks in a row that left something undone.
+	retries int
+	// since is when the batch began.
+	since time.Time
+	// seen are the pods that the last tick knew.
+	seen map[string]bool
+
+	mu sync.Mutex
+	// targets are the pods by the name of the claim or node that the latest plan puts them on; nil before the first.
+	targets map[string][]*model.Pod
+}
+
+// Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
+// in the next.
+func (p *Provision) Start(ctx context.Context) error {
+	for p.await(ctx) {
+		p.Tick(ctx)
+	}
+	return nil
+}
+
+// NeedLeaderElection is true: one loop per cluster.
+func (p *Provision) NeedLeaderElection() bool { return true }
+
+// await is step 1: wait for a batch of pods, or for the timer.
+func (p *Provision) await(ctx context.Context) bool {
+	rang, ok := wait(ctx, p.Clock, p.Pending, p.pause())
+	p.since = p.Clock.Now()
+	if !ok || !rang {
+		return ok
+	}
+	return batch(ctx, p.Clock, p.Pending, p.Timers.BatchIdle, p.Timers.BatchMax)
+}
+
+// pause is how long to wait when nothing rings: less after a tick that left something undone.
+func (p *Provision) pause() time.Duration {
+	if p.retries == 0 {
+		return p.Timers.PodRetrigger
+	}
+	return min(p.Timers.Retry<<min(p.retries-1, 10), p.Timers.PodRetrigger)
+}
+
+// Tick is one pass.
+func (p *Provision) Tick(ctx context.Context) {
+	began := p.Clock.Now()
+	// 2. Take a snapshot.
+	snap := p.Snapshot()
+	// 3. Decide.
+	decided := p.Schedule(snap)
+	p.measure(snap, decided, p.Clock.Since(began))
+	p.remember(decided)
+	// 4. Check again on the newest snapshot, and do.
+	done := p.Writer.Provision(ctx, p.Snapshot, decided)
+	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold.
+	nominations := p.Writer.Do(ctx, p.nominations(snap, decided))
+	p.promise(snap, decided)
+	// 6. Record.
+	p.History.Add(Record{Snapshot: snap, Provision: decided})
+	p.report(snap, decided, done, nominations)
+}
+
+func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration) {
+	p.Metrics.SchedulingDuration.WithLabelValues(provisioner).Observe(took.Seconds())
+	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
+	refused := 0
+	for _, r := range decided.Refused {
+		refused += len(r.Pods)
+	}
+	p.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
+	// A pod was first seen when its batch began: that is at most the length of the window too early.
+	waited, now, seen := p.Clock.Since(p.since).Seconds(), map[string]bool{}, p.seen
+	for _, g := range snap.Groups {
+		for _, pod := range g.Pods {
+			now[pod.UID] = true
+			if !seen[pod.UID] {
+				p.Metrics.PodsSchedulingDecision.Observe(waited)
+			}
+		}
+	}
+	p.seen = now
+	p.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(len(now)))
+}
+
+// promise keeps nodes that pods were planned onto from being disrupted for a while.
+func (p *Provision) promise(snap *model.Snapshot, decided *plan.Provision) {
+	if p.Promise == nil {
+		return
+	}
+	for _, placed := range decided.Placed {
+		if n := snap.Node(placed.Node); n != nil && n.Ours() {
+			p.Promise(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
+		}
+	}
+}
+
+// report tells users and the log, and notes whether to come back soon.
+func (p *Provision) report(snap *model.Snapshot, decided *plan.Provision, done execute.Provisioned, nominations []execute.Outcome) {
+	undone := append(execute.Failures(done.Outcomes), execute.Failures(nominations)...)
+	for _, o := range undone {
+		p.Log.Error(o.Err, "carrying out the plan")
+	}
+	for _, d := range done.Dropped {
+		p.Log.Info("claim of the plan is no longer right", "NodeClaim", d.Claim, "NodePool", d.Pool, "code", d.Verdict.Code)
+	}
+	p.retries++
+	if len(undone) == 0 && len(done.Dropped) == 0 {
+		p.retries = 0
+	}
+	if created := len(done.Outcomes) - len(execute.Failures(done.Outcomes)); created > 0 {
+		p.Log.Info("created nodeclaims", "nodeclaims", created, "pods", len(p.seen))
+	}
+	p.announce(snap, decided)
+}
+
+// announce emits the events about pods: where those go that need no new node, and why others go nowhere.
+func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
+	for _, placed := range decided.Placed {
+		claim, node := "", placed.Node
+		if n := snap.Node(placed.Node); n != nil {
+			claim = n.Claim
+			if n.Stage < model.Registered {
+				node = ""
+			}
+		}
+		for _, pod := range placed.Pods {
+			p.Recorder.Emit(telemetry.Nominated(execute.PodReference(pod), claim, node))
+		}
+	}
+	for _, refusal := range decided.Refused {
+		p.explain(snap, refusal)
+	}
+	for _, pod := range snap.Rejected {
+		if pod.Rejected == nil || pod.Rejected.Silent {
+			continue
+		}
+		code := plan.PodInvalid
+		if pod.Rejected.Unsupported {
+			code = plan.PodUnsupported
+		}
+		p.explain(snap, plan.Refusal{Pods: []*model.Pod{pod}, Verdict: plan.Verdict{Code: code, Rejection: pod.Rejected}})
+	}
+}
+
+func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal) {
+	why := p.Refusal(snap, refusal)
+	for _, pod := range refusal.Pods {
+		p.Recorder.Emit(telemetry.FailedScheduling(execute.PodReference(pod), why))
+	}
+}
