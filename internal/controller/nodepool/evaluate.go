@@ -1,0 +1,63 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/awslabs/operatorpkg/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// class is what was gathered about a pool's node class.
+type class struct {
+	ref         karpv1.NodeClassReference
+	found       bool
+	terminating bool
+	generation  int64
+	// unready is the provider's answer: nil when machines can be bought with the class.
+	unready error
+}
+
+// validation is the condition ValidationSucceeded.
+func validation(pool *karpv1.NodePool, rules karpv1.LabelRules) status.Condition {
+	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
+	}
+	return yes(karpv1.ConditionValidationSucceeded)
+}
+
+// classReadiness is the condition NodeClassReady (core specification 1.6).
+func classReadiness(c class) status.Condition {
+	const condition = karpv1.ConditionNodeClassReady
+	var notReady *cloud.NodeClassNotReadyError
+	switch {
+	case !c.found || errors.Is(c.unready, cloud.ErrNotFound):
+		return no(condition, karpv1.ReasonNodeClassNotFound,
+			fmt.Sprintf("spec.template.spec.nodeClassRef: there is no %s.%s named %q", c.ref.Kind, c.ref.Group, c.ref.Name))
+	case c.terminating:
+		return no(condition, karpv1.ReasonNodeClassTerminating, fmt.Sprintf("%s %q is being deleted", c.ref.Kind, c.ref.Name))
+	case errors.As(c.unready, &notReady) && notReady.Reason != "":
+		return no(condition, notReady.Reason, notReady.Message)
+	case c.unready != nil:
+		return no(condition, karpv1.ReasonNodeClassReadinessUnknown, c.unready.Error())
+	}
+	return yes(condition)
+}
+
+// changedFor says whether what is known about the pool's launches is about another pool or class than today's: the
+// condition is missing, or one of the two has a new generation.
+func changedFor(pool *karpv1.NodePool, c class) bool {
+	have := pool.StatusConditions().Get(karpv1.ConditionNodeRegistrationHealthy)
+	return have == nil || have.ObservedGeneration != pool.Generation || pool.Status.NodeClassObservedGeneration != c.generation
+}
+
+func yes(condition string) status.Condition {
+	return status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition}
+}
+
+func no(condition, reason, message string) status.Condition {
+	return status.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}

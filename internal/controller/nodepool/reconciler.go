@@ -1,0 +1,202 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "nodepool.status"
+
+// workers is how many pools are worked on at a time.
+const workers = 10
+
+// Reconciler writes a pool's conditions and hash. Fill all fields, then call SetupWithManager.
+type Reconciler struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client   client.Client
+	Provider cloud.Provider
+	Timers   controller.Timers
+	// Health is what nodeclaim.Reconciler.Attempted records into.
+	Health *Health
+
+	classes controller.Classes
+	rules   karpv1.LabelRules
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	r.classes = classes
+	r.rules = karpv1.CoreRules().With(declared(r.Provider.Declared()))
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&karpv1.NodePool{}).
+		WatchesRawSource(source.Func(r.Health.wakeInto)).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
+		})
+	for kind, object := range r.classes.Kinds() {
+		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
+			return r.poolsOf(ctx, karpv1.NodeClassReference{Group: kind.Group, Kind: kind.Kind, Name: class.GetName()})
+		}))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// declared are a provider's labels as rules.
+func declared(d cloud.Declared) karpv1.LabelRules {
+	return karpv1.LabelRules{WellKnown: d.WellKnown, RestrictedDomains: d.Restricted, Aliases: d.Aliases, ValueAliases: d.ValueAliases}
+}
+
+func (r *Reconciler) poolsOf(ctx context.Context, class karpv1.NodeClassReference) []reconcile.Request {
+	var pools karpv1.NodePoolList
+	if err := r.Client.List(ctx, &pools, client.MatchingFields{controller.FieldPoolClass: controller.ClassKey(class)}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the pools of a node class", "class", class.Name)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: pools.Items[i].Name}})
+	}
+	return requests
+}
+
+// Reconcile brings the conditions and hashes of a pool up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pool := &karpv1.NodePool{}
+	if err := r.Client.Get(ctx, request.NamespacedName, pool); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
+		return ctrl.Result{}, nil
+	}
+	if !pool.DeletionTimestamp.IsZero() {
+		r.Health.forget(pool.UID)
+		return ctrl.Result{}, nil
+	}
+	err := r.update(ctx, pool)
+	return controller.Settle(ctrl.Result{RequeueAfter: r.Timers.ClassRecheck}, err, r.Timers.Retry)
+}
+
+func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
+	// 1. Gather.
+	class, err := r.class(ctx, pool)
+	if err != nil {
+		return err
+	}
+	// 2. Hashes: claims before the pool, so that a pool with the current version has none of an older one.
+	if err := r.stamp(ctx, pool); err != nil {
+		return err
+	}
+	// 3. Evaluate.
+	base := pool.DeepCopy()
+	conditions := pool.StatusConditions()
+	changed := changedFor(pool, class)
+	conditions.Set(validation(pool, r.rules))
+	conditions.Set(classReadiness(class))
+	if changed {
+		r.Health.reset(pool.UID)
+	}
+	if c, known := r.Health.condition(pool, changed); known {
+		conditions.Set(c)
+	}
+	pool.Status.NodeClassObservedGeneration = class.generation
+	// 4. Act.
+	if equality.Semantic.DeepEqual(base.Status, pool.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, pool, controller.Locked(base)); err != nil {
+		return fmt.Errorf("writing the status of pool %s: %w", pool.Name, err)
+	}
+	return nil
+}
+
+// class reads the pool's node class and asks the provider about it.
+func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, error) {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	c := class{ref: ref}
+	object := r.classes.Empty(ref)
+	err := r.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("reading %s %s of pool %s: %w", ref.Kind, ref.Name, pool.Name, err)
+	}
+	c.found = true
+	c.generation = object.GetGeneration()
+	c.terminating = !object.GetDeletionTimestamp().IsZero()
+	c.unready = r.Provider.Ready(ctx, cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name})
+	return c, nil
+}
+
+// stamp writes the hash onto the pool, and the pool's hash onto its claims whose hash was made another way: they are
+// taken for undrifted, unless they are known to be drifted, because nobody can compare the two.
+func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
+	hash := pool.Hash()
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldPool: pool.Name}); err != nil {
+		return fmt.Errorf("listing the claims of pool %s: %w", pool.Name, err)
+	}
+	var errs []error
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		base := claim.DeepCopy()
+		if !restamp(claim, hash) {
+			continue
+		}
+		if err := r.Client.Patch(ctx, claim, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("stamping claim %s: %w", claim.Name, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	base := pool.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
+	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
+	if equality.Semantic.DeepEqual(base.Annotations, pool.Annotations) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, pool, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("stamping pool %s: %w", pool.Name, err)
+	}
+	return nil
+}
+
+// restamp changes the claim's hash annotations if they are of another version, and says whether it did.
+func restamp(claim *karpv1.NodeClaim, hash string) bool {
+	if claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion {
+		return false
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
+	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
+	}
+	return true
+}
