@@ -33,6 +33,16 @@ type Builder struct {
 	daemons map[string]*daemonRecord
 	types   map[*Catalogue]*TypeIndex
 
+	// marks, their numbers by canonical form, how many the frozen lists have taken into account, and the label keys that
+	// are used as topology keys.
+	marks       []Mark
+	markNumbers map[string]int
+	counted     int
+	topology    map[string]bool
+	classes     map[string]*class
+	// volumes is how many resources count volumes.
+	volumes int
+
 	dirtyNodes    map[string]bool
 	dirtyShapes   map[string]*shapeRecord
 	rejectedDirty bool
@@ -42,6 +52,8 @@ type Builder struct {
 	// last is the snapshot handed out last; its lists are shared where nothing changed.
 	last      *Snapshot
 	signature []byte
+	classKey  []byte
+	labelKeys []string
 }
 
 type podRecord struct {
@@ -51,8 +63,8 @@ type podRecord struct {
 type shapeRecord struct {
 	*Shape
 	refs int
-	// group is the frozen group of the pending pods of the shape, nil if there is none.
-	group   *Group
+	// groups are the frozen groups of the pending pods of the shape.
+	groups  []*Group
 	pending map[string]*Pod
 }
 
@@ -85,7 +97,7 @@ func NewBuilder() *Builder {
 		pods: map[string]*podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
 		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
-		last: &Snapshot{},
+		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]bool{}, classes: map[string]*class{},
 	}
 	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone} {
 		b.mentions.Key(key)
@@ -103,7 +115,9 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
 		Rejected: spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
+		Labels: spec.Labels, Terminating: spec.Terminating, class: b.classOf(&spec),
 	}
+	pod.class.refs++
 	b.pods[spec.UID] = &podRecord{pod: pod}
 	switch {
 	case spec.State == Bound:
@@ -137,6 +151,9 @@ func (b *Builder) DeletePod(uid string) {
 	}
 	if shape.refs--; shape.refs == 0 {
 		delete(b.shapes, shape.Signature)
+	}
+	if pod.class.refs--; pod.class.refs == 0 {
+		b.dropClass(pod)
 	}
 }
 
@@ -184,9 +201,22 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	}
 	shape := &shapeRecord{pending: map[string]*Pod{}, Shape: &Shape{
 		Signature: string(b.signature), Namespace: spec.Namespace, Priority: spec.Priority,
-		Requests: b.resources.Vector(spec.Requests), Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
+		Requests: b.resources.Vector(amountsWithVolumes(spec)), Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
+		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
+		HostPorts: spec.HostPorts,
 	}}
+	for _, v := range spec.Volumes {
+		if v.Shared {
+			shape.Shared = append(shape.Shared, v)
+			b.resources.Intern(VolumeResource(v.Driver))
+		}
+	}
 	b.mention(spec.Alternatives...)
+	b.mention(spec.VolumeAlternatives...)
+	for _, p := range spec.Preferred {
+		b.mention(p.Requirements)
+	}
+	b.markShape(shape.Shape)
 	b.shapes[shape.Signature] = shape
 	return shape
 }
@@ -205,6 +235,9 @@ func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
 	b.mention(spec.Requirements)
 	b.dirtyNodes[spec.Name] = true
+	for key := range b.topology {
+		b.mentionDomain(key, spec.Labels)
+	}
 	if n := b.nodes[spec.Name]; n != nil {
 		n.spec = &spec
 		return
@@ -258,6 +291,9 @@ func (b *Builder) mentionCatalogue(c *Catalogue) {
 		return
 	}
 	b.types[c] = nil
+	for key := range b.topology {
+		b.mentionTypes(key, c)
+	}
 	for i := range c.Types {
 		for _, o := range c.Types[i].Offerings {
 			b.mentions.Value(LabelZone, o.Zone)
@@ -312,6 +348,8 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 		b.space = space
 		b.forgetRows()
 	}
+	b.noticeVolumes()
+	b.noticeMarks()
 	s := *b.last
 	s.Now, s.Version, s.Space = now, b.version, b.space
 	b.freezeDaemons(&s)
@@ -320,7 +358,7 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.freezeUsage(&s)
 	b.freezeGroups(&s)
 	b.freezeRejected(&s)
-	s.Resources = b.resourceNames()
+	s.Resources, s.Marks = b.resourceNames(), b.marks
 	b.last = &s
 	return &s
 }
@@ -348,11 +386,68 @@ func (b *Builder) forgetRows() {
 	for name := range b.nodes {
 		b.dirtyNodes[name] = true
 	}
+	b.forgetGroups()
+}
+
+func (b *Builder) forgetGroups() {
 	for signature, shape := range b.shapes {
-		if shape.group != nil {
+		if shape.groups != nil {
 			b.dirtyShapes[signature] = shape
 		}
 	}
+}
+
+// noticeVolumes freezes everything anew when a driver was heard of first: what does not limit its volumes has room for
+// any number, and its vector must say so.
+func (b *Builder) noticeVolumes() {
+	n := 0
+	for r := range b.resources.Len() {
+		if IsVolumeResource(b.resources.Name(quantity.Resource(r))) {
+			n++
+		}
+	}
+	if n != b.volumes {
+		b.volumes = n
+		b.forgetRows()
+	}
+}
+
+// noticeMarks regroups the pending pods and counts the bound ones when there are new marks.
+func (b *Builder) noticeMarks() {
+	if b.counted == len(b.marks) {
+		return
+	}
+	b.counted = len(b.marks)
+	b.forgetGroups()
+	for name := range b.nodes {
+		b.dirtyNodes[name] = true
+	}
+}
+
+// capacity is the vector of what a node or type has: volumes it says nothing about are unlimited.
+func (b *Builder) capacity(amounts []quantity.Amount) quantity.Vector {
+	v := b.resources.Vector(amounts)
+	if b.volumes == 0 {
+		return v
+	}
+	v = grow(v, b.resources.Len())
+	for r := range v {
+		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(amounts, name) {
+			v[r] = unlimited
+		}
+	}
+	return v
+}
+
+func says(amounts []quantity.Amount, name string) bool {
+	return slices.ContainsFunc(amounts, func(a quantity.Amount) bool { return a.Name == name })
+}
+
+// dropClass forgets a class that the pod was the last of.
+func (b *Builder) dropClass(pod *Pod) {
+	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels}
+	b.classOf(&spec)
+	delete(b.classes, string(b.classKey))
 }
 
 func (b *Builder) freezeDaemons(s *Snapshot) {

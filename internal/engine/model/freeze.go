@@ -52,7 +52,7 @@ func (b *Builder) typesOf(c *Catalogue) *TypeIndex {
 		return nil
 	}
 	if b.types[c] == nil {
-		b.types[c] = newTypeIndex(b.space, b.resources, c)
+		b.types[c] = newTypeIndex(b, c)
 	}
 	return b.types[c]
 }
@@ -178,6 +178,9 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	slices.SortFunc(n.Pods, func(a, b *Pod) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 	})
+	b.countMarks(n)
+	n.Ports, n.Claims = usedTogether(n.Pods)
+	n.Used = b.withShared(n.Used, n.Pods)
 	var types *TypeIndex
 	if pool := b.pools[n.Pool]; pool != nil {
 		types = b.typesOf(pool.spec.Catalogue)
@@ -196,7 +199,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 // encodeReal encodes a node whose machine exists.
 func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 	n.Row = b.space.Labels(n.Labels)
-	n.Total, n.Usable = b.resources.Vector(n.Capacity), b.resources.Vector(n.Allocatable)
+	n.Total, n.Usable = b.resources.Vector(n.Capacity), b.capacity(n.Allocatable)
 	if types == nil {
 		return
 	}
@@ -225,7 +228,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex) {
 	}
 	requests := b.resources.Vector(n.Requests)
 	if set.Empty() {
-		n.Total, n.Usable = requests, requests
+		n.Total, n.Usable = requests, b.capacity(n.Requests)
 		return
 	}
 	_, classes := types.Offered(n.Row)
@@ -288,32 +291,79 @@ func (b *Builder) freezeGroups(s *Snapshot) {
 		if shape == nil {
 			continue
 		}
-		shape.group = nil
-		if len(shape.pending) > 0 {
-			shape.group = b.encodePending(shape)
-			fresh = append(fresh, shape.group)
+		shape.groups = nil
+		for _, part := range b.partition(shape.pending) {
+			shape.groups = append(shape.groups, encodeGroup(b.space, shape.Shape, part))
 		}
+		fresh = append(fresh, shape.groups...)
 	}
 	stale := func(g *Group) bool { _, dirty := b.dirtyShapes[g.Signature]; return dirty }
 	s.Groups = merge(s.Groups, fresh, stale, compareGroups)
 	b.dirtyShapes = map[string]*shapeRecord{}
 }
 
-func (b *Builder) encodePending(shape *shapeRecord) *Group {
-	pods := make([]*Pod, 0, len(shape.pending))
-	for _, p := range shape.pending {
-		pods = append(pods, p)
+// encodeGroup encodes pods of one shape and one class of marks.
+func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
+	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key}
+	g.Affinity, g.Contradiction = encodeAlternatives(space, shape.Alternatives)
+	g.Rows = g.Affinity
+	if len(shape.VolumeAlternatives) > 0 {
+		g.Rows = g.withVolumes(space)
 	}
-	slices.SortFunc(pods, comparePods)
-	return encodeGroup(b.space, shape.Shape, pods)
+	for _, p := range shape.Preferred {
+		row, _, ok := space.Encode(p.Requirements)
+		if !ok {
+			row = nil
+		}
+		g.Preferences = append(g.Preferences, row)
+	}
+	return g
 }
 
-func encodeGroup(space *label.Space, shape *Shape, pods []*Pod) *Group {
-	rows, contradiction := encodeAlternatives(space, shape.Alternatives)
-	return &Group{Shape: shape, Rows: rows, Contradiction: contradiction, Pods: pods}
+// withVolumes is every affinity alternative with every volume alternative that does not contradict it.
+func (g *Group) withVolumes(space *label.Space) []label.Row {
+	volumes, contradiction := encodeAlternatives(space, g.VolumeAlternatives)
+	if len(volumes) == 0 {
+		g.Contradiction = contradiction
+	}
+	var rows []label.Row
+	for _, affinity := range g.Affinity {
+		for _, volume := range volumes {
+			both := make(label.Row, space.Words())
+			if space.And(both, affinity, volume) {
+				rows = append(rows, both)
+			} else if len(rows) == 0 {
+				g.Contradiction, _ = space.Conflict(affinity, volume)
+			}
+		}
+	}
+	return rows
 }
 
-func compareGroups(a, b *Group) int { return strings.Compare(a.Signature, b.Signature) }
+// withShared adds the shared volumes of the pods, each once.
+func (b *Builder) withShared(used quantity.Vector, pods []*Pod) quantity.Vector {
+	var seen map[string]bool
+	for _, p := range pods {
+		for _, v := range p.Shared {
+			if v.Driver == "" || seen[v.Claim] {
+				continue
+			}
+			if seen == nil {
+				seen = map[string]bool{}
+			}
+			seen[v.Claim] = true
+			r := b.resources.Intern(VolumeResource(v.Driver))
+			used = grow(used, int(r)+1)
+			used[r]++
+		}
+	}
+	return used
+}
+
+// compareGroups goes by signature; groups of one shape, which only marks tell apart, by their first pods.
+func compareGroups(a, b *Group) int {
+	return cmp.Or(strings.Compare(a.Signature, b.Signature), comparePods(a.Pods[0], b.Pods[0]))
+}
 
 func comparePods(a, b *Pod) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),

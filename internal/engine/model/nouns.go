@@ -113,14 +113,24 @@ type PodSpec struct {
 	// Alternatives are the required node affinity terms, each merged with the node selector; any one suffices. No
 	// entry means no requirement.
 	Alternatives [][]label.Requirement
-	Tolerations  []Toleration
-	Controller   Owner
+	// VolumeAlternatives are what the pod's volumes demand of its node; any one suffices, none means no demand. They
+	// are not part of Alternatives because topology spread does not count them.
+	VolumeAlternatives [][]label.Requirement
+	Volumes            []Volume
+	Preferred          []Preference
+	Tolerations        []Toleration
+	Spread             []Spread
+	Terms              []Term
+	HostPorts          []HostPort
+	Controller         Owner
 
 	// Daemon is true for pods of a DaemonSet, and for mirror pods: they leave with their node and are not placed.
 	Daemon bool
 	// Reschedulable is false for bound pods that nobody will start again elsewhere: daemons, mirror pods, pods that
 	// are terminating (a StatefulSet's excepted).
 	Reschedulable bool
+	// Terminating: it has a deletion timestamp.
+	Terminating bool
 	// EvictionCost in thousandths (core specification 5.5); a pod of priority 0 without annotation costs 1000.
 	EvictionCost int64
 	// ProtectedUntil is the end of the pod's do-not-disrupt protection, Forever for no end, zero for none.

@@ -7,8 +7,8 @@ import (
 )
 
 // appendSignature writes everything that scheduling can tell about the pod, each piece with its length, so that two
-// pods have equal signatures if and only if no rule can tell them apart as they are written. Labels are not in it: no
-// rule of this engine reads a pod's labels yet.
+// pods have equal signatures if and only if no rule can tell them apart as they are written. Labels are not in it: they
+// matter only through the selectors that select the pod, which come and go with other pods.
 func appendSignature(to []byte, p *PodSpec) []byte {
 	to = appendText(to, p.Namespace)
 	to = binary.AppendVarint(to, int64(p.Priority))
@@ -21,18 +21,86 @@ func appendSignature(to []byte, p *PodSpec) []byte {
 	for _, reqs := range p.Alternatives {
 		to = appendRequirements(to, reqs)
 	}
+	to = appendConstraints(to, p)
 	to = binary.AppendUvarint(to, uint64(len(p.Tolerations)))
 	for _, t := range p.Tolerations {
 		to = appendText(to, t.Key)
 		to = appendText(to, t.Value)
 		to = append(to, byte(t.Effect))
-		if t.Exists {
-			to = append(to, 1)
-		} else {
-			to = append(to, 0)
-		}
+		to = appendBool(to, t.Exists)
 	}
 	return to
+}
+
+// appendConstraints writes what most pods do not have: one byte for those.
+func appendConstraints(to []byte, p *PodSpec) []byte {
+	if len(p.VolumeAlternatives)+len(p.Volumes)+len(p.Preferred)+len(p.Spread)+len(p.Terms)+len(p.HostPorts) == 0 {
+		return append(to, 0)
+	}
+	to = append(to, 1)
+	to = binary.AppendUvarint(to, uint64(len(p.VolumeAlternatives)))
+	for _, reqs := range p.VolumeAlternatives {
+		to = appendRequirements(to, reqs)
+	}
+	to = binary.AppendUvarint(to, uint64(len(p.Volumes)))
+	for _, v := range p.Volumes {
+		to = appendText(to, v.Driver)
+		to = appendBool(to, v.Shared)
+		if v.Shared {
+			to = appendText(to, v.Claim)
+		}
+	}
+	to = binary.AppendUvarint(to, uint64(len(p.Preferred)))
+	for _, q := range p.Preferred {
+		to = binary.AppendVarint(to, int64(q.Weight))
+		to = appendRequirements(to, q.Requirements)
+	}
+	to = binary.AppendUvarint(to, uint64(len(p.Spread)))
+	for i := range p.Spread {
+		to = appendSpread(to, &p.Spread[i])
+	}
+	to = binary.AppendUvarint(to, uint64(len(p.Terms)))
+	for i := range p.Terms {
+		t := &p.Terms[i]
+		to = appendText(to, t.Key)
+		to = appendBool(to, t.Anti)
+		to = binary.AppendVarint(to, int64(t.Weight))
+		to = appendSelector(to, &t.Selector)
+	}
+	to = binary.AppendUvarint(to, uint64(len(p.HostPorts)))
+	for _, port := range p.HostPorts {
+		to = appendText(to, port.IP)
+		to = appendText(to, port.Protocol)
+		to = binary.AppendVarint(to, int64(port.Port))
+	}
+	return to
+}
+
+func appendSpread(to []byte, s *Spread) []byte {
+	to = appendText(to, s.Key)
+	to = binary.AppendVarint(to, int64(s.MaxSkew))
+	to = binary.AppendVarint(to, int64(s.MinDomains))
+	to = appendBool(to, s.Soft)
+	to = appendBool(to, s.IgnoreAffinity)
+	to = appendBool(to, s.HonorTaints)
+	return appendSelector(to, &s.Selector)
+}
+
+func appendSelector(to []byte, s *Selector) []byte {
+	to = appendBool(to, s.Nothing)
+	to = appendBool(to, s.AllNamespaces)
+	to = binary.AppendUvarint(to, uint64(len(s.Namespaces)))
+	for _, namespace := range s.Namespaces {
+		to = appendText(to, namespace)
+	}
+	return appendRequirements(to, s.Requirements)
+}
+
+func appendBool(to []byte, b bool) []byte {
+	if b {
+		return append(to, 1)
+	}
+	return append(to, 0)
 }
 
 func appendRequirements(to []byte, reqs []label.Requirement) []byte {

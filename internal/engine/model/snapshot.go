@@ -28,6 +28,8 @@ type Snapshot struct {
 	// Set aside pods: pending, and not to be placed for a reason of their own, by namespace and name.
 	Rejected []*Pod
 	Daemons  []*Daemon
+	// Marks are what pods are counted by in topology domains, by number.
+	Marks []Mark
 
 	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node
@@ -68,6 +70,16 @@ type Group struct {
 	// out; when all do, Contradiction is the key of the first and Rows is empty.
 	Rows          []label.Row
 	Contradiction label.Key
+	// Affinity are the rows without what the volumes demand: topology spread counts the nodes that they accept.
+	Affinity []label.Row
+	// Preferences are the preferred node affinity terms, encoded, in the order of the shape; an empty row is a term that
+	// contradicts itself.
+	Preferences []label.Row
+	// Matches are the selector marks that count the group's pods, BlockedBy the carrier marks whose selector selects
+	// them; both ascending.
+	Matches   []int
+	BlockedBy []int
+	key       string
 	// Pods by creation, namespace, name.
 	Pods []*Pod
 }
@@ -79,14 +91,27 @@ type Shape struct {
 	Namespace string
 	Priority  int32
 	// Requests of one pod.
-	Requests     quantity.Vector
-	Alternatives [][]label.Requirement
-	Tolerations  []Toleration
+	Requests           quantity.Vector
+	Alternatives       [][]label.Requirement
+	VolumeAlternatives [][]label.Requirement
+	// Shared volumes count once per node, whoever uses them there.
+	Shared      []Volume
+	Preferred   []Preference
+	Tolerations []Toleration
+	Spread      []Spread
+	Terms       []Term
+	HostPorts   []HostPort
+	// SpreadMarks and TermMarks are the selector marks of Spread and Terms; CarrierMarks the carrier mark of each term, -1
+	// for those that are not required anti-affinity.
+	SpreadMarks  []int
+	TermMarks    []int
+	CarrierMarks []int
 }
 
 // Pod is one pod of a shape.
 type Pod struct {
 	*Shape
+	Labels         map[string]string
 	UID            string
 	Name           string
 	Created        time.Time
@@ -96,9 +121,11 @@ type Pod struct {
 	Controller     Owner
 	Daemon         bool
 	Reschedulable  bool
+	Terminating    bool
 	EvictionCost   int64
 	ProtectedUntil time.Time
 	state          PodState
+	class          *class
 }
 
 // Key is namespace/name.
@@ -116,6 +143,13 @@ type Node struct {
 	Reserved quantity.Vector
 	// Pods bound to it, by namespace and name.
 	Pods []*Pod
+	// matchings of the pods, in their order; nil when there are no marks.
+	matchings []*matching
+	// Counts of the marks that the pods have, by mark ascending.
+	Counts []MarkCount
+	// Ports that the pods take, and the shared claims they use, sorted.
+	Ports  []HostPort
+	Claims []string
 	// Price in nano-USD per hour: of its offering; for a launching claim the dearest it may become; 0 if unknown.
 	Price int64
 	// Types are the names a launching claim may become, cheapest first; nil for others.

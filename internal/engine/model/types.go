@@ -130,13 +130,14 @@ func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 	return 0
 }
 
-func newTypeIndex(space *label.Space, resources *quantity.Table, catalogue *Catalogue) *TypeIndex {
+func newTypeIndex(b *Builder, catalogue *Catalogue) *TypeIndex {
+	space := b.space
 	x := &TypeIndex{Catalogue: catalogue, space: space, postings: make([][]bitset.Set, space.Len())}
 	for i := range catalogue.Types {
 		t := &catalogue.Types[i]
 		x.Rows = append(x.Rows, encodeLabels(space, t.Requirements))
-		x.Usable = append(x.Usable, resources.Vector(t.Allocatable))
-		x.Total = append(x.Total, resources.Vector(t.Capacity))
+		x.Usable = append(x.Usable, b.capacity(t.Allocatable))
+		x.Total = append(x.Total, b.resources.Vector(t.Capacity))
 	}
 	x.post()
 	x.classify()

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -14,15 +13,20 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	}
 	what := *s
 	what.Nodes = make([]*Node, 0, len(s.Nodes))
-	var homeless []*Pod
+	var leaving []homeless
+	var rejected []*Pod
 	for _, n := range s.Nodes {
 		if !gone[n.Name] {
 			what.Nodes = append(what.Nodes, n)
 			continue
 		}
-		for _, p := range n.Pods {
-			if p.Reschedulable {
-				homeless = append(homeless, p)
+		for i, p := range n.Pods {
+			switch {
+			case !p.Reschedulable:
+			case p.Rejected != nil:
+				rejected = append(rejected, p)
+			default:
+				leaving = append(leaving, homeless{p, n.matchingOf(i)})
 			}
 		}
 	}
@@ -30,7 +34,11 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	what.named = slices.DeleteFunc(slices.Clone(s.named), isGone)
 	what.claimed = slices.DeleteFunc(slices.Clone(s.claimed), isGone)
 	what.Pools = s.poolsWithout(gone)
-	what.Groups = s.groupsWith(homeless)
+	what.Groups = s.groupsWith(leaving)
+	if len(rejected) > 0 {
+		what.Rejected = slices.Concat(s.Rejected, rejected)
+		slices.SortFunc(what.Rejected, comparePods)
+	}
 	return &what
 }
 
@@ -55,30 +63,48 @@ func (s *Snapshot) poolsWithout(gone map[string]bool) []*Pool {
 }
 
 // groupsWith merges pods into the groups of pending pods.
-func (s *Snapshot) groupsWith(pods []*Pod) []*Group {
+func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 	if len(pods) == 0 {
 		return s.Groups
 	}
-	more := map[string][]*Pod{}
+	type identity struct{ signature, key string }
+	more := map[identity]part{}
 	for _, p := range pods {
-		more[p.Signature] = append(more[p.Signature], p)
+		id := identity{p.Signature, p.matching.key}
+		more[id] = part{p.matching, append(more[id].pods, p.Pod)}
 	}
 	groups := make([]*Group, 0, len(s.Groups)+len(more))
 	for _, g := range s.Groups {
-		if added := more[g.Signature]; added != nil {
+		id := identity{g.Signature, g.key}
+		if added, known := more[id]; known {
 			merged := *g
-			merged.Pods = slices.Concat(g.Pods, added)
+			merged.Pods = slices.Concat(g.Pods, added.pods)
 			slices.SortFunc(merged.Pods, comparePods)
 			g = &merged
-			delete(more, g.Signature)
+			delete(more, id)
 		}
 		groups = append(groups, g)
 	}
-	for _, signature := range slices.Sorted(maps.Keys(more)) {
-		added := more[signature]
-		slices.SortFunc(added, comparePods)
-		groups = append(groups, encodeGroup(s.Space, added[0].Shape, added))
+	for _, added := range more {
+		slices.SortFunc(added.pods, comparePods)
+		groups = append(groups, encodeGroup(s.Space, added.pods[0].Shape, added))
 	}
 	slices.SortFunc(groups, compareGroups)
 	return groups
+}
+
+// homeless is a pod whose node goes, with how the marks of the snapshot see it.
+type homeless struct {
+	*Pod
+	matching *matching
+}
+
+// unmarked is the matching of every pod while there are no marks.
+var unmarked = &matching{key: "\x00\x00"}
+
+func (n *Node) matchingOf(i int) *matching {
+	if n.matchings == nil {
+		return unmarked
+	}
+	return n.matchings[i]
 }

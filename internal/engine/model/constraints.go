@@ -1,0 +1,149 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Selector selects pods by namespace and labels.
+type Selector struct {
+	// Namespaces it looks into, sorted; ignored when AllNamespaces.
+	Namespaces    []string
+	AllNamespaces bool
+	// Requirements on the pods' labels: In, NotIn, Exists, DoesNotExist. None selects every pod.
+	Requirements []label.Requirement
+	// Nothing selects no pod at all (a null selector in the API).
+	Nothing bool
+}
+
+// Selects reports whether the selector selects a pod.
+func (s *Selector) Selects(namespace string, labels map[string]string) bool {
+	if s.Nothing || !s.AllNamespaces && !slices.Contains(s.Namespaces, namespace) {
+		return false
+	}
+	for _, r := range s.Requirements {
+		value, has := labels[r.Key]
+		ok := false
+		switch r.Operator {
+		case label.In:
+			ok = has && slices.Contains(r.Values, value)
+		case label.NotIn:
+			ok = !has || !slices.Contains(r.Values, value)
+		case label.Exists:
+			ok = has
+		case label.DoesNotExist:
+			ok = !has
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Spread is a topology spread constraint (Kubernetes API, TopologySpreadConstraint). matchLabelKeys are part of the
+// Selector already.
+type Spread struct {
+	Key     string
+	MaxSkew int
+	// MinDomains is 0 when it is not set.
+	MinDomains int
+	// Soft is whenUnsatisfiable: ScheduleAnyway.
+	Soft bool
+	// IgnoreAffinity is nodeAffinityPolicy: Ignore; HonorTaints is nodeTaintsPolicy: Honor.
+	IgnoreAffinity bool
+	HonorTaints    bool
+	Selector       Selector
+}
+
+// Term is a pod affinity or anti-affinity term.
+type Term struct {
+	Key      string
+	Anti     bool
+	Selector Selector
+	// Weight is 1 to 100 for a preferred term, 0 for a required one.
+	Weight int
+}
+
+// Required reports whether the term must hold.
+func (t *Term) Required() bool { return t.Weight == 0 }
+
+// Preference is a preferred node affinity term.
+type Preference struct {
+	Weight       int
+	Requirements []label.Requirement
+}
+
+// HostPort is a port that the pod takes on its node. An empty IP is every address.
+type HostPort struct {
+	IP       string
+	Protocol string
+	Port     int32
+}
+
+// Conflicts reports whether both cannot be on one node.
+func (p HostPort) Conflicts(q HostPort) bool {
+	return p.Port == q.Port && p.Protocol == q.Protocol && (p.IP == q.IP || wild(p.IP) || wild(q.IP))
+}
+
+func wild(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+
+// Volume is a persistent volume that a pod uses.
+type Volume struct {
+	// Claim is namespace/name of the claim.
+	Claim string
+	// Driver is the CSI driver that attaches it; empty when none does.
+	Driver string
+	// Shared: other pods may use the same claim. Volumes that are not shared count per pod, shared ones once per node.
+	Shared bool
+}
+
+// volumeResource is the name under which volumes of a driver are counted like any other resource. A node or type that
+// does not say how many it holds, holds any number.
+const volumeResource = "attachable-volumes-csi-"
+
+// VolumeResource is the resource that counts the volumes of a CSI driver.
+func VolumeResource(driver string) string { return volumeResource + driver }
+
+// IsVolumeResource reports whether the resource counts volumes.
+func IsVolumeResource(name string) bool { return strings.HasPrefix(name, volumeResource) }
+
+// unlimited is how much there is of what nobody limits; small enough that sums do not overflow.
+const unlimited = 1 << 52
+
+// Mark is something that pods are counted by in topology domains: the pods that a selector selects, or, for a Carrier,
+// the pods that carry a required anti-affinity term on Key with the selector.
+type Mark struct {
+	Selector Selector
+	Carrier  bool
+	Key      string
+	// Live leaves out terminating pods, as topology spread does; affinity counts them until they are gone.
+	Live bool
+}
+
+// MarkCount is how many pods of a node have a mark.
+type MarkCount struct {
+	Mark  int
+	Count int
+}
+
+// amountsWithVolumes adds the pod's own volumes to its requests.
+func amountsWithVolumes(p *PodSpec) []quantity.Amount {
+	if len(p.Volumes) == 0 {
+		return p.Requests
+	}
+	own := map[string]int64{}
+	for _, v := range p.Volumes {
+		if v.Driver != "" && !v.Shared {
+			own[VolumeResource(v.Driver)]++
+		}
+	}
+	amounts := slices.Clone(p.Requests)
+	for name, n := range own {
+		amounts = append(amounts, quantity.Amount{Name: name, Value: n})
+	}
+	return amounts
+}

@@ -1,0 +1,223 @@
+package model
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Marks: what pods are counted by in topology domains.
+//
+// A selector of a spread constraint or an affinity term is interned as a mark; so is a required anti-affinity term, as
+// what its carriers are counted by (its selector says whom they keep away). Pods with the same namespace and labels are
+// one class, and a class is matched against each mark once. Counts per node are made when a node is frozen, from its
+// pods, so that a new mark costs one pass over the pods and no event costs anything.
+
+// class is all pods with the same namespace and labels.
+type class struct {
+	namespace string
+	labels    map[string]string
+	refs      int
+	// current is the matching against the first upTo marks.
+	current *matching
+	upTo    int
+}
+
+// matching is how marks see a class. It is never changed: snapshots hold it.
+type matching struct {
+	matches []int
+	blocked []int
+	// key is equal for classes that no mark tells apart.
+	key string
+}
+
+// classOf interns the class of a pod.
+func (b *Builder) classOf(spec *PodSpec) *class {
+	b.classKey = appendText(b.classKey[:0], spec.Namespace)
+	keys := b.labelKeys[:0]
+	for key := range spec.Labels {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	b.labelKeys = keys
+	for _, key := range keys {
+		b.classKey = appendText(b.classKey, key)
+		b.classKey = appendText(b.classKey, spec.Labels[key])
+	}
+	c := b.classes[string(b.classKey)]
+	if c == nil {
+		c = &class{namespace: spec.Namespace, labels: spec.Labels}
+		b.classes[string(b.classKey)] = c
+	}
+	return c
+}
+
+// match returns the matching of a class against all marks of now.
+func (b *Builder) match(c *class) *matching {
+	if c.current != nil && c.upTo == len(b.marks) {
+		return c.current
+	}
+	m := &matching{}
+	if c.current != nil {
+		m.matches, m.blocked = slices.Clone(c.current.matches), slices.Clone(c.current.blocked)
+	}
+	for ; c.upTo < len(b.marks); c.upTo++ {
+		mark := &b.marks[c.upTo]
+		switch {
+		case !mark.Selector.Selects(c.namespace, c.labels):
+		case mark.Carrier:
+			m.blocked = append(m.blocked, c.upTo)
+		default:
+			m.matches = append(m.matches, c.upTo)
+		}
+	}
+	var key []byte
+	for _, list := range [][]int{m.matches, m.blocked} {
+		key = binary.AppendUvarint(key, uint64(len(list)))
+		for _, n := range list {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+	}
+	m.key = string(key)
+	c.current = m
+	return m
+}
+
+// mark interns a mark.
+func (b *Builder) mark(m Mark) int {
+	key := appendBool(appendBool(nil, m.Carrier), m.Live)
+	key = appendText(key, m.Key)
+	key = appendSelector(key, &m.Selector)
+	if known, ok := b.markNumbers[string(key)]; ok {
+		return known
+	}
+	b.markNumbers[string(key)] = len(b.marks)
+	b.marks = append(b.marks, m)
+	return len(b.marks) - 1
+}
+
+// markShape interns the marks and topology keys of a new shape.
+func (b *Builder) markShape(s *Shape) {
+	for i := range s.Spread {
+		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: s.Spread[i].Selector, Live: true}))
+		b.topologyKey(s.Spread[i].Key)
+	}
+	for i := range s.Terms {
+		t := &s.Terms[i]
+		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: t.Selector}))
+		carrier := -1
+		if t.Anti && t.Required() {
+			carrier = b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key})
+		}
+		s.CarrierMarks = append(s.CarrierMarks, carrier)
+		b.topologyKey(t.Key)
+	}
+}
+
+// topologyKey makes every known value of the label an atom of its own, because domains are atoms. Hostnames are not:
+// there every node is its own domain.
+func (b *Builder) topologyKey(key string) {
+	if key == LabelHostname || b.topology[key] {
+		return
+	}
+	b.topology[key] = true
+	b.mentions.Key(key)
+	for _, n := range b.nodes {
+		b.mentionDomain(key, n.spec.Labels)
+	}
+	for c := range b.types {
+		b.mentionTypes(key, c)
+	}
+}
+
+func (b *Builder) mentionDomain(key string, labels map[string]string) {
+	if value, has := labels[key]; has {
+		b.mentions.Value(key, value)
+	}
+}
+
+func (b *Builder) mentionTypes(key string, c *Catalogue) {
+	if c == nil {
+		return
+	}
+	for i := range c.Types {
+		for _, r := range c.Types[i].Requirements {
+			if r.Key == key && r.Operator == label.In {
+				for _, v := range r.Values {
+					b.mentions.Value(key, v)
+				}
+			}
+		}
+	}
+}
+
+// countMarks counts the marks of a node's pods.
+func (b *Builder) countMarks(n *Node) {
+	if len(b.marks) == 0 {
+		return
+	}
+	counts := map[int]int{}
+	n.matchings = make([]*matching, len(n.Pods))
+	for i, p := range n.Pods {
+		n.matchings[i] = b.match(p.class)
+		for _, m := range n.matchings[i].matches {
+			if !p.Terminating || !b.marks[m].Live {
+				counts[m]++
+			}
+		}
+		for _, m := range p.CarrierMarks {
+			if m >= 0 {
+				counts[m]++
+			}
+		}
+	}
+	n.Counts = make([]MarkCount, 0, len(counts))
+	for _, m := range slices.Sorted(maps.Keys(counts)) {
+		n.Counts = append(n.Counts, MarkCount{Mark: m, Count: counts[m]})
+	}
+}
+
+// part is pods of one shape that no mark tells apart.
+type part struct {
+	matching *matching
+	pods     []*Pod
+}
+
+// partition splits the pending pods of a shape by matching.
+func (b *Builder) partition(pending map[string]*Pod) []part {
+	byKey := map[string]int{}
+	var parts []part
+	for _, p := range pending {
+		m := b.match(p.class)
+		at, known := byKey[m.key]
+		if !known {
+			at = len(parts)
+			byKey[m.key] = at
+			parts = append(parts, part{matching: m})
+		}
+		parts[at].pods = append(parts[at].pods, p)
+	}
+	for _, part := range parts {
+		slices.SortFunc(part.pods, comparePods)
+	}
+	return parts
+}
+
+// usedTogether lists what counts once per node: host ports, and the shared claims by name.
+func usedTogether(pods []*Pod) (ports []HostPort, claims []string) {
+	for _, p := range pods {
+		ports = append(ports, p.HostPorts...)
+		for _, v := range p.Shared {
+			claims = append(claims, v.Claim)
+		}
+	}
+	slices.SortFunc(ports, func(a, b HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP))
+	})
+	slices.Sort(claims)
+	return ports, slices.Compact(claims)
+}
