@@ -99,7 +99,7 @@ func NewBuilder() *Builder {
 		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]bool{}, classes: map[string]*class{},
 	}
-	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone} {
+	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone, LabelHostname} {
 		b.mentions.Key(key)
 	}
 	return b

@@ -106,9 +106,14 @@ func (b *Builder) markShape(s *Shape) {
 		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: s.Spread[i].Selector, Live: true}))
 		b.topologyKey(s.Spread[i].Key)
 	}
+	joint, isJoint := jointSelector(s.Terms)
 	for i := range s.Terms {
 		t := &s.Terms[i]
-		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: t.Selector}))
+		selector := t.Selector
+		if isJoint && !t.Anti && t.Required() {
+			selector = joint
+		}
+		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: selector}))
 		carrier := -1
 		if t.Anti && t.Required() {
 			carrier = b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key})
@@ -116,6 +121,43 @@ func (b *Builder) markShape(s *Shape) {
 		s.CarrierMarks = append(s.CarrierMarks, carrier)
 		b.topologyKey(t.Key)
 	}
+}
+
+// jointSelector selects the pods that all required affinity terms select: kube-scheduler counts only those, whichever
+// term it asks about.
+func jointSelector(terms []Term) (Selector, bool) {
+	var joint Selector
+	n := 0
+	for i := range terms {
+		if t := &terms[i]; !t.Anti && t.Required() {
+			if n++; n == 1 {
+				joint = t.Selector
+			} else {
+				joint = both(joint, t.Selector)
+			}
+		}
+	}
+	return joint, n > 1
+}
+
+func both(a, b Selector) Selector {
+	out := Selector{
+		Nothing: a.Nothing || b.Nothing, AllNamespaces: a.AllNamespaces && b.AllNamespaces,
+		Requirements: slices.Concat(a.Requirements, b.Requirements),
+	}
+	switch {
+	case a.AllNamespaces:
+		out.Namespaces = b.Namespaces
+	case b.AllNamespaces:
+		out.Namespaces = a.Namespaces
+	default:
+		for _, namespace := range a.Namespaces {
+			if slices.Contains(b.Namespaces, namespace) {
+				out.Namespaces = append(out.Namespaces, namespace)
+			}
+		}
+	}
+	return out
 }
 
 // topologyKey makes every known value of the label an atom of its own, because domains are atoms. Hostnames are not:

@@ -70,6 +70,16 @@ func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	return Taint{}, false
 }
 
+// Avoided returns the first PreferNoSchedule taint that the tolerations do not match.
+func Avoided(taints []Taint, tolerations []Toleration) (Taint, bool) {
+	for _, taint := range taints {
+		if taint.Effect == PreferNoSchedule && !tolerated(taint, tolerations) {
+			return taint, true
+		}
+	}
+	return Taint{}, false
+}
+
 func tolerated(taint Taint, tolerations []Toleration) bool {
 	for _, t := range tolerations {
 		if t.Tolerates(taint) {

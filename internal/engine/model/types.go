@@ -61,6 +61,13 @@ func (c *OfferClass) Admits(space *label.Space, row label.Row) bool {
 	return true
 }
 
+// Pin narrows the row to the class.
+func (c *OfferClass) Pin(space *label.Space, row label.Row) {
+	for _, a := range c.atoms {
+		space.SetOnly(row, a.key, a.atom)
+	}
+}
+
 // Narrow removes from set the types that carry no value that the row allows on key k, and reports whether any is left.
 func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
 	posting := x.postings[k]

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -11,90 +10,128 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// commit turns the bin into claims: as many as its pattern can be filled and the limits bear. It reports whether there
-// was one.
+// commit opens the bin: as often as its groups can fill it as they do now and the limits bear. It reports whether it
+// was opened at all.
 func (r *run) commit(m *market, b *bin) bool {
-	options, types := r.options(m, b)
-	if len(options) == 0 {
+	r.pinReservation(m, b)
+	kinds := r.kindsFor(m, b, b.row, b.used)
+	if m.limited() {
+		m.dropLarger(kinds, m.pool.Types.Total[b.kind])
+	}
+	kinds = r.cut(m, kinds, b.row)
+	if kinds.Empty() {
 		return false
 	}
 	var largest quantity.Vector
-	for t := range types.All() {
+	for t := range kinds.All() {
 		largest = largest.Max(m.pool.Types.Total[t])
 	}
-	claim := plan.NewClaim{
-		Pool: m.pool.Name, PoolUID: m.pool.UID, Options: options,
-		Requirements: r.requirements(m, b, options), Labels: r.openLabels(m, b.row),
-		Requests: r.requests(m, b, types),
-	}
+	row := slices.Clone(b.row)
 	done := false
 	for repeat := b.repeats(); repeat > 0 && m.nodes != 0; repeat-- {
-		if _, ok := m.within(largest); !ok {
+		if _, ok := m.within(largest); !ok || !r.takeReservation(m, b) {
 			break
 		}
 		m.charge(largest)
-		r.result.Claims = append(r.result.Claims, r.claim(claim, b))
+		r.bins = append(r.bins, r.copyOf(b, row, kinds))
 		done = true
 	}
 	return done
 }
 
-// repeats is how often the groups of the bin can fill it as they do now.
+// copyOf makes a bin of its own from the one tried, and takes its pods.
+func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
+	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, used: b.used.Clone()}
+	c.free, c.tally, c.ports, c.claims = b.free.Clone(), slices.Clone(b.tally), b.ports, b.claims
+	c.shares = make([]share, len(b.parts))
+	for i, p := range b.parts {
+		c.shares[i] = share{p.task, p.take(p.count)}
+		r.counters.addHosts(p.rules, p.count)
+	}
+	return c
+}
+
+// repeats is how often the groups of the bin can fill it as they do now. Pods that want to be together, and volumes that
+// are shared, make every bin a case of its own.
 func (b *bin) repeats() int {
 	n := len(b.parts[0].left) / b.parts[0].count
-	for _, p := range b.parts[1:] {
+	for _, p := range b.parts {
+		if len(p.rules.hostAffinities) > 0 || len(p.group.Shared) > 0 {
+			return 1
+		}
 		n = min(n, len(p.left)/p.count)
 	}
 	return n
 }
 
-// claim fills a copy of the claim with the bin's pods.
-func (r *run) claim(c plan.NewClaim, b *bin) plan.NewClaim {
-	for _, p := range b.parts {
-		c.Pods = append(c.Pods, p.take(p.count)...)
+// pinReservation makes a bin that is bought on a reservation say so: it may not turn into anything else.
+func (r *run) pinReservation(m *market, b *bin) {
+	c := &m.pool.Types.Classes[b.class]
+	if c.ReservationID != "" {
+		c.Pin(r.snap.Space, b.row)
 	}
-	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
-		return r.names[name] || r.snap.Claim(name) != nil
-	})
-	r.names[c.Name] = true
-	return c
 }
 
-// options lists everything that can hold what is in the bin, cheapest first. In a pool with limits it is no larger in
-// what is limited than the type that was chosen: the limit counts the largest type of the list.
-func (r *run) options(m *market, b *bin) ([]plan.Option, bitset.Set) {
-	x := m.pool.Types
-	set := x.Compatible(b.row)
+// takeReservation uses one node of the bin's reservation, if it has one.
+func (r *run) takeReservation(m *market, b *bin) bool {
+	id := m.pool.Types.Classes[b.class].ReservationID
+	if id == "" {
+		return true
+	}
+	if m.reservations[id] <= 0 {
+		return false
+	}
+	if m.reservations[id]--; m.reservations[id] == 0 {
+		for _, other := range r.pools {
+			other.offers = map[string]*offer{}
+		}
+	}
+	return true
+}
+
+// kindsFor are the types that can hold what is in the bin, given its row.
+func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) bitset.Set {
+	set := m.pool.Types.Compatible(row)
 	set.AndWith(m.pool.Eligible)
 	if !m.special.Has(b.kind) {
 		set.AndNotWith(m.special)
 	}
-	m.pool.WithAtLeast(set, b.used)
-	onSale, classes := x.Offered(b.row)
+	m.pool.WithAtLeast(set, used)
+	onSale, _ := m.offered(row)
 	set.AndWith(onSale)
-	if m.limited() {
-		m.dropLarger(set, x.Total[b.kind])
-	}
-	options := make([]plan.Option, 0, set.Count())
-	kinds := make([]purchase, 0, set.Count())
-	for t := range set.All() {
-		class := x.Cheapest(t, classes)
-		kinds = append(kinds, purchase{kind: t, class: class, price: x.Classes[class].Price[t]})
-	}
-	slices.SortFunc(kinds, func(a, b purchase) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
-	})
-	for i, k := range kinds {
-		if i >= plan.MaxTypes {
-			set.Remove(k.kind)
-			continue
-		}
-		c := &x.Classes[k.class]
-		options = append(options, plan.Option{Type: x.Catalogue.Types[k.kind].Name, Zone: c.Zone, CapacityType: c.CapacityType, Price: k.price})
-	}
-	return options, set
+	return set
 }
 
+// cut keeps the cheapest types when there are more than a claim may carry.
+func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
+	if kinds.Count() <= plan.MaxTypes {
+		return kinds
+	}
+	for _, p := range m.priced(kinds, row)[plan.MaxTypes:] {
+		kinds.Remove(p.kind)
+	}
+	return kinds
+}
+
+// priced lists the types at their cheapest offerings that the row admits, cheapest first.
+func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
+	x := m.pool.Types
+	_, classes := m.offered(row)
+	if len(classes) == 0 {
+		_, classes = x.Offered(row)
+	}
+	list := make([]purchase, 0, kinds.Count())
+	for t := range kinds.All() {
+		if class := x.Cheapest(t, classes); class >= 0 {
+			list = append(list, purchase{kind: t, class: class, price: x.Classes[class].Price[t]})
+		}
+	}
+	sortPurchases(list)
+	return list
+}
+
+// dropLarger keeps the types that are no larger, in what is limited, than the one that was chosen: the limit counts the
+// largest type of the list.
 func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 	for t := range set.Clone().All() {
 		total := m.pool.Types.Total[t]
@@ -106,6 +143,94 @@ func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 	}
 }
 
+// joinBins puts lots into bins that are open already: pods that want to be near what is there, and in later rounds
+// whoever found no other place. The bin may turn into a larger one of its types for them.
+func (r *run) joinBins(lots []*lot, round int) {
+	for _, l := range lots {
+		if round == 0 && len(l.rules.hostAffinities) == 0 {
+			continue
+		}
+		for _, b := range r.bins {
+			if len(l.left) == 0 {
+				break
+			}
+			r.joinBin(l, b)
+		}
+	}
+}
+
+func (r *run) joinBin(l *lot, b *bin) {
+	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
+		return
+	}
+	for _, wish := range l.rows {
+		row := make(label.Row, r.snap.Space.Words())
+		if !r.snap.Space.And(row, b.row, wish) {
+			continue
+		}
+		count, kinds := r.roomIn(l, b, row)
+		if count == 0 {
+			continue
+		}
+		b.row, b.kinds = row, kinds
+		b.free = r.widest(b).Sub(b.used)
+		r.put(l.task, &b.place, count)
+		b.used = b.used.Add(l.group.Requests.Scaled(int64(count)))
+		b.shares = append(b.shares, share{l.task, l.take(count)})
+		r.counters.addHosts(l.rules, count)
+		return
+	}
+}
+
+// widest is, resource by resource, the most that some type of the bin has.
+func (r *run) widest(b *bin) quantity.Vector {
+	var most quantity.Vector
+	for t := range b.kinds.All() {
+		most = most.Max(b.market.pool.Net[t])
+	}
+	return most
+}
+
+// roomIn is how many pods of the lot the bin takes when its row narrows, and the types that are left then.
+func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
+	free := place{free: r.widest(b).Sub(b.used), tally: b.tally, ports: b.ports, claims: b.claims}
+	for count := min(r.fitsPlace(l.task, &free, false).Count, len(l.left)); count > 0; count /= 2 {
+		used := b.used.Add(l.group.Requests.Scaled(int64(count)))
+		kinds := r.kindsFor(b.market, b, row, used)
+		kinds.AndWith(b.kinds)
+		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {
+			return count, kinds
+		}
+	}
+	return 0, nil
+}
+
+// listClaims writes down the bins.
+func (r *run) listClaims() {
+	for _, b := range r.bins {
+		r.result.Claims = append(r.result.Claims, r.claim(b))
+	}
+}
+
+func (r *run) claim(b *bin) plan.NewClaim {
+	m := b.market
+	priced := m.priced(b.kinds, b.row)
+	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: r.openLabels(m, b.row), Requests: r.requests(m, b)}
+	for _, p := range priced {
+		class := &m.pool.Types.Classes[p.class]
+		c.Options = append(c.Options, plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
+			CapacityType: class.CapacityType, Price: p.price})
+	}
+	c.Requirements = r.requirements(m, b, c.Options)
+	c.Pods = b.everybody()
+	c.MinValuesRelaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
+	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
+		return r.names[name] || r.snap.Claim(name) != nil
+	})
+	r.names[c.Name] = true
+	return c
+}
+
 // requirements is what the claim says: the bin's row, its list of types, and the capacity types they are on sale as.
 func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Requirement {
 	var reqs []label.Requirement
@@ -115,20 +240,36 @@ func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Req
 		}
 	}
 	names := make([]string, len(options))
-	var capacityTypes []string
-	_, classes := m.pool.Types.Offered(b.row)
-	for _, c := range classes {
-		if ct := m.pool.Types.Classes[c].CapacityType; !slices.Contains(capacityTypes, ct) {
-			capacityTypes = append(capacityTypes, ct)
-		}
-	}
-	slices.Sort(capacityTypes)
 	for i, o := range options {
 		names[i] = o.Type
 	}
 	return append(reqs,
-		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: capacityTypes},
-		label.Requirement{Key: model.LabelType, Operator: label.In, Values: names})
+		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: r.capacityTypes(m, b)},
+		label.Requirement{Key: model.LabelType, Operator: label.In, Values: names, MinValues: m.least(model.LabelType)})
+}
+
+// capacityTypes are those in which some type of the bin is on sale.
+func (r *run) capacityTypes(m *market, b *bin) []string {
+	var values []string
+	_, classes := m.pool.Types.Offered(b.row)
+	for _, i := range classes {
+		c := &m.pool.Types.Classes[i]
+		if c.Types.Intersects(b.kinds) && !slices.Contains(values, c.CapacityType) {
+			values = append(values, c.CapacityType)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
+// least is the minValues of the pool for a key, 0 when there is none.
+func (m *market) least(key string) int {
+	for _, n := range m.minimums {
+		if n.key == key {
+			return n.need
+		}
+	}
+	return 0
 }
 
 // unsaid is the row of a pool that requires nothing: what equals it need not be written down.
@@ -153,19 +294,18 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 }
 
 // requests are those of the pods, and of the daemons as far as every type runs them.
-func (r *run) requests(m *market, b *bin, types bitset.Set) []quantity.Amount {
+func (r *run) requests(m *market, b *bin) []quantity.Amount {
 	var daemons quantity.Vector
 	first := true
-	for t := range types.All() {
+	for t := range b.kinds.All() {
 		if first {
 			daemons, first = m.pool.Daemons[t], false
 		}
 		daemons = daemons.Min(m.pool.Daemons[t])
 	}
-	sum := b.used.Add(daemons)
 	var amounts []quantity.Amount
-	for i, n := range sum {
-		if n > 0 {
+	for i, n := range b.used.Add(daemons) {
+		if n > 0 && !model.IsVolumeResource(r.snap.Resources[i]) {
 			amounts = append(amounts, quantity.Amount{Name: r.snap.Resources[i], Value: n})
 		}
 	}

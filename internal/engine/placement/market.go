@@ -8,6 +8,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -19,6 +20,10 @@ type market struct {
 	// remaining of each limited resource, model.NoLimit elsewhere; nodes likewise.
 	remaining []int64
 	nodes     int64
+	// reservations is how many more nodes each reservation bears; all markets share it.
+	reservations map[string]int
+	// minimums are the requirements with minValues.
+	minimums []minimum
 	// offers by the words of a row: groups with the same requirements see the same types.
 	offers map[string]*offer
 }
@@ -42,8 +47,26 @@ type purchase struct {
 	price int64
 }
 
-func newMarket(p *model.Pool) *market {
-	m := &market{pool: p, offers: map[string]*offer{}, nodes: model.NoLimit}
+// minimum is a requirement of the pool with minValues: the types of a claim must have so many values of the label.
+type minimum struct {
+	key  string
+	need int
+	// values by type, as small numbers.
+	values [][]int
+	count  int
+}
+
+// openPools makes a market of every pool.
+func (r *run) openPools() {
+	reservations := map[string]int{}
+	for _, p := range r.snap.Pools {
+		r.pools = append(r.pools, newMarket(p, reservations))
+		r.avoidable = r.avoidable || prefersNot(p.Taints)
+	}
+}
+
+func newMarket(p *model.Pool, reservations map[string]int) *market {
+	m := &market{pool: p, offers: map[string]*offer{}, nodes: model.NoLimit, reservations: reservations}
 	if p.NodeLimit != model.NoLimit {
 		m.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -58,11 +81,50 @@ func newMarket(p *model.Pool) *market {
 	}
 	m.special = bitset.New(p.Types.Len())
 	for t := range p.Types.Catalogue.Types {
-		if p.Types.Catalogue.Types[t].Special {
+		kind := &p.Types.Catalogue.Types[t]
+		if kind.Special {
 			m.special.Add(t)
 		}
+		for _, o := range kind.Offerings {
+			m.reserve(o)
+		}
 	}
+	m.minimums = minimumsOf(p)
 	return m
+}
+
+// reserve notes how many nodes a reservation bears: the least that any offering of it says.
+func (m *market) reserve(o model.Offering) {
+	if o.ReservationID == "" {
+		return
+	}
+	count := o.ReservationCount
+	if !o.Available {
+		count = 0
+	}
+	if known, has := m.reservations[o.ReservationID]; !has || count < known {
+		m.reservations[o.ReservationID] = count
+	}
+}
+
+// open reports whether the pool sells anything at all.
+func (m *market) open() bool {
+	return m.pool.Blocked == nil && m.pool.Valid && m.pool.Types != nil && m.nodes != 0
+}
+
+// sells adds the atoms of the key that nodes of the pool may have.
+func (m *market) sells(space *label.Space, key label.Key, set bitset.Set) {
+	for atom := range space.Atoms(key) {
+		if set.Has(atom) || !space.HasAtom(m.pool.Start, key, atom) {
+			continue
+		}
+		row := slices.Clone(m.pool.Start)
+		space.SetOnly(row, key, atom)
+		types := m.pool.Eligible.Clone()
+		if onSale, _ := m.pool.Types.Offered(row); m.pool.Types.Narrow(types, row, key) && types.Intersects(onSale) {
+			set.Add(atom)
+		}
+	}
 }
 
 // limited reports whether the pool limits what its nodes have.
@@ -92,6 +154,25 @@ func (m *market) charge(total quantity.Vector) {
 	}
 }
 
+// offersTo lists what a task may buy in a market, one offer for each of the rows that the pool can satisfy.
+func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
+	if !m.open() {
+		return nil
+	}
+	if _, no := r.untolerated(t, m.pool.Taints); no {
+		return nil
+	}
+	var offers []*offer
+	asks := asksSpecial(r.snap, t.group)
+	for _, row := range rows {
+		both := make(label.Row, r.snap.Space.Words())
+		if r.snap.Space.And(both, m.pool.Start, row) {
+			offers = append(offers, m.offer(r.snap.Space, both, asks))
+		}
+	}
+	return offers
+}
+
 // offer returns what a row that lies within the pool's start row may buy. asks says that the group requests a resource
 // that only special types have.
 func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
@@ -106,11 +187,29 @@ func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
 		}
 	}
 	m.spareSpecial(o.types, asks)
-	o.onSale, o.classes = m.pool.Types.Offered(row)
+	o.onSale, o.classes = m.offered(row)
 	o.onSale.AndWith(o.types)
 	o.front = m.front(o)
 	m.offers[key] = o
 	return o
+}
+
+// offered is what the row admits of what is on sale: offerings of reservations that are used up are not.
+func (m *market) offered(row label.Row) (bitset.Set, []int) {
+	set, classes := m.pool.Types.Offered(row)
+	used := func(i int) bool {
+		id := m.pool.Types.Classes[i].ReservationID
+		return id != "" && m.reservations[id] <= 0
+	}
+	if !slices.ContainsFunc(classes, used) {
+		return set, classes
+	}
+	classes = slices.DeleteFunc(classes, used)
+	clear(set)
+	for _, i := range classes {
+		set.OrWith(m.pool.Types.Classes[i].Types)
+	}
+	return set, classes
 }
 
 // spareSpecial drops the special types unless they were asked for: by a resource, or because nothing else satisfies
@@ -124,6 +223,16 @@ func (m *market) spareSpecial(types bitset.Set, asks bool) {
 	if !plain.Empty() {
 		types.CopyFrom(plain)
 	}
+}
+
+// asksSpecial reports whether the group requests an extended resource.
+func asksSpecial(snap *model.Snapshot, g *model.Group) bool {
+	for r := int(quantity.Pods) + 1; r < len(g.Requests); r++ {
+		if g.Requests[r] > 0 && !model.IsVolumeResource(snap.Resources[r]) {
+			return true
+		}
+	}
+	return false
 }
 
 func rowKey(row label.Row, asks bool) string {
@@ -144,9 +253,7 @@ func (m *market) front(o *offer) []purchase {
 		class := m.pool.Types.Cheapest(t, o.classes)
 		all = append(all, purchase{kind: t, class: class, price: m.pool.Types.Classes[class].Price[t]})
 	}
-	slices.SortFunc(all, func(a, b purchase) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
-	})
+	sortPurchases(all)
 	front := all[:0]
 	for _, p := range all {
 		if !slices.ContainsFunc(front, func(q purchase) bool { return covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) }) {
@@ -154,6 +261,12 @@ func (m *market) front(o *offer) []purchase {
 		}
 	}
 	return front
+}
+
+func sortPurchases(list []purchase) {
+	slices.SortFunc(list, func(a, b purchase) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
+	})
 }
 
 // covers reports whether a has at least as much of everything as b.
@@ -164,4 +277,66 @@ func covers(a, b quantity.Vector) bool {
 		}
 	}
 	return true
+}
+
+// minimumsOf numbers the values that the types have of each label with minValues.
+func minimumsOf(p *model.Pool) []minimum {
+	var list []minimum
+	for _, req := range p.Requirements {
+		if req.MinValues <= 0 {
+			continue
+		}
+		n := minimum{key: req.Key, need: req.MinValues, values: make([][]int, p.Types.Len())}
+		numbers := map[string]int{}
+		for t := range p.Types.Catalogue.Types {
+			for _, v := range valuesOf(&p.Types.Catalogue.Types[t], req.Key) {
+				if _, known := numbers[v]; !known {
+					numbers[v] = len(numbers)
+				}
+				n.values[t] = append(n.values[t], numbers[v])
+			}
+		}
+		n.count = len(numbers)
+		list = append(list, n)
+	}
+	return list
+}
+
+func valuesOf(t *model.InstanceType, key string) []string {
+	var values []string
+	for _, r := range t.Requirements {
+		if r.Key == key && r.Operator == label.In {
+			values = append(values, r.Values...)
+		}
+	}
+	switch key {
+	case model.LabelType:
+		return []string{t.Name}
+	case model.LabelZone:
+		for _, o := range t.Offerings {
+			values = append(values, o.Zone)
+		}
+	case model.LabelCapacityType:
+		for _, o := range t.Offerings {
+			values = append(values, o.CapacityType)
+		}
+	}
+	return values
+}
+
+// diverse reports whether the types have the values that minValues demands, and which demand is not met.
+func (m *market) diverse(types bitset.Set) plan.Verdict {
+	for i := range m.minimums {
+		n := &m.minimums[i]
+		seen := bitset.New(n.count)
+		for t := range types.All() {
+			for _, v := range n.values[t] {
+				seen.Add(v)
+			}
+		}
+		if have := seen.Count(); have < n.need {
+			return plan.Verdict{Code: plan.MinValuesUnmet, Need: int64(n.need), Have: int64(have)}
+		}
+	}
+	return plan.Verdict{}
 }

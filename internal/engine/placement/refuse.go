@@ -12,19 +12,38 @@ import (
 
 // verdicts asks every pool once more why it has no place for the group. This runs only for pods that are refused, so
 // it may take its time: it names the first rule that left nothing, in the order in which a user would check.
-func (r *run) verdicts(w *work) plan.Refusal {
-	refusal := plan.Refusal{Pods: w.left}
+func (r *run) verdicts(t *task) plan.Refusal {
+	refusal := plan.Refusal{Pods: t.left}
 	switch {
-	case len(w.group.Rows) == 0:
-		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: w.group.Contradiction}
+	case len(t.group.Rows) == 0:
+		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: t.group.Contradiction}
 	case len(r.snap.Pools) == 0:
 		refusal.Verdict = plan.Verdict{Code: plan.NoPools}
 	default:
+		between := r.between(t)
 		for _, m := range r.pools {
-			refusal.Pools = append(refusal.Pools, plan.PoolVerdict{Pool: m.pool.Name, Verdict: r.verdict(m, w.group)})
+			v := r.verdict(m, t.group)
+			if v.OK() {
+				v = between
+			}
+			refusal.Pools = append(refusal.Pools, plan.PoolVerdict{Pool: m.pool.Name, Verdict: v})
 		}
 	}
 	return refusal
+}
+
+// between is the rule between pods that keeps the task out of its domains, OK when none does.
+func (r *run) between(t *task) plan.Verdict {
+	if len(t.rules.hostAffinities) > 0 && !r.firstOfItsKind(t) {
+		return plan.Verdict{Code: plan.AffinityUnmet, Key: t.rules.host}
+	}
+	var v plan.Verdict
+	for _, d := range t.domains {
+		if v = r.admits(t, d); v.OK() {
+			return v
+		}
+	}
+	return v
 }
 
 func (r *run) verdict(m *market, g *model.Group) plan.Verdict {
@@ -83,12 +102,12 @@ func (r *run) verdictOn(m *market, g *model.Group, row label.Row) plan.Verdict {
 			return plan.Verdict{Code: plan.TypesExcluded, Key: k, Types: before}
 		}
 	}
-	m.spareSpecial(types, asksSpecial(g))
+	m.spareSpecial(types, asksSpecial(r.snap, g))
 	if v := tooLarge(m, g, types); !v.OK() {
 		return v
 	}
 	count := types.Count()
-	onSale, _ := p.Types.Offered(both)
+	onSale, _ := m.offered(both)
 	types.AndWith(onSale)
 	if types.Empty() {
 		return plan.Verdict{Code: plan.NoOffering, Types: count}
@@ -128,7 +147,8 @@ func (r *run) overLimit(m *market, types bitset.Set) plan.Verdict {
 		}
 	}
 	if least == nil {
-		return plan.Verdict{Code: plan.NoOffering, Types: types.Count()}
+		// Nothing about the pool alone refuses.
+		return m.diverse(types)
 	}
 	return plan.Verdict{Code: plan.LimitReached, Resource: resource, Need: need, Have: m.remaining[resource], Types: types.Count()}
 }

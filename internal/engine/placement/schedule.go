@@ -1,13 +1,12 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // Options of a run. The zero value is what production uses.
@@ -15,9 +14,10 @@ type Options struct {
 	// NodePrice is what a node costs beyond its price, nano-USD per hour: agents with a licence per node, daemons, one
 	// more thing that can break. 0 means ProductionNodePrice, a negative value none.
 	NodePrice int64
-	// PodCap bounds how many pods of one group may share a bin; 0 means no bound. It is where per-bin caps of topology
-	// rules enter.
-	PodCap int
+	// IgnorePreferences is --preference-policy=Ignore: preferred terms and soft spread are not looked at.
+	IgnorePreferences bool
+	// RelaxMinValues is --min-values-policy=BestEffort: where too few values are left the minimum is lowered.
+	RelaxMinValues bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.
@@ -36,76 +36,143 @@ func (o Options) nodePrice() int64 {
 // Schedule answers the pending pods of the snapshot. It depends on nothing but its arguments: the same snapshot gives
 // the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	r := &run{snap: snap, opts: opts, result: &plan.Provision{}}
-	r.queue()
-	if len(r.work) > 0 {
+	r := &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
+	if len(snap.Groups) > 0 {
+		r.openPools()
 		r.openNodes()
-		r.keepPromises()
-		r.fillNodes()
-		r.buy()
+		r.solve()
 	}
 	r.listPlacements()
-	r.refuse()
+	r.listClaims()
+	r.listRefusals()
+	r.listOrder()
 	return r.result
 }
 
 // run is one call of Schedule.
 type run struct {
-	snap    *model.Snapshot
-	opts    Options
-	work    []*work
-	nodes   []*target
-	pools   []*market
+	snap     *model.Snapshot
+	opts     Options
+	counters *counters
+	nodes    []*target
+	pools    []*market
+	bins     []*bin
+	// atoms caches which atoms of a key some node or pool can have.
+	atoms map[label.Key]bitset.Set
+	// avoidable: some pool or node has a PreferNoSchedule taint.
+	avoidable bool
+	// order is the pods in the order of their assignment to domains.
+	order   []*model.Pod
+	refused []*task
 	names   map[string]bool
 	scratch scratch
 	result  *plan.Provision
 }
 
-// work is a group with the pods that still need a place.
-type work struct {
-	group *model.Group
-	left  []*model.Pod
-}
-
-// take hands out n pods.
-func (w *work) take(n int) []*model.Pod {
-	pods := w.left[:n:n]
-	w.left = w.left[n:]
-	return pods
-}
-
-// queue orders the groups: higher priority first, then the larger, because what is large is hard to place.
-func (r *run) queue() {
-	for _, g := range r.snap.Groups {
-		r.work = append(r.work, &work{group: g, left: g.Pods})
-	}
-	slices.SortFunc(r.work, func(a, b *work) int {
-		return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), compareSize(b.group.Requests, a.group.Requests),
-			strings.Compare(a.group.Signature, b.group.Signature))
-	})
-}
-
-// compareSize orders requests by extended resources first (scarce), then cpu, then memory.
-func compareSize(a, b quantity.Vector) int {
-	for i := max(len(a), len(b)) - 1; i > int(quantity.Pods); i-- {
-		if c := cmp.Compare(a.At(quantity.Resource(i)), b.At(quantity.Resource(i))); c != 0 {
-			return c
+// solve places the tasks, depth by depth.
+func (r *run) solve() {
+	tasks := r.queue()
+	r.placeTallies()
+	r.keepPromises(tasks)
+	for len(tasks) > 0 {
+		same := slices.IndexFunc(tasks, func(t *task) bool { return t.depth != tasks[0].depth })
+		if same < 0 {
+			same = len(tasks)
 		}
+		r.solveTogether(tasks[:same:same])
+		tasks = tasks[same:]
 	}
-	return cmp.Or(cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)), cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
+}
+
+// solveTogether places tasks that need not wait for each other, in rounds: assign to domains, place on nodes, join
+// bins, open bins; what is left tries another domain, then with one wish less. Tasks that rules kept out are tried
+// again while others are still moving the counts.
+func (r *run) solveTogether(active []*task) {
+	var stuck []*task
+	for round := 0; len(active) > 0; round++ {
+		var lots []*lot
+		for _, t := range active {
+			lots = append(lots, r.assign(t)...)
+		}
+		placed := countLeft(lots)
+		r.fillNodes(lots)
+		r.joinBins(lots, round)
+		r.buy(lots)
+		placed -= countLeft(lots)
+		r.takeBack(lots)
+		var next []*task
+		for _, t := range active {
+			switch {
+			case len(t.left) == 0:
+			case r.hasAnother(t, lots) || r.relax(t):
+				next = append(next, t)
+			default:
+				stuck = append(stuck, t)
+			}
+		}
+		if len(next) == 0 && placed > 0 {
+			next, stuck = retry(stuck)
+		}
+		active = next
+	}
+	r.refused = append(r.refused, stuck...)
+}
+
+// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed.
+func retry(stuck []*task) (again, rest []*task) {
+	for _, t := range stuck {
+		if t.rules.none() && len(t.rules.hostAffinities) == 0 {
+			rest = append(rest, t)
+			continue
+		}
+		t.shut, t.domains = nil, nil
+		again = append(again, t)
+	}
+	return again, rest
+}
+
+func countLeft(lots []*lot) int {
+	n := 0
+	for _, l := range lots {
+		n += len(l.left)
+	}
+	return n
+}
+
+// takeBack returns what the lots could not place to their tasks, and shuts the domains that proved full.
+func (r *run) takeBack(lots []*lot) {
+	for _, l := range lots {
+		if len(l.left) == 0 {
+			continue
+		}
+		if l.to != nil {
+			r.count(l.task, l.to, -len(l.left))
+			if l.shut == nil {
+				l.shut = map[string]bool{}
+			}
+			l.shut[l.to.id] = true
+		}
+		l.task.left = append(slices.Clip(l.left), l.task.left...)
+	}
+}
+
+// hasAnother reports whether the task was turned away by a domain in this round and has another to try.
+func (r *run) hasAnother(t *task, lots []*lot) bool {
+	turned := slices.ContainsFunc(lots, func(l *lot) bool { return l.task == t && l.to != nil && len(l.left) > 0 })
+	return turned && slices.ContainsFunc(t.domains, func(d *domain) bool { return !t.shut[d.id] })
 }
 
 // listPlacements writes down what went onto nodes of the snapshot.
 func (r *run) listPlacements() {
 	for _, t := range r.nodes {
-		if len(t.pods) > 0 {
-			r.result.Placed = append(r.result.Placed, plan.Placement{Node: t.node.Name, Pods: t.pods})
+		if len(t.shares) > 0 {
+			r.result.Placed = append(r.result.Placed, plan.Placement{Node: t.node.Name, Pods: t.everybody()})
 		}
 	}
 }
 
-// refuse writes down who has no place, and why.
-func (r *run) refuse() {
+// listRefusals writes down who has no place, and why.
+func (r *run) listRefusals() {
 	for _, p := range r.snap.Rejected {
 		if p.Rejected.Silent {
 			continue
@@ -117,9 +184,7 @@ func (r *run) refuse() {
 		r.result.Refused = append(r.result.Refused, plan.Refusal{
 			Pods: []*model.Pod{p}, Verdict: plan.Verdict{Code: code, Rejection: p.Rejected}})
 	}
-	for _, w := range r.work {
-		if len(w.left) > 0 {
-			r.result.Refused = append(r.result.Refused, r.verdicts(w))
-		}
+	for _, t := range r.refused {
+		r.result.Refused = append(r.result.Refused, r.verdicts(t))
 	}
 }

@@ -23,6 +23,8 @@ type Provision struct {
 	Placed []Placement
 	// Refused pods, by group.
 	Refused []Refusal
+	// Order is all placed pods, in an order in which each is admissible at its turn.
+	Order []*model.Pod
 }
 
 // Placement is what goes onto one node of the snapshot.
@@ -48,6 +50,9 @@ type NewClaim struct {
 	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
 	Options []Option
 	Pods    []*model.Pod
+	// MinValuesRelaxed: the types have fewer values of some label than the pool's minValues asks for, and the policy
+	// allows it.
+	MinValuesRelaxed bool
 }
 
 // Option is a type of a claim at its cheapest offering.

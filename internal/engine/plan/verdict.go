@@ -45,6 +45,19 @@ const (
 	// NodeLimitReached: the pool may have no further node (Have: the limit).
 	NodeLimitReached
 
+	// SpreadExceeded: every domain left would exceed maxSkew of a topology spread constraint (Key).
+	SpreadExceeded
+	// AffinityUnmet: no domain left holds a pod that a required affinity term asks for (Key).
+	AffinityUnmet
+	// AntiAffinityBlocked: every domain left holds a pod that anti-affinity, its own or theirs, keeps apart (Key).
+	AntiAffinityBlocked
+	// MinValuesUnmet: too few values of a label are left on the types that would do (Key, Need, Have).
+	MinValuesUnmet
+	// ReservationTaken: what is left is reserved capacity, all of it taken.
+	ReservationTaken
+
+	// HostPortTaken: a pod there takes the same host port (Have: the port).
+	HostPortTaken
 	// NodeFull: the node's free resources are too small (Resource, Need, Have).
 	NodeFull
 	// NodeLeaving: the node is deleting or being disrupted.
@@ -105,7 +118,8 @@ func (c Code) Class() Class {
 		return Allowed
 	case PodUnsupported:
 		return NotSupported
-	case NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+	case NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
+		AntiAffinityBlocked, ReservationTaken, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted:
 		return NotNow
 	default:

@@ -1,0 +1,353 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Assignment of pods to topology domains, before any packing. For each pod in turn the rules are asked on the live
+// counts which domains may have it, and one is chosen: where nodes have room, within what the rules allow; then where
+// there are fewest; then where it is cheapest. The order in which pods are assigned is an order in which
+// kube-scheduler would admit them.
+
+// domain is a choice: one atom for each key that the task must be pinned to.
+type domain struct {
+	atoms []int
+	rows  []label.Row
+	// room is how many more pods of the group nodes of the domain may take, as far as their free resources say.
+	room int
+	// buys: some pool sells a node in the domain that holds a pod. price is what the cheapest such node costs.
+	buys  bool
+	price int64
+	id    string
+}
+
+// assign splits a task into lots, one for each domain that gets pods. Pods that no domain may have stay in t.left.
+func (r *run) assign(t *task) []*lot {
+	if t.rules.none() {
+		l := &lot{task: t, left: t.left, rows: t.rows, first: len(r.order)}
+		r.order = append(r.order, t.left...)
+		t.left = nil
+		return []*lot{l}
+	}
+	if t.domains == nil {
+		t.domains = r.domains(t)
+	}
+	lots := make([]*lot, len(t.domains))
+	rest := t.left[:0:0]
+	for i, p := range t.left {
+		at := r.choose(t)
+		if at < 0 {
+			rest = t.left[i:]
+			break
+		}
+		if lots[at] == nil {
+			lots[at] = &lot{task: t, rows: t.domains[at].rows, to: t.domains[at], first: len(r.order)}
+		}
+		lots[at].left = append(lots[at].left, p)
+		r.order = append(r.order, p)
+		r.count(t, t.domains[at], 1)
+		t.domains[at].room--
+	}
+	t.left = rest
+	return slices.DeleteFunc(lots, func(l *lot) bool { return l == nil })
+}
+
+// choose returns the best domain that the rules admit, or -1.
+func (r *run) choose(t *task) int {
+	best, bestCount := -1, 0
+	for i, d := range t.domains {
+		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
+			continue
+		}
+		count := t.rules.crowd(d)
+		if best < 0 {
+			best, bestCount = i, count
+			continue
+		}
+		b := t.domains[best]
+		if cmp.Or(cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) < 0 {
+			best, bestCount = i, count
+		}
+	}
+	return best
+}
+
+// full is 1 for a domain where only a new node helps.
+func full(d *domain) int {
+	if d.room > 0 {
+		return 0
+	}
+	return 1
+}
+
+// crowd is how many pods the spread constraints count in the domain.
+func (r *rules) crowd(d *domain) int {
+	n := 0
+	for i := range r.spreads {
+		n += r.spreads[i].counts[r.atom(d, r.spreads[i].key)]
+	}
+	return n
+}
+
+// atom returns the domain's atom on a key that the rules pin.
+func (r *rules) atom(d *domain, key label.Key) int {
+	at, _ := slices.BinarySearch(r.pins, key)
+	return d.atoms[at]
+}
+
+// count adds n pods of the task to the counters of the domain.
+func (r *run) count(t *task, d *domain, n int) {
+	for _, c := range t.rules.touched {
+		atom := t.rules.atom(d, c.key)
+		if atom != r.snap.Space.Absent(c.key) {
+			c.counts[atom] += n
+			c.total += n
+			c.domains.Add(atom)
+		}
+	}
+}
+
+// domains lists the choices of a task: every combination of atoms that its rows admit and where a node is or may be
+// bought.
+func (r *run) domains(t *task) []*domain {
+	var list []*domain
+	for _, atoms := range r.combinations(t) {
+		d := &domain{atoms: atoms, rows: r.pinned(t, atoms), id: idOf(atoms)}
+		if len(d.rows) == 0 {
+			continue
+		}
+		d.room = r.room(t, d)
+		d.price, d.buys = r.cheapestFor(t, d)
+		if d.room > 0 || d.buys {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+func idOf(atoms []int) string {
+	var id []byte
+	for _, a := range atoms {
+		id = binary.AppendUvarint(id, uint64(a))
+	}
+	return string(id)
+}
+
+// combinations is the product of the atoms that each key may have.
+func (r *run) combinations(t *task) [][]int {
+	product := [][]int{nil}
+	for _, key := range t.rules.pins {
+		var longer [][]int
+		for atom := range r.atomsOf(t, key).All() {
+			for _, atoms := range product {
+				longer = append(longer, append(slices.Clip(slices.Clone(atoms)), atom))
+			}
+		}
+		product = longer
+	}
+	return product
+}
+
+// atomsOf are the atoms of the key that the task's rows admit and that some node or pool can have.
+func (r *run) atomsOf(t *task, key label.Key) bitset.Set {
+	known := r.knownAtoms(key)
+	from, to := r.snap.Space.Span(key)
+	asked := bitset.New(r.snap.Space.Atoms(key))
+	for _, row := range t.rows {
+		asked.OrWith(bitset.Set(row[from:to]))
+	}
+	asked.AndWith(known)
+	return asked
+}
+
+// knownAtoms are the atoms of the key that some node or pool can have.
+func (r *run) knownAtoms(key label.Key) bitset.Set {
+	if set := r.atoms[key]; set != nil {
+		return set
+	}
+	space := r.snap.Space
+	set := bitset.New(space.Atoms(key))
+	from, to := space.Span(key)
+	for _, n := range r.snap.Nodes {
+		set.OrWith(bitset.Set(n.Row[from:to]))
+	}
+	for _, m := range r.pools {
+		if m.open() {
+			m.sells(space, key, set)
+		}
+	}
+	if r.atoms == nil {
+		r.atoms = map[label.Key]bitset.Set{}
+	}
+	r.atoms[key] = set
+	return set
+}
+
+// pinned is the task's rows narrowed to the atoms.
+func (r *run) pinned(t *task, atoms []int) []label.Row {
+	space := r.snap.Space
+	var rows []label.Row
+next:
+	for _, row := range t.rows {
+		fixed := slices.Clone(row)
+		for i, key := range t.rules.pins {
+			if !space.HasAtom(row, key, atoms[i]) {
+				continue next
+			}
+			space.SetOnly(fixed, key, atoms[i])
+		}
+		rows = append(rows, fixed)
+	}
+	return rows
+}
+
+// room is how many pods of the task the nodes of a domain may take.
+func (r *run) room(t *task, d *domain) int {
+	sum := 0
+	for _, n := range r.nodes {
+		sum = min(sum+r.fits(t, d.rows, n).Count, math.MaxInt32)
+	}
+	return sum
+}
+
+// cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
+func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
+	best, found := int64(0), false
+	for _, m := range r.pools {
+		for _, o := range r.offersTo(m, t, d.rows) {
+			for _, p := range o.front {
+				if t.group.Requests.Fits(m.pool.Net[p.kind]) {
+					if !found || p.price < best {
+						best, found = p.price, true
+					}
+					break
+				}
+			}
+		}
+		if found {
+			// A lighter pool is asked only when the heavier ones sell nothing there.
+			break
+		}
+	}
+	return best, found
+}
+
+// admits asks every rule by domain whether one more pod of the task may go there.
+func (r *run) admits(t *task, d *domain) plan.Verdict {
+	for i := range t.rules.spreads {
+		s := &t.rules.spreads[i]
+		if !r.spreadAdmits(t, s, t.rules.atom(d, s.key)) {
+			return plan.Verdict{Code: plan.SpreadExceeded, Key: s.key}
+		}
+	}
+	for _, c := range t.rules.apart {
+		if atom := t.rules.atom(d, c.key); atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0 {
+			return plan.Verdict{Code: plan.AntiAffinityBlocked, Key: c.key}
+		}
+	}
+	return r.affinityAdmits(t, d)
+}
+
+// spreadAdmits is the rule of topology spread: with the pod, the domain's count exceeds the least of all domains by at
+// most maxSkew.
+func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
+	if atom == r.snap.Space.Absent(s.key) {
+		return false
+	}
+	self := 0
+	if s.self {
+		self = 1
+	}
+	return s.counts[atom]+self-r.least(t, s) <= s.maxSkew
+}
+
+// least is the count of the emptiest domain, 0 when there are fewer than minDomains. Domains are those that a node has
+// and those where this pod may get one.
+func (r *run) least(t *task, s *spreadRule) int {
+	space := r.snap.Space
+	least, domains := math.MaxInt, 0
+	consider := func(atom int) {
+		domains++
+		least = min(least, s.counts[atom])
+	}
+	for atom := range s.domains.All() {
+		if s.everywhere || slices.ContainsFunc(t.rows, func(row label.Row) bool { return space.HasAtom(row, s.key, atom) }) {
+			consider(atom)
+		}
+	}
+	var seen bitset.Set
+	for _, d := range t.domains {
+		atom := t.rules.atom(d, s.key)
+		if s.domains.Has(atom) || t.shut[d.id] || !d.buys || atom == space.Absent(s.key) {
+			continue
+		}
+		if seen == nil {
+			seen = bitset.New(space.Atoms(s.key))
+		}
+		if !seen.Has(atom) {
+			seen.Add(atom)
+			consider(atom)
+		}
+	}
+	if domains == 0 || domains < s.minDomains {
+		return 0
+	}
+	return least
+}
+
+// affinityAdmits is the rule of required affinity: the domain holds a pod that is asked for, on every key; or nobody
+// anywhere is one and the pod itself is, which makes it the first of its kind.
+func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
+	near := true
+	var key label.Key
+	for i := range t.rules.affinities {
+		a := &t.rules.affinities[i]
+		atom := t.rules.atom(d, a.key)
+		if atom == r.snap.Space.Absent(a.key) {
+			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
+		}
+		if a.counts[atom] == 0 {
+			near, key = false, a.key
+		}
+	}
+	if near || r.firstOfItsKind(t) {
+		return plan.Verdict{}
+	}
+	return plan.Verdict{Code: plan.AffinityUnmet, Key: key}
+}
+
+// firstOfItsKind reports whether no pod anywhere satisfies the task's affinity terms, and the task's own pods would.
+func (r *run) firstOfItsKind(t *task) bool {
+	for i := range t.rules.affinities {
+		if a := &t.rules.affinities[i]; !a.self || a.total > 0 {
+			return false
+		}
+	}
+	for _, a := range t.rules.hostAffinities {
+		if !a.self || r.counters.totals[a.slot] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// domainOfNode is the domain that a pod of the task on the node is in.
+func (r *run) domainOfNode(t *task, n *model.Node) *domain {
+	d := &domain{}
+	for _, key := range t.rules.pins {
+		atom := domainOf(r.snap.Space, n.Row, key)
+		if atom < 0 {
+			atom = r.snap.Space.Absent(key)
+		}
+		d.atoms = append(d.atoms, atom)
+	}
+	return d
+}

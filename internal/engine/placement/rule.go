@@ -1,0 +1,255 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// The rules of a group between pods, compiled for a run: which counters they read, which counters the group's own pods
+// change. Rules by hostname are asked per node and bin; all others are asked when pods are assigned to domains.
+
+// rules of a group at one level of relaxation.
+type rules struct {
+	spreads    []spreadRule
+	affinities []affinityRule
+	// apart are the counters that must be zero in the pod's domain: of its own anti-affinity terms and of other pods'.
+	apart []*counter
+	// touched counters change with each pod of the group.
+	touched []*counter
+	// host is the key of the hostname.
+	host label.Key
+	// pins are the keys that the group's nodes must be pinned to, ascending.
+	pins []label.Key
+
+	hostSpreads    []hostSpread
+	hostAffinities []hostAffinity
+	hostApart      []int
+	hostApartSelf  bool
+	hostTouched    []int
+}
+
+type spreadRule struct {
+	*counter
+	maxSkew, minDomains int
+	self                bool
+	// everywhere: the pod's own requirement on the key does not bound the domains.
+	everywhere bool
+}
+
+type affinityRule struct {
+	*counter
+	self bool
+}
+
+type hostSpread struct {
+	slot, maxSkew int
+	self          bool
+}
+
+type hostAffinity struct {
+	slot int
+	self bool
+}
+
+// none reports whether nothing between pods concerns the group by domain.
+func (r *rules) none() bool { return len(r.pins) == 0 }
+
+// level says which of the group's wishes are still in force.
+type level struct {
+	spreads []int
+	terms   []int
+	// preference is the index of the preferred node affinity term in force, -1 for none.
+	preference int
+	// avoidTaints: PreferNoSchedule taints that are not tolerated are avoided.
+	avoidTaints bool
+}
+
+// levels lists what is in force, step by step (core specification 3.9, steps 2 to 6): first everything, then without
+// the heaviest preferred pod affinity, the next, then preferred anti-affinity, preferred node affinity, soft spread,
+// and last the avoidance of PreferNoSchedule taints. ignore leaves only the last.
+func levels(s *model.Shape, ignore, preferTaints bool) []level {
+	hard := level{preference: -1}
+	var affinity, anti, soft, preferred []int
+	for i := range s.Spread {
+		if s.Spread[i].Soft {
+			soft = append(soft, i)
+		} else {
+			hard.spreads = append(hard.spreads, i)
+		}
+	}
+	for i := range s.Terms {
+		switch t := &s.Terms[i]; {
+		case t.Required():
+			hard.terms = append(hard.terms, i)
+		case t.Anti:
+			anti = append(anti, i)
+		default:
+			affinity = append(affinity, i)
+		}
+	}
+	for i := range s.Preferred {
+		preferred = append(preferred, i)
+	}
+	if ignore {
+		return []level{hard}
+	}
+	lightest := func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.Terms[a].Weight, s.Terms[b].Weight), cmp.Compare(b, a))
+	}
+	slices.SortFunc(affinity, lightest)
+	slices.SortFunc(anti, lightest)
+	slices.SortFunc(preferred, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.Preferred[a].Weight, s.Preferred[b].Weight), cmp.Compare(b, a))
+	})
+	slices.Reverse(soft)
+	return relaxations(hard, affinity, anti, preferred, soft, preferTaints)
+}
+
+// relaxations drops the last of each list, list by list. The lists hold what goes first at their ends.
+func relaxations(hard level, affinity, anti, preferred, soft []int, avoid bool) []level {
+	var all []level
+	for {
+		l := level{avoidTaints: avoid, preference: -1,
+			spreads: slices.Concat(hard.spreads, soft), terms: slices.Concat(hard.terms, affinity, anti)}
+		if n := len(preferred); n > 0 {
+			l.preference = preferred[n-1]
+		}
+		all = append(all, l)
+		switch {
+		case len(affinity) > 0:
+			affinity = affinity[:len(affinity)-1]
+		case len(anti) > 0:
+			anti = anti[:len(anti)-1]
+		case len(preferred) > 0:
+			preferred = preferred[:len(preferred)-1]
+		case len(soft) > 0:
+			soft = soft[:len(soft)-1]
+		case avoid:
+			avoid = false
+		default:
+			return all
+		}
+	}
+}
+
+// compile makes the rules of a group at a level.
+func (c *counters) compile(g *model.Group, l *level) *rules {
+	r := &rules{}
+	r.host, _ = c.snap.Space.Lookup(model.LabelHostname)
+	for _, i := range l.spreads {
+		c.compileSpread(r, g, i)
+	}
+	for _, i := range l.terms {
+		c.compileTerm(r, g, i)
+	}
+	for _, mark := range g.BlockedBy {
+		c.compileApart(r, mark, c.snap.Marks[mark].Key, false)
+	}
+	return r
+}
+
+func (c *counters) compileSpread(r *rules, g *model.Group, i int) {
+	s, mark := &g.Spread[i], g.SpreadMarks[i]
+	self := slices.Contains(g.Matches, mark)
+	if s.Key == model.LabelHostname {
+		r.hostSpreads = append(r.hostSpreads, hostSpread{slot: c.slot(mark), maxSkew: s.MaxSkew, self: self})
+		return
+	}
+	key, known := c.snap.Space.Lookup(s.Key)
+	if !known {
+		return
+	}
+	f, id := filterOf(g, s)
+	r.spreads = append(r.spreads, spreadRule{counter: c.counter(mark, key, f, id), maxSkew: s.MaxSkew, minDomains: s.MinDomains,
+		self: self, everywhere: s.IgnoreAffinity})
+	r.pin(key)
+}
+
+// filterOf is which nodes the constraint counts, and what tells the filter apart from others.
+func filterOf(g *model.Group, s *model.Spread) (*filter, string) {
+	f := &filter{taints: s.HonorTaints, tolerations: g.Tolerations}
+	var id []byte
+	if !s.IgnoreAffinity && len(g.Alternatives) > 0 {
+		f.affinity = g.Affinity
+		for _, row := range g.Affinity {
+			for _, w := range row {
+				id = binary.LittleEndian.AppendUint64(id, w)
+			}
+		}
+	}
+	if s.HonorTaints {
+		id = append(id, 't')
+		for _, t := range g.Tolerations {
+			id = append(id, t.Key+"\x00"+t.Value+"\x00"+t.Effect.String()...)
+			if t.Exists {
+				id = append(id, 'e')
+			}
+		}
+	}
+	if len(id) == 0 {
+		return nil, ""
+	}
+	return f, string(id)
+}
+
+func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
+	t, mark := &g.Terms[i], g.TermMarks[i]
+	self := slices.Contains(g.Matches, mark)
+	if t.Anti {
+		c.compileApart(r, mark, t.Key, self)
+		return
+	}
+	if t.Key == model.LabelHostname {
+		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self})
+		return
+	}
+	if key, known := c.snap.Space.Lookup(t.Key); known {
+		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self})
+		r.pin(key)
+	}
+}
+
+func (c *counters) compileApart(r *rules, mark int, key string, self bool) {
+	if key == model.LabelHostname {
+		r.hostApart = append(r.hostApart, c.slot(mark))
+		r.hostApartSelf = r.hostApartSelf || self
+		return
+	}
+	if k, known := c.snap.Space.Lookup(key); known {
+		r.apart = append(r.apart, c.counter(mark, k, nil, ""))
+		r.pin(k)
+	}
+}
+
+// touch finds the counters that the group's pods change: those of the marks that select it and of the terms it
+// carries. It is called when the rules of all groups are compiled, because others' rules decide what is counted.
+func (c *counters) touch(r *rules, g *model.Group) {
+	marks := g.Matches
+	for _, carrier := range g.CarrierMarks {
+		if carrier >= 0 && !slices.Contains(marks, carrier) {
+			marks = append(slices.Clip(marks), carrier)
+		}
+	}
+	r.touched, r.hostTouched = nil, nil
+	for _, mark := range marks {
+		if slot := c.slotOf[mark]; slot >= 0 {
+			r.hostTouched = append(r.hostTouched, slot)
+		}
+		for _, counter := range c.byMark[mark] {
+			if slices.ContainsFunc(g.Rows, func(row label.Row) bool { return counter.filter.covers(c.snap.Space, row) }) {
+				r.touched = append(r.touched, counter)
+				r.pin(counter.key)
+			}
+		}
+	}
+}
+
+func (r *rules) pin(key label.Key) {
+	if at, found := slices.BinarySearch(r.pins, key); !found {
+		r.pins = slices.Insert(r.pins, at, key)
+	}
+}

@@ -1,0 +1,154 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// task is a group, or what is left of it, on its way to a place.
+type task struct {
+	group *model.Group
+	left  []*model.Pod
+	// levels are what may be in force; at is the one that is.
+	levels []level
+	at     int
+	rules  *rules
+	// rows are the group's alternatives with the preference in force.
+	rows []label.Row
+	// shut are the domains, as tuples over rules.pins, that proved to have no room.
+	shut map[string]bool
+	// depth is how many groups must come first because this one wants to be near them.
+	depth int
+	// domains are the choices of the group, once known.
+	domains []*domain
+}
+
+// lot is a part of a task that goes to one domain: identical pods with identical prospects.
+type lot struct {
+	*task
+	left []*model.Pod
+	rows []label.Row
+	to   *domain
+	// first is when the first of its pods was assigned: what was assigned first is placed first.
+	first int
+}
+
+// take hands out n pods of the lot.
+func (l *lot) take(n int) []*model.Pod {
+	pods := l.left[:n:n]
+	l.left = l.left[n:]
+	return pods
+}
+
+// queue makes a task of every group and orders them: what others want to be near comes first, then higher priority,
+// then the larger, because what is large is hard to place.
+func (r *run) queue() []*task {
+	var tasks []*task
+	for _, g := range r.snap.Groups {
+		t := &task{group: g, left: g.Pods, levels: levels(g.Shape, r.opts.IgnorePreferences, r.avoidable)}
+		tasks = append(tasks, t)
+	}
+	r.compile(tasks)
+	slices.SortFunc(tasks, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(b.group.Priority, a.group.Priority),
+			compareSize(b.group.Requests, a.group.Requests), strings.Compare(a.group.Signature, b.group.Signature),
+			strings.Compare(a.group.Pods[0].Key(), b.group.Pods[0].Key()))
+	})
+	return tasks
+}
+
+// compile makes the rules of all tasks and counts what is there.
+func (r *run) compile(tasks []*task) {
+	for _, t := range tasks {
+		t.rules = r.counters.compile(t.group, &t.levels[0])
+	}
+	r.counters.fill(r.snap.Nodes)
+	for _, t := range tasks {
+		r.counters.touch(t.rules, t.group)
+		t.rows = r.rowsAt(t)
+	}
+	if len(r.snap.Marks) > 0 {
+		findDepths(tasks)
+	}
+}
+
+// relax drops one wish, and reports whether there was one.
+func (r *run) relax(t *task) bool {
+	if t.at+1 >= len(t.levels) {
+		return false
+	}
+	t.at++
+	t.rules = r.counters.compile(t.group, &t.levels[t.at])
+	r.counters.touch(t.rules, t.group)
+	t.rows, t.shut, t.domains = r.rowsAt(t), nil, nil
+	return true
+}
+
+// rowsAt is the group's alternatives, narrowed by the preferred term in force.
+func (r *run) rowsAt(t *task) []label.Row {
+	i := t.levels[t.at].preference
+	if i < 0 {
+		return t.group.Rows
+	}
+	wish := t.group.Preferences[i]
+	if wish == nil {
+		return nil
+	}
+	var rows []label.Row
+	for _, row := range t.group.Rows {
+		both := make(label.Row, len(row))
+		if r.snap.Space.And(both, row, wish) {
+			rows = append(rows, both)
+		}
+	}
+	return rows
+}
+
+// findDepths gives a task the depth of those whose pods its required affinity selects, plus one. Circles are cut where
+// they are entered.
+func findDepths(tasks []*task) {
+	byMark := map[int][]*task{}
+	for _, t := range tasks {
+		for _, m := range t.group.Matches {
+			byMark[m] = append(byMark[m], t)
+		}
+	}
+	state := map[*task]int{}
+	var visit func(t *task)
+	visit = func(t *task) {
+		if state[t] != 0 {
+			return
+		}
+		state[t] = 1
+		for i := range t.group.Terms {
+			if term := &t.group.Terms[i]; term.Anti || slices.Contains(t.group.Matches, t.group.TermMarks[i]) {
+				continue
+			}
+			for _, near := range byMark[t.group.TermMarks[i]] {
+				visit(near)
+				if state[near] == 2 {
+					t.depth = max(t.depth, near.depth+1)
+				}
+			}
+		}
+		state[t] = 2
+	}
+	for _, t := range tasks {
+		visit(t)
+	}
+}
+
+// compareSize orders requests by extended resources first (scarce), then cpu, then memory.
+func compareSize(a, b quantity.Vector) int {
+	for i := max(len(a), len(b)) - 1; i > int(quantity.Pods); i-- {
+		if c := cmp.Compare(a.At(quantity.Resource(i)), b.At(quantity.Resource(i))); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)), cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
+}
