@@ -36,6 +36,7 @@ func newRootCommand() *cobra.Command {
 		return usageErrorf("%w (see `%s --help`)", err, command.CommandPath())
 	})
 	root.AddCommand(
+		newControllerCommand(),
 		newDemoCommand(),
 		newSandboxCommand(),
 	)
