@@ -186,15 +186,38 @@ func TestGivenAssets(t *testing.T) {
 	}
 }
 
-// A download, a compiled package and a complaint are told apart.
-func TestCountLines(t *testing.T) {
-	var downloaded, compiled atomic.Int64
-	complaints := countLines(strings.NewReader("go: downloading k8s.io/api v0.36.3\nk8s.io/api/core/v1\nnet/http\n# example.org/broken\n./main.go:3:15: undefined: x\n"), &downloaded, &compiled)
-	if downloaded.Load() != 1 || compiled.Load() != 2 {
-		t.Errorf("%d downloaded, %d compiled, want 1 and 2", downloaded.Load(), compiled.Load())
+// A download, a compiled package and a complaint are told apart, and the words
+// about them fit the moment.
+func TestBuildProgress(t *testing.T) {
+	var seen buildProgress
+	if got := seen.text(); got != "nothing to download or compile so far" {
+		t.Errorf("at first: %q", got)
 	}
+	complaints := seen.read(strings.NewReader("go: downloading k8s.io/api v0.36.3\nk8s.io/api/core/v1\nnet/http\n# example.org/broken\n./main.go:3:15: undefined: x\n"))
 	if diff := cmp.Diff([]string{"# example.org/broken", "./main.go:3:15: undefined: x"}, complaints); diff != "" {
 		t.Error(diff)
+	}
+	if got := seen.text(); got != "1 modules downloaded, 2 packages compiled of about 2800" {
+		t.Errorf("under way: %q", got)
+	}
+	seen.read(strings.NewReader(modulePath + "/sandbox\n"))
+	if got := seen.text(); got != "3 packages compiled, linking" {
+		t.Errorf("at last: %q", got)
+	}
+}
+
+// Without Go, sources do not help: the executable on the PATH is used, and without
+// that, the message names what was looked for and what to do.
+func TestAssetsWithoutGo(t *testing.T) {
+	program := writeFiles(t, t.TempDir(), map[string]string{multicall: "#!/bin/sh\n"})
+	t.Setenv("PATH", program)
+	if got, err := Assets(t.Context(), "", nil); err != nil || got != program {
+		t.Errorf("on the PATH: got %q %v, want %s", got, err, program)
+	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := Assets(t.Context(), "", nil)
+	if err == nil || !strings.Contains(err.Error(), "--sandbox-assets") || !strings.Contains(err.Error(), multicall) {
+		t.Errorf("nowhere: got %v, want what was looked for and the flag", err)
 	}
 }
 
