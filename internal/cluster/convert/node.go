@@ -40,6 +40,9 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Deleting: claim.DeletionTimestamp != nil || conditionTrue(claim, karpv1.ConditionInstanceTerminating),
 	}
 	spec.Taints = taints(claim.Spec.Taints)
+	if pods := claim.Annotations[karpv1.AnnotationPods]; pods != "" && spec.Stage < model.Initialized {
+		spec.Promised = strings.Fields(claim.Annotations[karpv1.AnnotationPods])
+	}
 	switch {
 	case spec.Stage == model.Launching:
 		reqs, refused := v.api("spec.requirements", claim.Spec.Requirements)

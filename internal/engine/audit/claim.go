@@ -107,7 +107,6 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 // everyOutcome: whatever the cloud makes of the claim is what the pool allows and holds every pod beside the daemons.
 func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []outcome) {
 	asked, different := j.requests(c.Pods), shapes(c.Pods)
-	most := amounts{}
 	for _, o := range outcomes {
 		if !everyValue(pool.Requirements, o.values) {
 			j.blame("pool", c.Name, "%s is not what pool %s requires: %v", o, pool.Name, pool.Requirements)
@@ -120,20 +119,18 @@ func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []
 			}
 		}
 		need := j.daemonsFor(pool.Taints, o.values, nil)
-		for name, value := range need {
-			most[name] = max(most[name], value)
-		}
 		need.add(asked)
 		if name, short := need.short(amountsOf(o.kind.Allocatable)); short {
 			j.blame("resources", c.Name, "%s has %d of %s, pods and daemons need %d", o, amountsOf(o.kind.Allocatable)[name], name, need[name])
 			return
 		}
 	}
-	j.sum(c, asked, most)
+	j.sum(pool, c, asked)
 }
 
-// sum: the claim requests what its pods do, and no more beside it than daemons may ask for.
-func (j *judge) sum(c *plan.NewClaim, asked, daemons amounts) {
+// sum: the claim requests what its pods do, and no more beside it than the daemons that the pool's taints admit.
+func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
+	daemons := j.daemonsFor(pool.Taints, j.words.everything, nil)
 	requests := amountsOf(c.Requests)
 	for name, value := range asked {
 		if requests[name] < value {

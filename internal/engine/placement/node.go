@@ -2,6 +2,7 @@ package placement
 
 import (
 	"math"
+	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -59,43 +60,46 @@ func (r *run) capped(n int64) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// keepPromises puts pods that we nominated where they were promised a place, while they still fit there. Everything
-// else is planned around them, so that a plan made again says the same.
+// keepPromises puts pods where they were promised a place, while they still fit there: on the node that we nominated,
+// or on the claim that was bought for them. Everything else is planned around them, so that a plan made again says the
+// same.
 func (r *run) keepPromises() {
-	var byName map[string]*target
+	promised := r.promises()
+	if promised == nil {
+		return
+	}
 	for _, w := range r.work {
-		var rest []*model.Pod
-		for i, p := range w.left {
-			if p.Nominated == "" {
-				if rest != nil {
-					rest = append(rest, p)
-				}
-				continue
-			}
-			if byName == nil {
-				byName = r.targetsByName()
-			}
-			if rest == nil {
-				rest = append(make([]*model.Pod, 0, len(w.left)), w.left[:i]...)
-			}
-			if t := byName[p.Nominated]; t != nil && r.fit(w.group, t).Count > 0 {
+		rest := make([]*model.Pod, 0, len(w.left))
+		for _, p := range w.left {
+			if t := promised(p); t != nil && r.fit(w.group, t).Count > 0 {
 				t.add(w.group, []*model.Pod{p})
 			} else {
 				rest = append(rest, p)
 			}
 		}
-		if rest != nil {
-			w.left = rest
-		}
+		w.left = rest
 	}
 }
 
-func (r *run) targetsByName() map[string]*target {
-	byName := make(map[string]*target, len(r.nodes))
+// promises answers which node a pod was promised, nil for none; nil when no pod was promised any.
+func (r *run) promises() func(*model.Pod) *target {
+	byName, byPod := map[string]*target{}, map[string]*target{}
 	for _, t := range r.nodes {
 		byName[t.node.Name] = t
+		for _, uid := range t.node.Promised {
+			byPod[uid] = t
+		}
 	}
-	return byName
+	nominated := func(p *model.Pod) bool { return p.Nominated != "" }
+	if len(byPod) == 0 && !slices.ContainsFunc(r.work, func(w *work) bool { return slices.ContainsFunc(w.left, nominated) }) {
+		return nil
+	}
+	return func(p *model.Pod) *target {
+		if t := byName[p.Nominated]; t != nil {
+			return t
+		}
+		return byPod[p.UID]
+	}
 }
 
 // fillNodes puts groups onto the nodes in order.
