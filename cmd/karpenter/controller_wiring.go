@@ -311,6 +311,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
 			Metrics: w.metrics, Timers: timers, Clock: w.clock,
 		},
+		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
