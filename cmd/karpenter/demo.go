@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
@@ -44,6 +46,7 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 			if err := options.check(); err != nil {
 				return err
 			}
+			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program

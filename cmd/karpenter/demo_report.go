@@ -20,7 +20,6 @@ import (
 // pass is what the controller's log says about a pass of its provision loop that
 // created claims.
 type pass struct {
-	Message  string    `json:"message"`
 	Claims   int       `json:"nodeclaims"`
 	Decided  time.Time `json:"decidedAt"`
 	Batch    float64   `json:"batchSeconds"`
@@ -73,21 +72,15 @@ func upStages(h *history, passes []pass) []timelineRow {
 // printTimeline prints when the first and the last object reached each stage, in
 // seconds since the scale command.
 func (d *demo) printTimeline(rows []timelineRow) {
-	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tcount\tfirst\tlast\t")
+	fmt.Fprintf(d.out, "  %-20s%7s%12s%12s\n", "", "count", "first", "last")
 	for _, row := range rows {
 		if row.count == 0 {
-			fmt.Fprintf(table, "  %s\t0\t-\t-\t\n", pad(row.name))
+			fmt.Fprintf(d.out, "  %-20s%7d%12s%12s\n", row.name, 0, "-", "-")
 			continue
 		}
-		fmt.Fprintf(table, "  %s\t%d\t%.3f s\t%.3f s\t\n", pad(row.name), row.count, row.first.Sub(d.scaled).Seconds(), row.last.Sub(d.scaled).Seconds())
+		fmt.Fprintf(d.out, "  %-20s%7d%10.3f s%10.3f s\n", row.name, row.count, row.first.Sub(d.scaled).Seconds(), row.last.Sub(d.scaled).Seconds())
 	}
-	_ = table.Flush()
 }
-
-// pad makes names, which a right-aligned table would push to the right, equally
-// long.
-func pad(name string) string { return fmt.Sprintf("%-20s", name) }
 
 // printWork tells how much of the time between the last pending pod and the last
 // claim was our work: all of it but the batch window, in which the loop waits for
