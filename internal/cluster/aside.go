@@ -16,6 +16,9 @@ type SetAside struct {
 	Why  model.Rejection
 }
 
+// name is the object without the reason.
+func (o SetAside) name() SetAside { return SetAside{Kind: o.Kind, Name: o.Name} }
+
 // aside holds what is set aside.
 type aside struct {
 	why    map[SetAside]model.Rejection // keys without Why

@@ -32,8 +32,13 @@ type nodeObject = corev1.Node
 
 type unit struct {
 	claims, nodes []string
-	// told are the names in the model, aside what was set aside.
-	told  []string
+	// told is what it last turned out to be.
+	told outcome
+}
+
+// outcome is what claims and nodes are to the model.
+type outcome struct {
+	specs []model.NodeSpec
 	aside []SetAside
 }
 
@@ -140,37 +145,45 @@ func (s *Store) tellUnits(keys ...string) {
 		}
 	}
 	slices.Sort(keys)
-	var old []string
-	fresh := map[string]model.NodeSpec{}
+	var old, fresh outcome
 	for _, key := range slices.Compact(keys) {
 		u := m.units[key]
 		if u == nil {
 			continue
 		}
-		old = append(old, u.told...)
-		s.describe(u, fresh)
+		old.specs, old.aside = append(old.specs, u.told.specs...), append(old.aside, u.told.aside...)
+		u.told = s.describe(u)
+		fresh.specs, fresh.aside = append(fresh.specs, u.told.specs...), append(fresh.aside, u.told.aside...)
 		if len(u.claims) == 0 && len(u.nodes) == 0 {
 			delete(m.units, key)
 		}
 	}
-	s.tellNodes(old, fresh)
+	s.tellNodes(old.specs, fresh.specs)
+	for _, object := range old.aside {
+		if !slices.ContainsFunc(fresh.aside, func(f SetAside) bool { return f.name() == object.name() }) {
+			s.aside.set(object.name(), nil)
+		}
+	}
+	for _, object := range fresh.aside {
+		s.aside.set(object.name(), &object.Why)
+	}
 }
 
-func (s *Store) tellNodes(old []string, fresh map[string]model.NodeSpec) {
+func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 	m, changed := &s.machines, false
-	for _, name := range old {
-		if _, stays := fresh[name]; !stays {
-			s.builder.DeleteNode(name)
-			delete(m.specs, name)
+	for _, spec := range old {
+		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
+			s.builder.DeleteNode(spec.Name)
+			delete(m.specs, spec.Name)
 			changed = true
 		}
 	}
-	for name, spec := range fresh {
-		if before, known := m.specs[name]; known && reflect.DeepEqual(before, spec) {
+	for _, spec := range fresh {
+		if before, known := m.specs[spec.Name]; known && reflect.DeepEqual(before, spec) {
 			continue
 		}
 		s.builder.UpsertNode(spec)
-		m.specs[name] = spec
+		m.specs[spec.Name] = spec
 		changed = true
 	}
 	if changed {
@@ -178,37 +191,33 @@ func (s *Store) tellNodes(old []string, fresh map[string]model.NodeSpec) {
 	}
 }
 
-// describe works out what a unit is, adds its specs to those given and sets the rest aside.
-func (s *Store) describe(u *unit, to map[string]model.NodeSpec) {
-	before := u.aside
-	u.told, u.aside = nil, nil
-	add := func(spec model.NodeSpec) {
-		spec.NominatedUntil = s.machines.nominated[spec.Name]
-		if until := s.machines.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
-			spec.NominatedUntil = until
-		}
-		to[spec.Name] = spec
-		u.told = append(u.told, spec.Name)
-	}
+// describe works out what a unit is.
+func (s *Store) describe(u *unit) outcome {
 	own, all := s.eldestFirst(u)
 	if len(own) > 0 {
-		s.describeClaims(u, own, all, add)
-	} else {
-		for _, node := range all {
-			if visible(node) {
-				spec, _ := convert.Node(node, nil, s.vocabulary)
-				add(spec)
-			}
+		return s.describeClaims(own, all)
+	}
+	var out outcome
+	for _, node := range all {
+		if visible(node) {
+			spec, _ := convert.Node(node, nil, s.vocabulary)
+			out.add(s, spec)
 		}
 	}
-	for _, object := range before {
-		if !slices.ContainsFunc(u.aside, func(o SetAside) bool { return o.Kind == object.Kind && o.Name == object.Name }) {
-			s.aside.set(SetAside{Kind: object.Kind, Name: object.Name}, nil)
-		}
+	return out
+}
+
+// add adds a spec, with the promise that was made to it under either of its names.
+func (o *outcome) add(s *Store, spec model.NodeSpec) {
+	spec.NominatedUntil = s.machines.nominated[spec.Name]
+	if until := s.machines.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
+		spec.NominatedUntil = until
 	}
-	for _, object := range u.aside {
-		s.aside.set(SetAside{Kind: object.Kind, Name: object.Name}, &object.Why)
-	}
+	o.specs = append(o.specs, spec)
+}
+
+func (o *outcome) refuse(k kind, name string, why model.Rejection) {
+	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: name, Why: why})
 }
 
 // visible is false for a node whose claim does not know of it yet.
@@ -216,29 +225,28 @@ func visible(node *corev1.Node) bool {
 	return node.Labels[karpv1.LabelNodePool] == "" || convert.Registered(node)
 }
 
-func (s *Store) describeClaims(u *unit, own []*karpv1.NodeClaim, all []*corev1.Node, add func(model.NodeSpec)) {
-	refuse := func(k kind, name string, why model.Rejection) {
-		u.aside = append(u.aside, SetAside{Kind: k.String(), Name: name, Why: why})
-	}
+func (s *Store) describeClaims(own []*karpv1.NodeClaim, all []*corev1.Node) outcome {
+	var out outcome
 	claim, node := own[0], nodeOf(own[0], all)
 	for _, other := range own[1:] {
-		refuse(claims, other.Name, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
+		out.refuse(claims, other.Name, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
 	}
 	for _, other := range all {
 		if other != node {
-			refuse(nodes, other.Name, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
+			out.refuse(nodes, other.Name, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
 		}
 	}
 	if node == nil && s.foreign(claim.Name) {
-		refuse(claims, claim.Name, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
-		return
+		out.refuse(claims, claim.Name, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
+		return out
 	}
 	spec, why := convert.Node(node, claim, s.vocabulary)
 	if why != nil {
-		refuse(claims, claim.Name, *why)
-		return
+		out.refuse(claims, claim.Name, *why)
+		return out
 	}
-	add(spec)
+	out.add(s, spec)
+	return out
 }
 
 // foreign reports whether the model has, by rights, a node of that name other than a claim's.
