@@ -39,6 +39,7 @@ func newRootCommand() *cobra.Command {
 		newControllerCommand(),
 		newDemoCommand(),
 		newSandboxCommand(),
+		newSimulateCommand(),
 	)
 	return root
 }
