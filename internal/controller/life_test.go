@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -362,12 +363,14 @@ func testManyClaims(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
 	const many = 200
-	var claims []*karpv1.NodeClaim
-	for i := range many {
-		claim := newClaim(fmt.Sprintf("many-%d", i))
-		w.create(claim)
-		claims = append(claims, claim)
+	claims := make([]*karpv1.NodeClaim, many)
+	var creating errgroup.Group
+	creating.SetLimit(50)
+	for i := range claims {
+		claims[i] = newClaim(fmt.Sprintf("many-%d", i))
+		creating.Go(func() error { return w.client.Create(t.Context(), claims[i]) })
 	}
+	w.must(creating.Wait())
 	for _, claim := range claims {
 		w.launched(claim)
 	}

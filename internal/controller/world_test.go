@@ -2,12 +2,14 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -365,7 +367,13 @@ func (w *world) clear() {
 		if err := w.client.List(ctx, list); err != nil {
 			w.t.Errorf("clearing up: %v", err)
 		}
-		if err := meta.EachListItem(list, func(o runtime.Object) error { return w.wipe(ctx, o.(client.Object)) }); err != nil {
+		var wiping errgroup.Group
+		wiping.SetLimit(50)
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			wiping.Go(func() error { return w.wipe(ctx, o.(client.Object)) })
+			return nil
+		})
+		if err := errors.Join(err, wiping.Wait()); err != nil {
 			w.t.Errorf("clearing up: %v", err)
 		}
 	}
