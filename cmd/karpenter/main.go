@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -25,7 +26,7 @@ func newRootCommand() *cobra.Command {
 		Short:         "Buys nodes for pods that wait, and sells those that nobody needs",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return command.Help()
 		},
@@ -35,7 +36,10 @@ func newRootCommand() *cobra.Command {
 		return usageErrorf("%w (see `%s --help`)", err, command.CommandPath())
 	})
 	root.AddCommand(
+		newControllerCommand(),
+		newDemoCommand(),
 		newSandboxCommand(),
+		newSimulateCommand(),
 	)
 	return root
 }
@@ -46,7 +50,7 @@ func run(ctx context.Context, root *cobra.Command) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "karpenter: %v\n", err)
+	fmt.Fprintf(root.ErrOrStderr(), "karpenter: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return 2

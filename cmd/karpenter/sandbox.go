@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -30,7 +31,7 @@ The data directory identifies the sandbox: two directories are two sandboxes. It
 holds certificates, ports, etcd's data, the kubeconfig and the logs
 (logs/<component>.log); "down" keeps it, and the next "up" goes on from there. A
 Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	group.AddCommand(newSandboxUp(), newSandboxDown(), newSandboxStatus(), newSandboxKubeconfig(), newSandboxAssets(), newSandboxSupervise())
@@ -80,11 +81,8 @@ func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, fore
 	if status, err := sandbox.ReadStatus(options.DataDir); err == nil && status.Phase == sandbox.Running {
 		return alreadyUp(out, options.DataDir, status)
 	}
-	assets, err := sandbox.Assets(ctx, options.Assets, options.Progress)
+	assets, err := findAssets(ctx, options.Assets, options.Progress)
 	if err != nil {
-		if options.Assets != "" {
-			return usageErrorf("%w", err)
-		}
 		return err
 	}
 	options.Assets = assets
@@ -115,7 +113,7 @@ func alreadyUp(out io.Writer, dataDir string, status sandbox.Status) error {
 
 func describeSandbox(out io.Writer, status sandbox.Status) {
 	fmt.Fprintf(out, "Kubernetes is at %s\n", status.Server)
-	fmt.Fprintf(out, "kubectl: %s --kubeconfig %s\n", filepath.Join(status.Assets, "kubectl"), status.Kubeconfig)
+	fmt.Fprintf(out, "kubectl: %s\n", strings.Join(status.Kubectl(), " "))
 }
 
 func newSandboxDown() *cobra.Command {
@@ -210,7 +208,7 @@ func newSandboxAssets() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			folder, err := sandbox.Assets(ctx, assets, progressTo(command.ErrOrStderr()))
+			folder, err := findAssets(ctx, assets, progressTo(command.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -234,6 +232,16 @@ func newSandboxSupervise() *cobra.Command {
 	}
 	dataDirFlag(command, &dataDir)
 	return command
+}
+
+// findAssets returns the folder of executables; a folder that the user gave and
+// that does not serve is bad input.
+func findAssets(ctx context.Context, folder string, progress func(string)) (string, error) {
+	found, err := sandbox.Assets(ctx, folder, progress)
+	if err != nil && folder != "" {
+		return "", usageErrorf("%w", err)
+	}
+	return found, err
 }
 
 func noArguments(command *cobra.Command, arguments []string) error {

@@ -1,12 +1,12 @@
 // Package cloud says what a provider of machines must do. It is written for the person who adds a provider: plain
 // strings and integers, standard errors, nothing of the engine's bit sets.
 //
-//	        nodeclaim controller            cluster.Store (refresh)
-//	   Launch | Terminate | Machines            | Catalogue
-//	          v                                 v
-//	     +---------------- Provider ----------------+
-//	     |  kwok (simulated)      aws (EC2)         |
-//	     +------------------------------------------+
+//	     nodeclaim controller            cluster.Store (refresh)
+//	Launch | Terminate | Machines            | Catalogue
+//	       v                                 v
+//	  +---------------- Provider ----------------+
+//	  |  kwok (simulated)      aws (EC2)         |
+//	  +------------------------------------------+
 //
 // The contract that matters most: a Launch that is asked again for the same claim, also after a lost answer or a
 // crash of ours at any line, ends with one machine. Terminate is repeated until it answers ErrNotFound.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,7 +112,18 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
 	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = "false"
+	if len(planned.Pods) > 0 {
+		claim.Annotations[karpv1.AnnotationPods] = uidsOf(planned.Pods)
+	}
 	return claim
+}
+
+func uidsOf(pods []*model.Pod) string {
+	uids := make([]string, len(pods))
+	for i, p := range pods {
+		uids[i] = p.UID
+	}
+	return strings.Join(uids, " ")
 }
 
 // labelsOf are the template's labels, those that say whose the claim is, and a value for every label of the user's own

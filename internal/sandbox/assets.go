@@ -20,22 +20,28 @@ const modulePath = "github.com/karpenter-go/karpenter"
 // Assets returns the folder with the control plane's executables, which also
 // serves as KUBEBUILDER_ASSETS. It is, in this order: the folder given, if one is
 // given; a build of the module sandbox/, when this program runs inside its source
-// tree or was built there (progress is told what happens; a first build takes 4
-// to 10 minutes on 2 cores); the folder of karpenter-sandbox on the PATH.
+// tree or was built there and Go is installed (progress is told what happens; a
+// first build takes 4 to 10 minutes on 2 cores); the folder of karpenter-sandbox
+// on the PATH.
 func Assets(ctx context.Context, folder string, progress func(string)) (string, error) {
 	if folder != "" {
 		return givenAssets(folder)
 	}
-	if module, found := sources(); found {
+	module, found := sources()
+	if _, err := exec.LookPath("go"); found && err == nil {
 		return build(ctx, module, progress)
 	}
-	if found, err := exec.LookPath(multicall); err == nil {
-		if found, err = filepath.Abs(found); err == nil {
-			return filepath.Dir(found), nil
+	if program, err := exec.LookPath(multicall); err == nil {
+		if program, err = filepath.Abs(program); err == nil {
+			return filepath.Dir(program), nil
 		}
 	}
+	if found {
+		return "", fmt.Errorf("no control plane to run: no go command on the PATH to build %s with, and no %s there; "+
+			"install Go, or give a folder of executables with --sandbox-assets", module, multicall)
+	}
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
-		multicall + " on the PATH; give a folder of executables with --sandbox-assets, or clone the repository and run `make build` in it")
+		multicall + " on the PATH; give a folder of executables with --sandbox-assets, or run `make build` in a clone of the repository")
 }
 
 func givenAssets(folder string) (string, error) {

@@ -30,9 +30,6 @@ func build(ctx context.Context, module string, progress func(string)) (string, e
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if _, err := exec.LookPath("go"); err != nil {
-		return "", fmt.Errorf("building the sandbox from %s: no go command on the PATH; install Go, or give --sandbox-assets", module)
-	}
 	key, err := buildKey(ctx, module)
 	if err != nil {
 		return "", fmt.Errorf("building the sandbox from %s: %w", module, err)
@@ -185,6 +182,9 @@ func buildInto(ctx context.Context, module, finished string, progress func(strin
 	}
 	command := goCommand(ctx, module, "build", "-v", "-ldflags", flags, "-o", filepath.Join(unfinished, multicall), ".")
 	if err := runBuild(command, progress); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return err
 	}
 	for _, name := range append(componentNames(catalogue), kubectl) {
@@ -201,7 +201,7 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 	if err != nil {
 		return err
 	}
-	var downloaded, compiled atomic.Int64
+	var seen buildProgress
 	start := time.Now()
 	progress("building the sandbox's control plane from source; the first time takes 4 to 10 minutes on 2 cores")
 	if err := command.Start(); err != nil {
@@ -210,12 +210,11 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 	ticker := time.NewTicker(5 * time.Second)
 	defer ticker.Stop()
 	read := make(chan []string)
-	go func() { read <- countLines(output, &downloaded, &compiled) }()
+	go func() { read <- seen.read(output) }()
 	for {
 		select {
 		case <-ticker.C:
-			progress(fmt.Sprintf("building the sandbox's control plane: %s, %d modules downloaded, %d packages compiled",
-				time.Since(start).Round(time.Second), downloaded.Load(), compiled.Load()))
+			progress(fmt.Sprintf("building the sandbox's control plane: %s, %s", time.Since(start).Round(time.Second), seen.text()))
 		case complaints := <-read:
 			if err := command.Wait(); err != nil {
 				return fmt.Errorf("go build: %w: %s", err, strings.Join(complaints, "; "))
@@ -226,9 +225,26 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 	}
 }
 
-// countLines reads what `go build -v` says: downloads, packages as they are
-// compiled, and complaints, of which it returns the last few.
-func countLines(output io.Reader, downloaded, compiled *atomic.Int64) []string {
+// buildProgress is what `go build -v` has said so far.
+type buildProgress struct {
+	downloaded, compiled atomic.Int64
+	last                 atomic.Bool // the program itself is compiled, which leaves the linking
+}
+
+func (b *buildProgress) text() string {
+	switch downloaded, compiled := b.downloaded.Load(), b.compiled.Load(); {
+	case b.last.Load():
+		return fmt.Sprintf("%d packages compiled, linking", compiled)
+	case compiled == 0 && downloaded == 0:
+		return "nothing to download or compile so far"
+	default:
+		return fmt.Sprintf("%d modules downloaded, %d packages compiled of about 2800", downloaded, compiled)
+	}
+}
+
+// read counts downloads and packages, which are told as they are compiled, and
+// returns the last few of the other lines, which are complaints.
+func (b *buildProgress) read(output io.Reader) []string {
 	var complaints []string
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
@@ -236,9 +252,12 @@ func countLines(output io.Reader, downloaded, compiled *atomic.Int64) []string {
 		line := lines.Text()
 		switch {
 		case strings.HasPrefix(line, "go: downloading "):
-			downloaded.Add(1)
+			b.downloaded.Add(1)
+		case line == modulePath+"/sandbox":
+			b.compiled.Add(1)
+			b.last.Store(true)
 		case !strings.ContainsAny(line, " :#\t"):
-			compiled.Add(1)
+			b.compiled.Add(1)
 		default:
 			complaints = append(complaints, strings.TrimSpace(line))
 			complaints = complaints[max(0, len(complaints)-5):]

@@ -30,8 +30,8 @@ func Up(ctx context.Context, options Options, supervisor []string) (Status, erro
 		return status, &RunningError{DataDir: string(l)}
 	}
 	options.DataDir = string(l)
-	if err := os.MkdirAll(l.path("logs"), 0o700); err != nil {
-		return Status{}, fmt.Errorf("making the data directory: %w", err)
+	if err := l.ensure(); err != nil {
+		return Status{}, err
 	}
 	if err := writeJSON(l.options(), options); err != nil {
 		return Status{}, err
@@ -94,8 +94,10 @@ func awaitRunning(ctx context.Context, l layout, ended <-chan struct{}, progress
 			return status, err
 		case status.Phase == Running:
 			return status, nil
-		case status.Phase == Failed || status.Phase == Stopped && gone:
+		case status.Phase == Failed:
 			return status, fmt.Errorf("the sandbox did not start: %s", status.Message)
+		case status.Phase == Stopped:
+			return status, errors.New("the sandbox was stopped before it was ready")
 		case gone:
 			return status, fmt.Errorf("the sandbox did not start: %s; the supervisor's log is %s", lastLine(l.log("supervisor")), l.log("supervisor"))
 		}
@@ -133,8 +135,8 @@ func Run(ctx context.Context, options Options, ready func(*Sandbox)) error {
 	defer stop()
 	s, err := Start(ctx, options)
 	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil
+		if ctx.Err() != nil {
+			return nil // asked to end before it was ready
 		}
 		return err
 	}
@@ -198,7 +200,9 @@ func settle(l layout) error {
 	if err != nil || status.Phase == Absent || status.Phase == Stopped {
 		return err
 	}
-	return writeJSON(l.status(), Status{
+	// On a full disk this fails, and the sandbox is down nevertheless.
+	_ = writeJSON(l.status(), Status{
 		Phase: Stopped, Changed: time.Now().UTC(), Kubeconfig: status.Kubeconfig, Assets: status.Assets,
 	})
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -104,12 +105,16 @@ func (p *process) deadError() *DeadError {
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	return &DeadError{Component: p.name, How: how, LastLine: lastLine(p.log), Log: p.log}
+	last := lastLine(p.log)
+	if telling(last) < 2 && strings.HasPrefix(how, "signal: ") {
+		last = "" // it was not its doing, and what it said before does not explain it
+	}
+	return &DeadError{Component: p.name, How: how, LastLine: last, Log: p.log}
 }
 
-// lastLine returns the last line of a log that says something, shortened. Lines
-// of usage text and of stack traces are indented and skipped, and a line that
-// says error is preferred.
+// lastLine returns the line of a log that says most about the end, shortened:
+// the last of the most telling kind. Lines of usage text and of stack traces are
+// indented and say nothing.
 func lastLine(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -117,9 +122,9 @@ func lastLine(path string) string {
 	}
 	defer file.Close()
 	if size, err := file.Stat(); err == nil && size.Size() > 64<<10 {
-		_, _ = file.Seek(-64<<10, 2)
+		_, _ = file.Seek(-64<<10, io.SeekEnd)
 	}
-	var last, lastError string
+	best, said := "", 0
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -127,20 +132,33 @@ func lastLine(path string) string {
 		if strings.TrimSpace(line) == "" || line[0] == ' ' || line[0] == '\t' {
 			continue
 		}
-		last = line
-		if saysError(line) {
-			lastError = line
+		if telling := telling(line); telling >= said {
+			best, said = line, telling
 		}
 	}
-	if lastError != "" {
-		last = lastError
-	}
-	last = plainText(last)
+	best = plainText(best)
 	const longest = 300
-	if len(last) > longest {
-		last = last[:longest] + "..."
+	if len(best) > longest {
+		best = best[:longest] + "..."
 	}
-	return last
+	return best
+}
+
+// telling grades a line of a log: 3 names a cause outside the program, 2 is its
+// last word, 1 an ordinary line, 0 an ordinary line at Kubernetes' level info.
+func telling(line string) int {
+	lower := strings.ToLower(line)
+	switch {
+	case strings.Contains(lower, "no space left on device"), strings.Contains(lower, "address already in use"):
+		return 3
+	case strings.HasPrefix(lower, "error"), strings.HasPrefix(lower, "panic:"),
+		strings.Contains(lower, `"level":"fatal"`), strings.Contains(lower, "command failed"):
+		return 2
+	case strings.HasPrefix(line, "I") && strings.Contains(line, "] "):
+		return 0
+	default:
+		return 1
+	}
 }
 
 // plainText takes the message out of a line of JSON, which is what etcd logs.
@@ -156,11 +174,4 @@ func plainText(line string) string {
 		return entry.Message
 	}
 	return entry.Message + ": " + entry.Error
-}
-
-func saysError(line string) bool {
-	lower := strings.ToLower(line)
-	return strings.HasPrefix(lower, "error") || strings.HasPrefix(lower, "panic:") ||
-		strings.Contains(lower, `"level":"fatal"`) || strings.Contains(lower, "no space left on device") ||
-		strings.Contains(lower, "address already in use") || strings.Contains(lower, "command failed")
 }

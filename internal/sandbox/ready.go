@@ -46,8 +46,9 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() error { return e.Last }
 
-// until calls check until it returns nil or the context ends. The context's
-// cause is returned, a deadline as a *NotReadyError.
+// until calls check until it returns nil or the context ends: by a deadline, which
+// is a *NotReadyError, by the death of a component, a *DeadError, or by somebody's
+// wish.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -58,10 +59,15 @@ func until(ctx context.Context, what string, check func(context.Context) error) 
 		}
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+			var dead *DeadError
+			switch cause := context.Cause(ctx); {
+			case errors.As(cause, &dead):
 				return cause
+			case errors.Is(cause, context.DeadlineExceeded):
+				return &NotReadyError{What: what, Last: err}
+			default:
+				return fmt.Errorf("waiting for %s: %w", what, cause)
 			}
-			return &NotReadyError{What: what, Last: err}
 		case <-ticker.C:
 		}
 	}

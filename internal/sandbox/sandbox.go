@@ -69,7 +69,11 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 		return nil, err
 	}
 	if err := s.bringUp(ctx); err != nil {
-		s.end(err)
+		if ctx.Err() != nil {
+			s.end(nil) // somebody's wish is no failure
+		} else {
+			s.end(err)
+		}
 		return nil, err
 	}
 	s.report(Running, "")
@@ -87,8 +91,8 @@ func prepare(options Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(l.path("logs"), 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+	if err := l.ensure(); err != nil {
+		return nil, err
 	}
 	s := &Sandbox{
 		options: options, plan: plan{layout: l, chosen: chosen},
@@ -302,8 +306,3 @@ func (s *Sandbox) Kubeconfig() string { return s.plan.kubeconfig() }
 
 // Config returns the administrator's connection, without a limit on requests.
 func (s *Sandbox) Config() (*rest.Config, error) { return clientConfig(s.plan.layout) }
-
-// Kubectl returns the command that talks to the sandbox, without its arguments.
-func (s *Sandbox) Kubectl() []string {
-	return append(executable(s.options.Assets, kubectl), "--kubeconfig="+s.Kubeconfig())
-}

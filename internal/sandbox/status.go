@@ -47,6 +47,11 @@ type ComponentStatus struct {
 	Log     string `json:"log"` // path
 }
 
+// Kubectl returns the command that talks to the sandbox, without its arguments.
+func (s Status) Kubectl() []string {
+	return append(executable(s.Assets, kubectl), "--kubeconfig="+s.Kubeconfig)
+}
+
 // ReadStatus returns the status of the sandbox in the directory. It does not
 // believe a status that its writer did not live to correct: a sandbox whose
 // supervisor was killed is Failed.
@@ -85,6 +90,10 @@ func reread(l layout, before Status) Status {
 		}
 	}
 	before.Phase = Failed
+	if err := l.space(); err != nil { // which kept the supervisor from writing its last word
+		before.Message = fmt.Sprintf("%v; logs are in %s", err, l.path("logs"))
+		return before
+	}
 	before.Message = fmt.Sprintf("the supervisor (process %d) was killed, and its components with it; logs are in %s", before.Supervisor, l.path("logs"))
 	return before
 }

@@ -68,6 +68,10 @@ const OwnAnnotationPrefix = "karpenter-go.github.io/"
 // AnnotationCommand holds the disruption command that a claim takes part in, as JSON.
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
+// AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
+// onto it again after a restart of the controller. It is not read once the node is initialized.
+const AnnotationPods = OwnAnnotationPrefix + "pods"
+
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"
 

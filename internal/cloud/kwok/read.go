@@ -269,7 +269,7 @@ func jsonProblem(err error, data []byte) error {
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
-		return fmt.Errorf("%s: is a JSON %s, want a %s", fieldOr(mismatch.Field), mismatch.Value, jsonWord(mismatch))
+		return fmt.Errorf("%s: is a JSON %s, want %s", fieldOr(mismatch.Field), mismatch.Value, jsonWord(mismatch))
 	}
 	return fmt.Errorf("%w: want the keys of this format only", err)
 }
@@ -284,13 +284,13 @@ func fieldOr(field string) string {
 func jsonWord(mismatch *json.UnmarshalTypeError) string {
 	switch mismatch.Type.Kind().String() {
 	case "string":
-		return "string"
+		return "a string"
 	case "bool":
-		return "boolean"
+		return "a boolean"
 	case "float64":
-		return "number"
+		return "a number"
 	case "slice":
-		return "list"
+		return "a list"
 	}
-	return "object"
+	return "an object"
 }

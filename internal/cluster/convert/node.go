@@ -24,7 +24,8 @@ import (
 //	Initialized   node                               node
 //
 // A node without a claim is Initialized from the beginning. A claim that had registered and has no node any more is
-// Deleting: its machine cannot run pods.
+// Deleting: its machine cannot run pods. A Launching claim is refused when its requirements cannot be read; later they
+// are not needed.
 func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.NodeSpec, *model.Rejection) {
 	if claim == nil {
 		return unmanaged(node), nil
@@ -38,13 +39,16 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Requests: amounts(claim.Spec.Resources.Requests, up),
 		Deleting: claim.DeletionTimestamp != nil || conditionTrue(claim, karpv1.ConditionInstanceTerminating),
 	}
-	reqs, refused := v.api("spec.requirements", claim.Spec.Requirements)
-	if refused != nil {
-		return model.NodeSpec{}, refused
-	}
 	spec.Taints = taints(claim.Spec.Taints)
+	if pods := claim.Annotations[karpv1.AnnotationPods]; pods != "" && spec.Stage < model.Initialized {
+		spec.Promised = strings.Fields(claim.Annotations[karpv1.AnnotationPods])
+	}
 	switch {
 	case spec.Stage == model.Launching:
+		reqs, refused := v.api("spec.requirements", claim.Spec.Requirements)
+		if refused != nil {
+			return model.NodeSpec{}, refused
+		}
 		spec.Requirements = slices.Concat(reqs, v.labels(claim.Labels))
 	case node == nil:
 		spec.Capacity, spec.Allocatable = amounts(claim.Status.Capacity, down), amounts(claim.Status.Allocatable, down)

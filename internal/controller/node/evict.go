@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -47,6 +47,7 @@ type eviction struct {
 //	          +-- back-off -+--------> 429 (a PDB says no), or an error
 type evictor struct {
 	r     *Reconciler
+	log   logr.Logger
 	queue workqueue.TypedRateLimitingInterface[eviction]
 
 	mu sync.Mutex
@@ -55,12 +56,12 @@ type evictor struct {
 	asked map[types.UID]time.Time
 }
 
-func newEvictor(r *Reconciler) *evictor {
+func newEvictor(r *Reconciler, log logr.Logger) *evictor {
 	limiter := workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[eviction](r.Timers.Eviction, r.Timers.EvictionMax),
 		&workqueue.TypedBucketRateLimiter[eviction]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
 	)
-	return &evictor{r: r, queue: workqueue.NewTypedRateLimitingQueue(limiter), asked: map[types.UID]time.Time{}}
+	return &evictor{r: r, log: log, queue: workqueue.NewTypedRateLimitingQueue(limiter), asked: map[types.UID]time.Time{}}
 }
 
 // add asks the pod to leave, unless it is being asked or has just agreed.
@@ -129,7 +130,10 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 	if holds, _ := doNotDisrupt(pod, e.r.Clock.Now()); holds {
 		return true // the drain adds it again when that ends
 	}
-	err := e.r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
+	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionMax)
+	defer cancel()
+	err := e.r.Client.SubResource("eviction").Create(bounded, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: item.namespace, Name: item.name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &item.uid}},
 	})
@@ -145,7 +149,7 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 		e.complain(ctx, item, err)
 		return false
 	}
-	ctrl.LoggerFrom(ctx).Error(err, "evicting a pod", "Pod", item.namespace+"/"+item.name, "Node", item.node)
+	e.log.Error(err, "evicting a pod", "Pod", item.namespace+"/"+item.name, "Node", item.node)
 	return false
 }
 
@@ -156,7 +160,7 @@ func (e *evictor) complain(ctx context.Context, item eviction, cause error) {
 		return
 	}
 	complaint := telemetry.FailedDraining(node, fmt.Sprintf("evicting pod %s/%s: %s", item.namespace, item.name, cause))
-	complaint.Key = append(complaint.Key, "blocked") // not silenced by the drain's own count of pods
+	complaint.Key = append(complaint.Key, item.namespace, item.name) // not silenced by the drain's own count of pods
 	e.r.Recorder.Emit(complaint)
 }
 

@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Workers == 0 {
 		r.Workers = workers
 	}
-	r.evictor = newEvictor(r)
+	r.evictor = newEvictor(r, mgr.GetLogger().WithName("eviction-queue"))
 	if err := mgr.Add(r.evictor); err != nil {
 		return fmt.Errorf("setting up the eviction queue: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,7 @@ type Collector struct {
 	Clock    clock.PassiveClock
 
 	classes controller.Classes
+	log     logr.Logger
 }
 
 // SetupWithManager starts the collection with the manager, on the leader only.
@@ -43,16 +45,16 @@ func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	c.classes = classes
+	c.log = mgr.GetLogger().WithName(CollectorName)
 	return mgr.Add(c)
 }
 
 // Start collects every Timers.Collection until the context ends.
 func (c *Collector) Start(ctx context.Context) error {
-	log := ctrl.LoggerFrom(ctx).WithName(CollectorName)
-	ctx = ctrl.LoggerInto(ctx, log)
+	ctx = ctrl.LoggerInto(ctx, c.log)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
-			log.Error(err, "collecting garbage")
+			c.log.Error(err, "collecting garbage")
 		}
 	}, c.Timers.Collection)
 	return nil

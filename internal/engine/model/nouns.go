@@ -208,6 +208,9 @@ type NodeSpec struct {
 	// Requirements and Requests are the claim's while Stage is Launching. A machine for it has at least the requests.
 	Requirements []label.Requirement
 	Requests     []quantity.Amount
+	// Promised are the UIDs of the pods that the claim was bought for, until Stage is Initialized. They are planned onto
+	// it first, so that a plan made again, also after a restart, says the same.
+	Promised []string
 
 	// Ready is the node's Ready condition.
 	Ready bool

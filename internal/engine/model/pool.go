@@ -91,6 +91,7 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 		wellKnown = func(key string) bool { return spec.Catalogue.WellKnown[key] }
 	}
 	p.Start, p.Contradiction, p.Valid = b.space.Template(wellKnown, spec.Requirements)
+	nameHost(b.space, p.Start)
 	if !p.Valid || types == nil {
 		return p
 	}

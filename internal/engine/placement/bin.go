@@ -283,7 +283,7 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 	labels := map[string]string{}
 	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
 		key := r.snap.Space.Name(k)
-		if m.pool.Catalogue.WellKnown[key] || key == model.LabelPool || r.snap.Space.AllowsAbsent(row, k) {
+		if m.pool.Catalogue.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || r.snap.Space.AllowsAbsent(row, k) {
 			continue
 		}
 		if value, ok := r.snap.Space.Pick(row, k); ok {

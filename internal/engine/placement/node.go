@@ -202,49 +202,97 @@ func (c *counters) addHosts(rs *rules, n int) {
 	}
 }
 
-// keepPromises puts pods that we nominated where they were promised a place, while they still may go there. Everything
-// else is planned around them, so that a plan made again says the same.
+// keepPromises puts pods where they were promised a place, while they still may be there: on the node that we
+// nominated, or on the claim that was bought for them. Everything else is planned around them, so that a plan made again
+// says the same. The rules by domain are asked when all of them are in place: one by one, in any other order than the
+// first time, a spread would turn half of them away.
 func (r *run) keepPromises(tasks []*task) {
-	var byName map[string]*target
+	promised := r.promises(tasks)
+	if promised == nil {
+		return
+	}
+	var kept []keptPod
 	for _, t := range tasks {
-		if !slices.ContainsFunc(t.left, func(p *model.Pod) bool { return p.Nominated != "" }) {
-			continue
-		}
-		if byName == nil {
-			byName = r.targetsByName()
-		}
 		rest := make([]*model.Pod, 0, len(t.left))
 		for _, p := range t.left {
-			if n := byName[p.Nominated]; n == nil || !r.keep(t, n, p) {
+			n := promised(p)
+			if n == nil || !r.mayReturn(t, n) {
 				rest = append(rest, p)
+				continue
 			}
+			k := keptPod{t, n, p, r.domainOfNode(t, n.node)}
+			r.count(t, k.to, 1)
+			r.onto(t, n, []*model.Pod{p})
+			kept = append(kept, k)
 		}
 		t.left = rest
 	}
+	for _, k := range kept {
+		r.confirm(k)
+	}
 }
 
-func (r *run) keep(t *task, n *target, p *model.Pod) bool {
-	if r.fits(t, t.group.Rows, n).Count == 0 {
-		return false
-	}
-	d := r.domainOfNode(t, n.node)
-	if !t.rules.none() {
-		if !r.admits(t, d).OK() {
-			return false
+// keptPod is a pod where it was promised to be.
+type keptPod struct {
+	task *task
+	node *target
+	pod  *model.Pod
+	to   *domain
+}
+
+func (r *run) mayReturn(t *task, n *target) bool {
+	fit := r.fits(t, t.group.Rows, n)
+	return fit.Count > 0 || fit.Verdict.Code == plan.AffinityUnmet && r.fitsPlace(t, &n.place, true).Count > 0
+}
+
+// confirm asks the rules by domain about a pod with all others in place, and takes its promise back if they say no.
+func (r *run) confirm(k keptPod) {
+	if !k.task.rules.none() {
+		r.count(k.task, k.to, -1)
+		if !r.admits(k.task, k.to).OK() {
+			r.off(k)
+			return
 		}
-		r.count(t, d, 1)
+		r.count(k.task, k.to, 1)
 	}
-	r.order = append(r.order, p)
-	r.onto(t, n, []*model.Pod{p})
-	return true
+	r.order = append(r.order, k.pod)
 }
 
-func (r *run) targetsByName() map[string]*target {
-	byName := make(map[string]*target, len(r.nodes))
-	for _, t := range r.nodes {
-		byName[t.node.Name] = t
+// off takes a kept pod from its node again.
+func (r *run) off(k keptPod) {
+	p := &k.node.place
+	p.free.AddScaled(k.task.group.Requests[:min(len(k.task.group.Requests), len(p.free))], 1)
+	for _, slot := range k.task.rules.hostTouched {
+		p.tally = p.tally.add(slot, -1)
 	}
-	return byName
+	r.counters.addHosts(k.task.rules, -1)
+	p.ports = slices.DeleteFunc(slices.Clone(p.ports), func(port model.HostPort) bool { return slices.Contains(k.task.group.HostPorts, port) })
+	p.shares = slices.DeleteFunc(p.shares, func(s share) bool { return len(s.pods) == 1 && s.pods[0] == k.pod })
+	k.task.left = append(k.task.left, k.pod)
+}
+
+// promises answers which node a pod was promised, nil for none; nil when no pod was promised any.
+func (r *run) promises(tasks []*task) func(*model.Pod) *target {
+	byPod := map[string]*target{}
+	for _, n := range r.nodes {
+		for _, uid := range n.node.Promised {
+			byPod[uid] = n
+		}
+	}
+	nominated := func(p *model.Pod) bool { return p.Nominated != "" }
+	if len(byPod) == 0 && !slices.ContainsFunc(tasks, func(t *task) bool { return slices.ContainsFunc(t.left, nominated) }) {
+		return nil
+	}
+	byName := map[string]*target{}
+	for _, n := range r.nodes {
+		byName[n.node.Name] = n
+	}
+	return func(p *model.Pod) *target {
+		if n := byName[p.Nominated]; n != nil {
+			return n
+		}
+		return byPod[p.UID]
+	}
 }
 
 // fillNodes puts lots onto the nodes, in order.

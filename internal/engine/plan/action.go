@@ -71,9 +71,11 @@ func (a ClearCommand) String() string { return "clear the command on claim " + a
 func (a SetDisruptionReason) String() string {
 	return fmt.Sprintf("set disruption reason %s on claim %s", a.Reason, a.Claim)
 }
-func (a ClearDisruptionReason) String() string { return "clear the disruption reason on claim " + a.Claim }
-func (a CreateClaim) String() string           { return "create claim " + a.NewClaim.Name }
-func (a DeleteClaim) String() string           { return "delete claim " + a.Claim }
+func (a ClearDisruptionReason) String() string {
+	return "clear the disruption reason on claim " + a.Claim
+}
+func (a CreateClaim) String() string { return "create claim " + a.NewClaim.Name }
+func (a DeleteClaim) String() string { return "delete claim " + a.Claim }
 func (a NominatePod) String() string {
 	return fmt.Sprintf("nominate pod %s/%s to node %s", a.Namespace, a.Name, a.Node)
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// newControllerCommand makes the verb that runs in the cluster: it buys nodes for pending pods and lets empty ones go.
+func newControllerCommand() *cobra.Command {
+	o := newControllerOptions()
+	command := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controller: buy nodes for pending pods, and let go those that nobody needs",
+		Long: `Run the controller against a cluster that has the CRDs installed.
+
+Every flag can be given by an environment variable too, named like the flag in
+capitals with underscores: --metrics-port is METRICS_PORT. A flag wins over its
+variable; a variable that is empty counts as not set. The cluster is the one that
+--kubeconfig or KUBECONFIG names, or the one that the program runs in.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fromEnvironment(command.Flags()); err != nil {
+				return err
+			}
+			if err := o.complete(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return runController(ctx, o)
+		},
+	}
+	o.addFlags(command.Flags())
+	return command
+}
+
+// runController runs until the context ends; that is no error.
+func runController(ctx context.Context, o *controllerOptions) error {
+	log, flush, err := newControllerLog(o)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	ctrl.SetLogger(log)
+	ctx = ctrllog.IntoContext(ctx, log)
+	for _, line := range o.notes {
+		log.Info(line)
+	}
+	if o.memoryLimit > 0 {
+		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
+	}
+	config, server, err := connect(o)
+	if err != nil {
+		return err
+	}
+	mgr, err := newController(ctx, o, config, server)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", programVersion(), "cloud-provider", o.cloudProvider, "server-version", server.GitVersion)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controller: %w", err)
+	}
+	return nil
+}
+
+// connect finds the cluster and asks whether it is there and serves our kinds: better one clear line now than
+// informers that never fill.
+func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil, usageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
+	}
+	if err != nil {
+		return nil, nil, usageErrorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = o.qps, o.burst
+	config.UserAgent = "karpenter/" + programVersion()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, usageErrorf("reading the kubeconfig: %w", err)
+	}
+	server, err := client.ServerVersion()
+	if err != nil {
+		return nil, nil, fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
+	}
+	if _, err := client.ServerResourcesForGroupVersion(karpv1.GroupVersion.String()); err != nil {
+		return nil, nil, fmt.Errorf("looking for NodePool and NodeClaim: the API server at %s does not serve %s; install the CRDs first: %w",
+			config.Host, karpv1.GroupVersion, err)
+	}
+	return config, server, nil
+}
+
+// programVersion is the version that the program was built from.
+func programVersion() string {
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
+		return build.Main.Version
+	}
+	return "unspecified"
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// controllerOptions are the flags of the controller verb. Names, variables and defaults are core specification 7.3.
+type controllerOptions struct {
+	kubeconfig    string
+	cloudProvider string
+	podPlacement  string
+
+	metricsPort, healthPort int
+	qps                     float32
+	burst                   int
+	profiling               bool
+	noWarmup                bool
+	noElection              bool
+	noObservability         bool
+	electionName            string
+	electionNamespace       string
+	electionLease           time.Duration
+	memoryLimit             int64
+	cpuRequests             int64
+	service                 string
+
+	logLevel    string
+	logOutputs  string
+	errorOutput string
+
+	batchMax, batchIdle time.Duration
+	preferencePolicy    string
+	minValuesPolicy     string
+	ignoreDRA           bool
+	featureGates        string
+	schedulerConfig     string
+
+	instanceTypesFile string
+	kwok              kwokDelays
+
+	timersText string
+	timers     controller.Timers
+	// notes are lines for the log about options that were given and change nothing.
+	notes []string
+}
+
+// kwokDelays make the simulated cloud as slow and as poor as a test wants.
+type kwokDelays struct {
+	launch, registration, termination time.Duration
+	unavailable                       []string
+}
+
+func newControllerOptions() *controllerOptions { return &controllerOptions{} }
+
+func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster; inside a cluster none is needed")
+	f.StringVar(&o.cloudProvider, "cloud-provider", "aws", "the cloud to buy from: aws or kwok (simulated nodes)")
+	f.StringVar(&o.podPlacement, "pod-placement", "", "nominate: tell kube-scheduler where pods were planned; observe: leave it alone (default nominate from Kubernetes 1.35, observe before)")
+	f.IntVar(&o.metricsPort, "metrics-port", 8080, "port of /metrics; 0 for none")
+	f.IntVar(&o.healthPort, "health-probe-port", 8081, "port of /healthz and /readyz; 0 for none")
+	f.Float32Var(&o.qps, "kube-client-qps", 200, "requests per second to the API server, in the long run")
+	f.IntVar(&o.burst, "kube-client-burst", 300, "requests to the API server in one go")
+	f.BoolVar(&o.profiling, "enable-profiling", false, "serve /debug/pprof/ on the metrics port")
+	f.BoolVar(&o.noWarmup, "disable-controller-warmup", true, "start the controllers' queues only when elected; caches are warm before in any case")
+	f.BoolVar(&o.noElection, "disable-leader-election", false, "run without electing a leader: only where there is one replica")
+	f.BoolVar(&o.noObservability, "disable-cluster-state-observability", false, "leave out metrics per pod, node and condition (there are none of them yet)")
+	f.StringVar(&o.electionName, "leader-election-name", "karpenter-leader-election", "name of the Lease")
+	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
+	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that is not heard of stays leader")
+	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes; 90 % of it become Go's soft limit")
+	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
+	f.StringVar(&o.service, "karpenter-service", "", "name of the service (accepted; there are no webhooks)")
+	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
+	f.StringVar(&o.logOutputs, "log-output-paths", "stdout", "where the log goes, separated by commas")
+	f.StringVar(&o.errorOutput, "log-error-output-paths", "stderr", "where errors of logging itself go, separated by commas")
+	f.DurationVar(&o.batchMax, "batch-max-duration", 10*time.Second, "longest time in which pods are gathered before planning")
+	f.DurationVar(&o.batchIdle, "batch-idle-duration", time.Second, "time without new pods after which planning begins")
+	f.StringVar(&o.preferencePolicy, "preference-policy", "Respect", "Respect or Ignore preferences of pods")
+	f.StringVar(&o.minValuesPolicy, "min-values-policy", "Strict", "Strict or BestEffort minValues")
+	f.BoolVar(&o.ignoreDRA, "ignore-dra-requests", true, "treat pods with resource claims as unschedulable; false is not supported")
+	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
+	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "default topology spread; not supported yet")
+	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
+	o.addHiddenFlags(f)
+}
+
+// addHiddenFlags are for tests that run the real binary.
+func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.timersText, "timers", "", "waiting times, name=duration separated by commas")
+	f.DurationVar(&o.kwok.launch, "kwok-launch-delay", 0, "kwok: time that a launch takes")
+	f.DurationVar(&o.kwok.registration, "kwok-registration-delay", 0, "kwok: time from a launch to the node's appearance")
+	f.DurationVar(&o.kwok.termination, "kwok-termination-delay", 0, "kwok: time that a termination takes")
+	f.StringSliceVar(&o.kwok.unavailable, "kwok-unavailable", nil, "kwok: offerings that are sold out")
+	for _, name := range []string{"timers", "kwok-launch-delay", "kwok-registration-delay", "kwok-termination-delay", "kwok-unavailable", "leader-election-lease"} {
+		_ = f.MarkHidden(name) // the names are those of the lines above
+	}
+}
+
+// fromEnvironment sets the flags that were not given from their variables. Unlike upstream, which falls back to the
+// default in silence, a value that cannot be read is an error.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var wrong error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		value := os.Getenv(name)
+		if value == "" || flag.Changed || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
+			return
+		}
+		err := flags.Set(flag.Name, value)
+		if flag.Value.Type() == "bool" && value != "true" && value != "false" {
+			err = fmt.Errorf("want true or false")
+		}
+		if err != nil {
+			wrong = usageErrorf("environment variable %s is %q: %w", name, value, err)
+		}
+	})
+	return wrong
+}
+
+// complete checks what was given and derives the rest.
+func (o *controllerOptions) complete() error {
+	for _, choice := range []struct {
+		flag, value string
+		allowed     []string
+	}{
+		{"cloud-provider", o.cloudProvider, []string{"aws", "kwok"}},
+		{"pod-placement", o.podPlacement, []string{"", "nominate", "observe"}},
+		{"log-level", o.logLevel, []string{"", "debug", "info", "error"}},
+		{"preference-policy", o.preferencePolicy, []string{"Respect", "Ignore"}},
+		{"min-values-policy", o.minValuesPolicy, []string{"Strict", "BestEffort"}},
+	} {
+		if !slices.Contains(choice.allowed, choice.value) {
+			return usageErrorf("--%s is %q, want %s", choice.flag, choice.value, strings.TrimPrefix(strings.Join(choice.allowed, ", "), ", "))
+		}
+	}
+	switch {
+	case o.cloudProvider == "aws":
+		return usageErrorf("--cloud-provider is aws, which is not built yet; --cloud-provider=kwok runs with simulated nodes")
+	case !o.ignoreDRA:
+		return usageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
+	case o.schedulerConfig != "":
+		return usageErrorf("--scheduler-config is set: default topology spread is not supported yet")
+	case o.qps <= 0 || o.burst <= 0:
+		return usageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
+	case o.batchIdle <= 0 || o.batchMax < o.batchIdle:
+		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
+	case o.electionLease < 2*time.Second:
+		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
+	}
+	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort} {
+		if port < 0 || port > 65535 {
+			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
+		}
+	}
+	if err := o.readGates(); err != nil {
+		return err
+	}
+	return o.setTimers()
+}
+
+func (o *controllerOptions) setTimers() error {
+	o.timers = controller.Production()
+	o.timers.BatchIdle, o.timers.BatchMax = o.batchIdle, o.batchMax
+	o.timers.Nomination = max(2*o.batchMax, 10*time.Second)
+	if err := o.timers.Set(o.timersText); err != nil {
+		return usageErrorf("--timers: %w", err)
+	}
+	return nil
+}
+
+// gates are the feature gates that Karpenter knows (core specification 7.4), and what becomes of one that is on.
+var gates = map[string]struct {
+	refuse bool
+	note   string
+}{
+	"ReservedCapacity":        {},
+	"SpotToSpotConsolidation": {note: "is on, but consolidation is not built yet"},
+	"NodeRepair":              {note: "is on, but node repair is not built yet"},
+	"StaticCapacity":          {note: "is on, but static pools are not built yet"},
+	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
+	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
+}
+
+func (o *controllerOptions) readGates() error {
+	o.notes = nil
+	for item := range strings.SplitSeq(o.featureGates, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		name, text, _ := strings.Cut(strings.TrimSpace(item), "=")
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return usageErrorf("--feature-gates: %q, want Name=true or Name=false", item)
+		}
+		gate, known := gates[name]
+		switch {
+		case !known:
+			o.notes = append(o.notes, "feature gate "+name+" is not known and ignored")
+		case on && gate.refuse:
+			return usageErrorf("feature gate %s %s; set it to false", name, gate.note)
+		case on && gate.note != "":
+			o.notes = append(o.notes, "feature gate "+name+" "+gate.note)
+		}
+	}
+	return nil
+}

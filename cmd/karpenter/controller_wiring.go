@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/node"
+	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
+	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// keptRecords is how many (snapshot, plan) pairs each loop keeps.
+const keptRecords = 16
+
+// wiring is the controller while it is put together.
+type wiring struct {
+	o        *controllerOptions
+	mgr      manager.Manager
+	metrics  *telemetry.Metrics
+	recorder *telemetry.Recorder
+	provider cloud.Provider
+	store    *cluster.Store
+	executor *execute.Executor
+	history  *loop.History
+	clock    clock.RealClock
+}
+
+// newController puts the controller together. Nothing runs before the manager is started.
+//
+//	manager: cache --> store --> loops --> executor --> API
+//	           \--> controllers (pool, claim, node) --> provider
+func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
+	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords)}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if w.mgr, err = ctrl.NewManager(config, w.managerOptions(scheme)); err != nil {
+		return nil, fmt.Errorf("setting up the controller: %w", err)
+	}
+	w.metrics = telemetry.New(ctrlmetrics.Registry)
+	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
+	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addHealth} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := controller.Index(ctx, w.mgr); err != nil {
+		return nil, err
+	}
+	if err := w.addExecutor(config); err != nil {
+		return nil, err
+	}
+	provision, err := w.addLoops(nominates(o.podPlacement, server))
+	if err != nil {
+		return nil, err
+	}
+	return w.mgr, w.addControllers(provision)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme))
+}
+
+func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
+	o := w.o
+	renew, retry, shutdown := o.electionLease*2/3, o.electionLease*2/15, 8*time.Second
+	return ctrl.Options{
+		Scheme:                        scheme,
+		LeaderElection:                !o.noElection,
+		LeaderElectionID:              o.electionName,
+		LeaderElectionNamespace:       electionNamespace(o.electionNamespace),
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.electionLease,
+		RenewDeadline:                 &renew,
+		RetryPeriod:                   &retry,
+		GracefulShutdownTimeout:       &shutdown,
+		HealthProbeBindAddress:        address(o.healthPort),
+		Metrics:                       metricsserver.Options{BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling)},
+		Controller:                    ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
+		Cache: cache.Options{
+			DefaultTransform: cluster.Transform,
+			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+				toolscache.DefaultWatchErrorHandler(ctx, r, err)
+				w.store.Recheck()
+			},
+		},
+	}
+}
+
+// electionNamespace is where the Lease is: where the user says, else, outside a cluster, in kube-system. Inside one
+// the empty name means the program's own.
+func electionNamespace(given string) string {
+	const own = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	if _, err := os.Stat(own); given == "" && err != nil {
+		return "kube-system"
+	}
+	return given
+}
+
+func address(port int) string {
+	if port == 0 {
+		return "0" // which means none
+	}
+	return ":" + strconv.Itoa(port)
+}
+
+func profilers(on bool) map[string]http.Handler {
+	if !on {
+		return nil
+	}
+	handlers := map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
+		handlers["/debug/pprof/"+name] = pprof.Handler(name)
+	}
+	return handlers
+}
+
+// nominates says whether pods are told where they were planned: as the flag says, else by the server's version.
+// Nomination by others than kube-scheduler is beta since Kubernetes 1.35 (KEP-5278).
+func nominates(placement string, server *version.Info) bool {
+	if placement != "" {
+		return placement == "nominate"
+	}
+	major, _ := strconv.Atoi(server.Major)
+	minor, _ := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
+	return major > 1 || major == 1 && minor >= 35
+}
+
+func (w *wiring) addProvider(context.Context) error {
+	switch w.o.cloudProvider {
+	case "kwok":
+		return w.addKwok()
+	}
+	return usageErrorf("--cloud-provider is %s, which is not built yet", w.o.cloudProvider)
+}
+
+func (w *wiring) addKwok() error {
+	options := kwok.Options{
+		Client: w.mgr.GetClient(), Reader: w.mgr.GetAPIReader(),
+		LaunchDelay: w.o.kwok.launch, RegistrationDelay: w.o.kwok.registration, TerminationDelay: w.o.kwok.termination,
+		Unavailable: w.o.kwok.unavailable,
+	}
+	if path := w.o.instanceTypesFile; path != "" {
+		file, err := os.Open(path)
+		if err != nil {
+			return usageErrorf("--instance-types-file-path: %w", err)
+		}
+		defer file.Close()
+		if options.Types, options.ProviderLabels, err = kwok.ReadInstanceTypes(file, path); err != nil {
+			return usageErrorf("--instance-types-file-path: %w", err)
+		}
+	}
+	provider, err := kwok.New(options)
+	if err != nil {
+		return usageErrorf("setting up kwok: %w", err)
+	}
+	w.provider = provider
+	return w.mgr.Add(provider)
+}
+
+// instrumented is the provider with its calls measured under a controller's name.
+func (w *wiring) instrumented(name string) cloud.Provider {
+	return telemetry.Instrument(w.provider, w.metrics, name)
+}
+
+func (w *wiring) addStore(ctx context.Context) error {
+	store, err := cluster.NewStore(cluster.Config{
+		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
+		SetAside: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
+		Log:      w.mgr.GetLogger().WithName("state"),
+		Options:  cluster.Options{WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the store: %w", err)
+	}
+	w.store = store
+	if err := store.Watch(ctx, w.mgr.GetCache()); err != nil {
+		return err
+	}
+	return w.mgr.Add(store)
+}
+
+func (w *wiring) addHealth(context.Context) error {
+	synced := func(*http.Request) error {
+		if !w.store.Synced() {
+			return errors.New("the mirror of the cluster is not complete yet")
+		}
+		return nil
+	}
+	served := func(*http.Request) error {
+		for _, kind := range []string{"NodePool", "NodeClaim"} {
+			if _, err := w.mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: karpv1.Group, Kind: kind}, "v1"); err != nil {
+				return fmt.Errorf("looking for %s: %w", kind, err)
+			}
+		}
+		return nil
+	}
+	return errors.Join(
+		w.mgr.AddHealthzCheck("ping", healthz.Ping),
+		w.mgr.AddReadyzCheck("ping", healthz.Ping),
+		w.mgr.AddReadyzCheck("manager", synced),
+		w.mgr.AddReadyzCheck("crd", served),
+	)
+}
+
+func (w *wiring) addExecutor(config *rest.Config) error {
+	// Nominations have a rate limit of their own: a thousand of them must not keep claims from being written.
+	separate := rest.CopyConfig(config)
+	nominations, err := client.New(separate, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("setting up the executor: %w", err)
+	}
+	wellKnown := map[string]bool{}
+	for _, key := range w.store.Vocabulary().Rules.WellKnown {
+		wellKnown[key] = true
+	}
+	w.executor = &execute.Executor{
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store,
+		Metrics: w.metrics, Recorder: w.recorder, WellKnown: wellKnown,
+	}
+	return nil
+}
+
+// addLoops adds the two loops and returns the one that knows which pods a node was bought for.
+func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
+	log := w.mgr.GetLogger()
+	log.Info("placing pods", "nominate", nominate)
+	snapshot := func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }
+	provision := &loop.Provision{
+		Snapshot: snapshot,
+		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, placement.Options{}) },
+		Refusal:  explain.Refusal,
+		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
+		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
+		History: w.history, Log: log.WithName("provisioner"),
+	}
+	disrupt := &loop.Disrupt{
+		Snapshot: snapshot, Propose: disruption.Propose, Writer: w.executor,
+		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged),
+		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
+		History: w.history, Log: log.WithName("disruption"),
+	}
+	return provision, errors.Join(w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)))
+}
+
+// whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
+func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		if !w.store.WaitForSync(ctx) {
+			return nil
+		}
+		return start(ctx)
+	})
+}
+
+func (w *wiring) addControllers(provision *loop.Provision) error {
+	health, timers := nodepool.NewHealth(), w.o.timers
+	for _, part := range []interface {
+		SetupWithManager(manager.Manager) error
+	}{
+		&nodeclaim.Reconciler{
+			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
+			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
+		},
+		&nodeclaim.Collector{
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
+			Metrics: w.metrics, Timers: timers, Clock: w.clock,
+		},
+		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers, Clock: w.clock},
+		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
+		&nodepool.Counter{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers},
+		&node.Reconciler{
+			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
+			Timers: timers, Clock: w.clock,
+		},
+	} {
+		if err := part.SetupWithManager(w.mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+)
+
+// demoOptions is what a demo is made of.
+type demoOptions struct {
+	replicas int
+	keep     bool
+	dataDir  string
+	assets   string
+	format   string
+}
+
+const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
+
+// newDemoCommand makes the verb that shows the whole of it.
+func newDemoCommand() *cobra.Command {
+	var options demoOptions
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch pods get nodes, and the nodes leave again, on a control plane of its own",
+		Long: `Start a real Kubernetes control plane on this machine with simulated kubelets, and
+this program's controller; scale a Deployment from nothing to many pods; tell when
+each step happened and what the nodes cost; scale down and watch the nodes leave;
+stop everything. No network and no cloud is needed.
+
+The data directory holds the logs; every demo begins with an empty cluster.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := options.check(); err != nil {
+				return err
+			}
+			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program
+			show := &demo{demoOptions: options, out: command.OutOrStdout(), progress: newProgress(command.ErrOrStderr())}
+			err := show.run(ctx)
+			if ctx.Err() != nil {
+				return errors.New("demo: interrupted; everything it had started was stopped")
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&options.replicas, "replicas", 100, "how many pods to scale to")
+	flags.BoolVar(&options.keep, "keep", false, "leave the pods, their nodes, the controller and the control plane running")
+	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
+	assetsFlag(command, &options.assets)
+	flags.StringVarP(&options.format, "output", "o", "text", "how to print what was seen: text")
+	return command
+}
+
+func (o *demoOptions) check() error {
+	const most = 5000
+	if o.replicas < 1 || o.replicas > most {
+		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
+	}
+	if o.format != "text" {
+		return usageErrorf("--output is %q, want text", o.format)
+	}
+	var err error
+	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
+		return usageErrorf("--data-dir: %w", err)
+	}
+	return nil
+}
+
+// demo is one run.
+type demo struct {
+	demoOptions
+	out      io.Writer
+	progress *progress
+
+	cluster    *demoCluster
+	controller *childController
+	history    *history
+	objects    *demoObjects
+	scaled     time.Time // when the last scale command was given
+}
+
+// run goes through the steps, and stops what it started unless it is to be kept.
+func (d *demo) run(ctx context.Context) (err error) {
+	defer d.progress.clear()
+	defer func() {
+		if err != nil || !d.keep {
+			d.stop()
+		}
+	}()
+	fmt.Fprintf(d.out, "%d pods on Kubernetes, simulated machines. Logs: %s\n\n", d.replicas, filepath.Join(d.dataDir, "logs"))
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) (string, error)
+	}{
+		{"Kubernetes", d.startCluster},
+		{"resource types", d.install},
+		{"controller", d.startController},
+		{"node pool", d.apply},
+	} {
+		began := time.Now()
+		what, err := step.do(ctx)
+		if err != nil {
+			return d.failed(step.name, err)
+		}
+		d.progress.clear()
+		fmt.Fprintf(d.out, "  %-16s%6.1f s   %s\n", step.name, time.Since(began).Seconds(), what)
+	}
+	if err := d.scaleUp(ctx); err != nil {
+		return d.failed("scale up", err)
+	}
+	if d.keep {
+		return d.leave()
+	}
+	if err := d.scaleDown(ctx); err != nil {
+		return d.failed("scale down", err)
+	}
+	d.stop()
+	fmt.Fprintln(d.out, "\nEverything is stopped.")
+	return nil
+}
+
+// failed names the step, and the log to read.
+func (d *demo) failed(step string, err error) error {
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return err
+	}
+	log := filepath.Join(d.dataDir, "logs")
+	var dead *sandbox.DeadError
+	switch {
+	case errors.As(err, &dead):
+		return fmt.Errorf("demo: %s: %w", step, err)
+	case d.controller != nil:
+		log = d.controller.log
+	}
+	return fmt.Errorf("demo: %s: %w; see %s", step, err, log)
+}
+
+// stop ends what runs, the controller first. A second Ctrl-C ends the program,
+// and the kernel its children.
+func (d *demo) stop() {
+	if d.controller != nil {
+		d.progress.show("stopping the controller")
+		d.controller.stop()
+		d.controller = nil
+	}
+	if d.cluster != nil {
+		d.progress.show("stopping Kubernetes")
+		d.cluster.stop()
+		d.cluster = nil
+		_ = os.Remove(d.keepsake())
+	}
+	d.progress.clear()
+}
+
+func (d *demo) scaleUp(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %d replicas of 100m CPU and 256Mi\n\n", demoDeployment, d.replicas)
+	if err := d.scale(ctx, d.replicas); err != nil {
+		return err
+	}
+	patience := 2*time.Minute + time.Duration(d.replicas)*100*time.Millisecond
+	err := d.await(ctx, patience, fmt.Sprintf("%d pods to run", d.replicas), func() (bool, string) {
+		h := d.history
+		return h.count(podRunning) >= d.replicas && h.count(claimInitialized) >= h.count(claimCreated),
+			fmt.Sprintf("%d pending, %d claims, %d bound, %d running", h.count(podPending), h.count(claimCreated), h.count(podBound), h.count(podRunning))
+	})
+	if err != nil {
+		return err
+	}
+	passes, err := readPasses(d.controller.log)
+	if err != nil {
+		return err
+	}
+	d.printTimeline(upStages(d.history, passes))
+	d.printWork(passes)
+	return d.printBill()
+}
+
+func (d *demo) scaleDown(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nScale down: Deployment %s, %d -> 0 replicas; the pool says consolidateAfter: 30s\n\n", demoDeployment, d.replicas)
+	if err := d.scale(ctx, 0); err != nil {
+		return err
+	}
+	claims := d.history.count(claimCreated)
+	err := d.await(ctx, 3*time.Minute, fmt.Sprintf("%d nodes to leave", claims), func() (bool, string) {
+		pods, remaining, nodes := d.history.present()
+		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0,
+			fmt.Sprintf("%d pods left, %d nodes cordoned, %d nodes left", len(pods), d.history.count(nodeCordoned), len(nodes))
+	})
+	if err != nil {
+		return err
+	}
+	var rows []timelineRow
+	for _, s := range []stage{podGone, nodeCordoned, claimDeleting, nodeGone, claimGone} {
+		rows = append(rows, timelineRow{string(s), d.history.span(s)})
+	}
+	d.printTimeline(rows)
+	fmt.Fprintf(d.out, "\n  The last node left %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
+	return nil
+}

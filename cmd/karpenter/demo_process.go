@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// childController is the controller of the demo: the verb `controller` of this
+// program, in a process of its own, because that is what is being shown.
+type childController struct {
+	process *os.Process
+	log     string        // path
+	metrics int           // port on the loopback address
+	health  int           // port on the loopback address
+	ended   chan struct{} // closed when it has ended
+	err     error         // how it ended; read after ended is closed
+}
+
+// startController starts the controller with its output in the log. A detached
+// one outlives this process.
+func startController(kubeconfig, log string, detached bool) (*childController, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program, to run its controller: %w", err)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the controller's log: %w", err)
+	}
+	output, err := os.Create(log)
+	if err != nil {
+		return nil, fmt.Errorf("making the controller's log: %w", err)
+	}
+	defer output.Close()
+	c := &childController{log: log, metrics: ports[0], health: ports[1], ended: make(chan struct{})}
+	command := exec.Command(self, "controller", "--cloud-provider=kwok", "--kubeconfig="+kubeconfig,
+		"--metrics-port="+strconv.Itoa(c.metrics), "--health-probe-port="+strconv.Itoa(c.health))
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = childAttributes()
+	if detached {
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
+	if err := c.run(command); err != nil {
+		return nil, fmt.Errorf("starting the controller: %w", err)
+	}
+	return c, nil
+}
+
+// run starts the command from a thread that lives until the command ends: Linux
+// sends the parent-death signal when the thread that forked ends.
+func (c *childController) run(command *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			c.err = command.Wait()
+			close(c.ended)
+		}
+	}()
+	err := <-started
+	c.process = command.Process
+	return err
+}
+
+// stop asks the controller to end, and ends it when it has not within 10 s.
+func (c *childController) stop() {
+	_ = c.process.Signal(syscall.SIGTERM)
+	patience := time.NewTimer(10 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-c.ended:
+	case <-patience.C:
+		_ = c.process.Kill()
+		<-c.ended
+	}
+}
+
+// died says how the controller ended; nil while it runs.
+func (c *childController) died() error {
+	select {
+	case <-c.ended:
+	default:
+		return nil
+	}
+	how := "exit status 0"
+	if c.err != nil {
+		how = c.err.Error()
+	}
+	if line := lastLogLine(c.log); line != "" {
+		return fmt.Errorf("the controller died (%s): %s", how, line)
+	}
+	return fmt.Errorf("the controller died (%s)", how)
+}
+
+// ready asks the controller whether it is ready.
+func (c *childController) ready(ctx context.Context) error {
+	response, err := c.request(ctx, c.health, "/readyz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz says %s", response.Status)
+	}
+	return nil
+}
+
+// metricSum adds up the values of all series of a metric.
+func (c *childController) metricSum(ctx context.Context, name string) (float64, error) {
+	response, err := c.request(ctx, c.metrics, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	sum, found := 0.0, false
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), name)
+		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the metric %s: %w", name, err)
+		}
+		sum, found = sum+value, true
+	}
+	if !found {
+		return 0, fmt.Errorf("the controller has no metric %s", name)
+	}
+	return sum, lines.Err()
+}
+
+func (c *childController) request(ctx context.Context, port int, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(port)+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	return client.Do(request)
+}
+
+// freePorts finds ports on the loopback address that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer listener.Close()
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// lastLogLine returns the last line of a log, shortened; empty if there is none.
+func lastLogLine(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	last := lines[len(lines)-1]
+	const longest = 300
+	if len(last) > longest {
+		last = strings.ToValidUTF8(last[:longest], "") + "..."
+	}
+	return last
+}

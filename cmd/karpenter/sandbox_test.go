@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// The sandbox verb tells bad usage (2) from an answer of no (1), and neither from
+// nothing to do (0).
+func TestSandboxExitCodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		code      int
+		stdout    string
+	}{
+		"unknown verb":             {[]string{"sandbox", "sideways"}, 2, ""},
+		"unknown flag":             {[]string{"sandbox", "up", "--upside-down"}, 2, ""},
+		"stray argument":           {[]string{"sandbox", "status", "now"}, 2, ""},
+		"no such assets":           {[]string{"sandbox", "up", "--data-dir", t.TempDir(), "--sandbox-assets", t.TempDir()}, 2, ""},
+		"status of nothing":        {[]string{"sandbox", "status", "--data-dir", t.TempDir()}, 1, "absent"},
+		"down of nothing":          {[]string{"sandbox", "down", "--data-dir", t.TempDir()}, 0, "no sandbox is running"},
+		"kubeconfig of nothing":    {[]string{"sandbox", "kubeconfig", "--data-dir", t.TempDir()}, 1, ""},
+		"assets that do not exist": {[]string{"sandbox", "assets", "--sandbox-assets", t.TempDir()}, 2, ""},
+		"help":                     {[]string{"sandbox"}, 0, "Usage:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := newRootCommand()
+			var stdout, stderr bytes.Buffer
+			root.SetOut(&stdout)
+			root.SetErr(&stderr)
+			root.SetArgs(test.arguments)
+			if code := run(context.Background(), root); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if !strings.Contains(stdout.String(), test.stdout) {
+				t.Errorf("output %q, want %q in it", stdout.String(), test.stdout)
+			}
+			message := strings.TrimSuffix(stderr.String(), "\n")
+			if test.code != 0 && (!strings.HasPrefix(message, "karpenter: ") || strings.Contains(message, "\n")) {
+				t.Errorf("message %q, want one line that begins with karpenter:", message)
+			}
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package cloudtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Harness makes a cloud without machines for one test, and ends it with the test.
+type Harness func(t *testing.T) World
+
+// World is a cloud and what a test can do to it. All fields are required.
+type World struct {
+	// Provider starts the provider as a new process would: over the same cloud, with nothing in memory. An earlier one
+	// need not end; two may run for a while, as when a leader does not know yet that it is none.
+	Provider func(t *testing.T) cloud.Provider
+	// Class is ready; NotReady exists but is not; Missing does not exist.
+	Class, NotReady, Missing cloud.ClassRef
+	// SellOut makes exactly these offerings sold out for the machines of Class; the provider is not told.
+	SellOut func(t *testing.T, offerings ...Offering)
+	// LoseAnswers lets the cloud carry out what it is asked, without an answer to the requests that launch a machine,
+	// until restore is called.
+	LoseAnswers func(t *testing.T) (restore func())
+	// Hang keeps every request to the cloud waiting until the context ends, until restore is called.
+	Hang func(t *testing.T) (restore func())
+}
+
+// Offering names one offering of the catalogue.
+type Offering struct {
+	InstanceType string
+	Zone         string
+	CapacityType string
+}
+
+func offeringOf(c cloud.Choice) Offering {
+	return Offering{InstanceType: c.Type.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
+}
+
+// Run runs the suite.
+func Run(t *testing.T, harness Harness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, World)
+	}{
+		{"catalogue is complete and always the same", testCatalogue},
+		{"declared labels are well-formed", testDeclared},
+		{"launch keeps what the claim asks for", testLaunch},
+		{"launch respects requests", testRequests},
+		{"launch twice is one machine", testLaunchTwice},
+		{"launch at the same time is one machine", testLaunchConcurrently},
+		{"launch whose answer is lost is one machine", testLostAnswer},
+		{"launch per claim is one machine each", testMachinePerClaim},
+		{"terminate until not found", testTerminate},
+		{"what does not exist is not found", testNotFound},
+		{"sold-out offering is followed by the next", testNextOffering},
+		{"sold-out cloud is insufficient capacity", testInsufficientCapacity},
+		{"class that is not ready", testClassNotReady},
+		{"slow cloud", testSlow},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, harness(t)) })
+	}
+}
+
+var claims atomic.Int64
+
+// claim is a new claim of a class with requirements. It exists in the test only: a provider is given claims, it does
+// not read them.
+func claim(class cloud.ClassRef, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
+	name := fmt.Sprintf("conformance-%d", claims.Add(1))
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: uuid.NewUUID(),
+			Labels: map[string]string{karpv1.LabelNodePool: "conformance", karpv1.NodeClassLabel(class.Group, class.Kind): class.Name},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			NodeClassRef: karpv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name},
+			Requirements: append([]karpv1.Requirement{}, requirements...),
+		},
+	}
+}
+
+func requirement(key string, operator karpv1.Operator, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: operator, Values: values}
+}
+
+func pool(class cloud.ClassRef) *karpv1.NodePool {
+	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "conformance"}}
+	p.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
+	return p
+}
+
+func catalogue(t *testing.T, w World, p cloud.Provider) []cloud.InstanceType {
+	t.Helper()
+	types, err := p.Catalogue(t.Context(), pool(w.Class))
+	if err != nil {
+		t.Fatalf("Catalogue: %v", err)
+	}
+	if len(types) < 2 {
+		t.Fatalf("Catalogue has %d types, want two at least", len(types))
+	}
+	return types
+}
+
+func launch(t *testing.T, p cloud.Provider, c *karpv1.NodeClaim) *cloud.Machine {
+	t.Helper()
+	machine, err := p.Launch(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Launch(%s): %v", c.Name, err)
+	}
+	return machine
+}
+
+// onlyMachines checks that these are all the machines that there are and are not about to go.
+func onlyMachines(t *testing.T, p cloud.Provider, want ...string) {
+	t.Helper()
+	machines, err := p.Machines(t.Context())
+	if err != nil {
+		t.Fatalf("Machines: %v", err)
+	}
+	unseen := map[string]bool{}
+	for _, id := range want {
+		unseen[id] = true
+	}
+	for _, m := range machines {
+		if !unseen[m.ProviderID] {
+			if !m.Terminating {
+				t.Errorf("Machines lists %s (claim %q), want %v", m.ProviderID, m.Claim, want)
+			}
+			continue
+		}
+		delete(unseen, m.ProviderID)
+	}
+	for id := range unseen {
+		t.Errorf("Machines does not list %s", id)
+	}
+}
+
+// eventually polls until done says so.
+func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, done); err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
+}
+
+func terminated(p cloud.Provider, id string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		err := p.Terminate(ctx, id)
+		if errors.Is(err, cloud.ErrNotFound) {
+			return true, nil
+		}
+		return false, err
+	}
+}
+
+// cheapest is the first choice that is available for a claim.
+func cheapest(t *testing.T, types []cloud.InstanceType, c *karpv1.NodeClaim) cloud.Choice {
+	t.Helper()
+	for _, choice := range cloud.NeedOf(c).Choices(types) {
+		if choice.Offering.Available {
+			return choice
+		}
+	}
+	t.Fatalf("the catalogue has nothing available for claim %s", c.Name)
+	return cloud.Choice{}
+}
+
+func bought(m *cloud.Machine) Offering {
+	return Offering{
+		InstanceType: m.Labels[corev1.LabelInstanceTypeStable],
+		Zone:         m.Labels[corev1.LabelTopologyZone],
+		CapacityType: m.Labels[karpv1.LabelCapacityType],
+	}
+}

@@ -1,0 +1,233 @@
+package kwok
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+func testNeverRegister(t *testing.T, w *world) {
+	w.annotate(t, map[string]string{AnnotationNeverRegister: "true"})
+	p := w.provider(t)
+	m := w.launch(t, p, w.claim())
+	w.annotate(t, nil)
+	advance(t, w.provider(t), m)
+	if w.node(t, m) != nil {
+		t.Error("the machine registered")
+	}
+	wantGone(t, p, m)
+}
+
+func testFailLaunch(t *testing.T, w *world) {
+	w.annotate(t, map[string]string{AnnotationFailLaunch: "2"})
+	p, claim := w.provider(t), w.claim()
+	for range 2 {
+		_, err := p.Launch(t.Context(), claim)
+		var failed *cloud.CreateError
+		if !errors.As(err, &failed) || failed.Reason == "" || failed.Message == "" {
+			t.Fatalf("Launch: %v, want a CreateError with a reason and a message", err)
+		}
+	}
+	first := w.launch(t, p, claim)
+	if again := w.launch(t, p, claim); again.ProviderID != first.ProviderID {
+		t.Errorf("launched %s, then %s", first.ProviderID, again.ProviderID)
+	}
+}
+
+func testLaunchDelay(t *testing.T, w *world) {
+	w.annotate(t, map[string]string{AnnotationLaunchDelay: "1h"})
+	p, claim := w.provider(t), w.claim()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := p.Launch(ctx, claim); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Launch: %v, want the context's error", err)
+	}
+	machines, err := p.Machines(t.Context())
+	if err != nil || len(machines) != 1 || machines[0].Claim != claim.Name {
+		t.Fatalf("Machines: %+v, %v, want that of the claim", machines, err)
+	}
+	clock := clocktesting.NewFakeClock(machines[0].Created.Add(59 * time.Minute))
+	late := w.provider(t, func(o *Options) { o.Clock = clock })
+	advance(t, late, &machines[0])
+	if w.node(t, &machines[0]) != nil {
+		t.Error("the node is there before the launch would have been answered")
+	}
+	clock.Step(time.Minute)
+	advance(t, late, &machines[0])
+	if w.node(t, &machines[0]) == nil {
+		t.Error("there is no node once the launch would have been answered")
+	}
+}
+
+func testBadAnnotations(t *testing.T, w *world) {
+	p := w.provider(t)
+	for annotation, value := range map[string]string{
+		AnnotationUnavailable:      "c-1x-amd64-linux/spot",
+		AnnotationLaunchDelay:      "soon",
+		AnnotationTerminationDelay: "-1s",
+		AnnotationNeverRegister:    "perhaps",
+		AnnotationFailLaunch:       "-1",
+	} {
+		w.annotate(t, map[string]string{annotation: value})
+		_, err := p.Launch(t.Context(), w.claim())
+		var notReady *cloud.NodeClassNotReadyError
+		if !errors.As(err, &notReady) || !strings.Contains(notReady.Message, annotation) || !strings.Contains(notReady.Message, value) ||
+			!strings.Contains(notReady.Message, "want") {
+			t.Errorf("%s=%q: %v, want a NodeClassNotReadyError that names both and says what would be right", annotation, value, err)
+		}
+		if err := p.Ready(t.Context(), w.class(w.namespace)); !errors.As(err, &notReady) {
+			t.Errorf("%s=%q: Ready is %v, want a NodeClassNotReadyError", annotation, value, err)
+		}
+		if _, err := p.Catalogue(t.Context(), nil); err != nil {
+			t.Errorf("%s=%q: Catalogue: %v", annotation, value, err)
+		}
+	}
+}
+
+// available says whether the offering that w.claim wants is available to the world's pool.
+func (w *world) available(t *testing.T, p *Provider) bool {
+	t.Helper()
+	pool := &karpv1.NodePool{}
+	pool.Spec.Template.Spec.NodeClassRef = w.claim().Spec.NodeClassRef
+	types, err := p.Catalogue(t.Context(), pool)
+	if err != nil {
+		t.Fatalf("Catalogue: %v", err)
+	}
+	choices := cloud.NeedOf(w.claim()).Choices(types)
+	if len(choices) != 1 {
+		t.Fatalf("%d choices, want the one that the claim names", len(choices))
+	}
+	return choices[0].Offering.Available
+}
+
+func testSoldOutForgotten(t *testing.T, w *world) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	p := w.provider(t, func(o *Options) { o.Clock = clock })
+	w.annotate(t, map[string]string{AnnotationUnavailable: "m-4x-*/*/*"})
+	if !w.available(t, p) {
+		t.Error("the provider knows that the offering is sold out before a launch has tried")
+	}
+	var insufficient *cloud.InsufficientCapacityError
+	sellOut := func() {
+		t.Helper()
+		if _, err := p.Launch(t.Context(), w.claim()); !errors.As(err, &insufficient) {
+			t.Fatalf("Launch: %v, want an InsufficientCapacityError", err)
+		}
+		if w.available(t, p) {
+			t.Error("the offering is available though a launch found it sold out")
+		}
+	}
+	sellOut()
+	clock.Step(3 * time.Minute)
+	if !w.available(t, p) {
+		t.Error("the offering is not tried again after three minutes")
+	}
+	sellOut()
+	w.annotate(t, nil)
+	if !w.available(t, p) {
+		t.Error("the offering is not available though the annotation is gone")
+	}
+	w.launch(t, p, w.claim())
+}
+
+func testUnavailableOption(t *testing.T, w *world) {
+	p := w.provider(t, func(o *Options) { o.Unavailable = []string{"*/test-zone-b/on-demand"} })
+	var insufficient *cloud.InsufficientCapacityError
+	_, err := p.Launch(t.Context(), w.claim())
+	if !errors.As(err, &insufficient) || !strings.Contains(insufficient.Message, "m-4x-arm64-linux/test-zone-b/on-demand") {
+		t.Errorf("Launch: %v, want an InsufficientCapacityError that names the offering", err)
+	}
+	if _, err := New(Options{Client: w.cluster, Unavailable: []string{"*"}}); err == nil || !strings.Contains(err.Error(), "type/zone/capacity-type") {
+		t.Errorf("New with a bad pattern: %v, want an error that says how patterns look", err)
+	}
+}
+
+func testBusyServer(t *testing.T, w *world) {
+	p, claim := w.provider(t), w.claim()
+	failures := map[string]int{}
+	w.faults.set(func(_ context.Context, verb string, object runtime.Object, send func() error) error {
+		kind := verb + " " + typeName(object)
+		failures[kind]++
+		switch failures[kind] {
+		case 1:
+			return apierrors.NewTooManyRequests("busy", 0)
+		case 2:
+			if err := send(); err != nil {
+				return err
+			}
+			return apierrors.NewTimeoutError("the answer is lost", 0)
+		}
+		return send()
+	})
+	m := w.launch(t, p, claim)
+	advance(t, p, m)
+	if w.node(t, m) == nil {
+		t.Error("there is no node")
+	}
+	wantGone(t, p, m)
+}
+
+func testForbidden(t *testing.T, w *world) {
+	p := w.provider(t)
+	w.faults.set(func(_ context.Context, verb string, _ runtime.Object, send func() error) error {
+		if verb == "create" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "x", errors.New("no"))
+		}
+		return send()
+	})
+	_, err := p.Launch(t.Context(), w.claim())
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "creating the record of machine") {
+		t.Errorf("Launch: %v, want Forbidden and what was being done", err)
+	}
+	creates := slices.DeleteFunc(w.faults.requests(), func(r string) bool { return r != "create *v1.ConfigMap" })
+	if len(creates) != 1 {
+		t.Errorf("the request was sent %d times, want once", len(creates))
+	}
+}
+
+func testSpoiltRecord(t *testing.T, w *world) {
+	p := w.provider(t)
+	start(t, p)
+	good := w.launch(t, p, w.claim())
+	w.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.namespace, Name: "kwok-machine-spoilt", Labels: map[string]string{LabelRecord: "true"},
+	}})
+	machines, err := p.Machines(t.Context())
+	if err != nil || len(machines) != 2 || machines[1].ProviderID != "kwok://kwok-spoilt" {
+		t.Fatalf("Machines: %+v, %v, want the good machine and the spoilt one", machines, err)
+	}
+	if err := p.Terminate(t.Context(), machines[1].ProviderID); !errors.Is(err, cloud.ErrNotFound) {
+		t.Errorf("Terminate of the spoilt machine: %v, want ErrNotFound", err)
+	}
+	wantGone(t, p, good)
+}
+
+// The name of a machine holds a hash of its claim's UID; should two ever agree, neither is given the other's machine.
+func testForeignRecord(t *testing.T, w *world) {
+	p, claim := w.provider(t), w.claim()
+	w.launch(t, p, claim)
+	s, err := p.record(t.Context(), machineName(claim.Name, claim.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ClaimUID = "another"
+	if err := p.save(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := p.Launch(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "another") {
+		t.Errorf("Launch: %+v, %v, want an error that names the UID", m, err)
+	}
+}

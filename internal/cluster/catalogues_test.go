@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+func catalogueOf(s *Store, pool string) *model.Catalogue {
+	if p := s.Snapshot(start).Pool(pool); p != nil {
+		return p.Catalogue
+	}
+	return nil
+}
+
+func blockedBy(s *Store, pool string) string {
+	if p := s.Snapshot(start).Pool(pool); p != nil && p.Blocked != nil {
+		return p.Blocked.Reason
+	}
+	return ""
+}
+
+// TestCataloguesAreShared: pools that can buy the same share one catalogue, and reading the same again changes
+// nothing.
+func TestCataloguesAreShared(t *testing.T) {
+	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)}}
+	s := newStore(t, Config{Provider: provider, Options: Options{Catalogue: time.Hour}})
+	for i, name := range []string{"a", "b", "other"} {
+		s.Saw(poolAt(t, name, "uid-"+name, string(rune('1'+i))))
+	}
+	if got := blockedBy(s, "a"); !strings.Contains(got, "not been read yet") {
+		t.Errorf("before it is read the pool is blocked by %q", got)
+	}
+	run(t, s)
+	eventually(t, "all catalogues are read", func() bool {
+		return catalogueOf(s, "a") != nil && catalogueOf(s, "b") != nil && catalogueOf(s, "other") != nil
+	})
+	first := catalogueOf(s, "a")
+	if first != catalogueOf(s, "b") || first == catalogueOf(s, "other") {
+		t.Error("equal catalogues must be one, others not")
+	}
+	if got := blockedBy(s, "a"); got != "" {
+		t.Errorf("the pool is blocked by %q", got)
+	}
+	visits := func() (n int) { provider.change(func() { n = provider.visits["a"] }); return n }
+	before := visits()
+	s.RefreshCatalogues("a")
+	eventually(t, "it is read again", func() bool { return visits() > before })
+	provider.change(func() { provider.types[""] = oneType("large", 1) })
+	s.RefreshCatalogues()
+	eventually(t, "the new catalogue is there", func() bool { return catalogueOf(s, "a").Types[0].Name == "large" })
+	if first.Types[0].Name != "small" {
+		t.Error("a catalogue that was handed out was changed")
+	}
+}
+
+// TestSlowCatalogueKeepsNobodyWaiting: one pool's provider hangs, the other pool is served; an error leaves what there
+// is.
+func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
+	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}, blocked: map[string]bool{"slow": true}, errs: map[string]error{}}
+	s := newStore(t, Config{Provider: provider, Options: Options{
+		Catalogue: 10 * time.Millisecond, CatalogueTimeout: 50 * time.Millisecond, CatalogueRetry: time.Millisecond,
+	}})
+	run(t, s)
+	s.Saw(poolAt(t, "slow", "1", "1"))
+	s.Saw(poolAt(t, "good", "2", "2"))
+	eventually(t, "the good pool is served", func() bool { return catalogueOf(s, "good") != nil })
+	eventually(t, "the slow pool says why not", func() bool { return strings.Contains(blockedBy(s, "slow"), "deadline") })
+	provider.change(func() { provider.errs["good"] = errors.New("throttled") })
+	var visits int
+	provider.change(func() { visits = provider.visits["good"] })
+	eventually(t, "the error is met", func() bool {
+		var now int
+		provider.change(func() { now = provider.visits["good"] })
+		return now > visits+2
+	})
+	if catalogueOf(s, "good") == nil || blockedBy(s, "good") != "" {
+		t.Errorf("an error took the catalogue away: %q", blockedBy(s, "good"))
+	}
+	provider.change(func() { provider.blocked["slow"] = false })
+	eventually(t, "the slow pool is served", func() bool { return catalogueOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
+	s.Gone(poolAt(t, "slow", "1", "1"))
+	if n := len(s.catalogues.feeds); n != 1 {
+		t.Errorf("%d feeds, want that of the pool that is left", n)
+	}
+}

@@ -1,0 +1,101 @@
+package convert
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// world is a capture with something of everything.
+func world(t testing.TB) *Capture {
+	v := words()
+	c := &Capture{Now: time.Date(2026, 11, 20, 9, 30, 0, 123, time.UTC)}
+	shared, _ := Catalogue([]cloud.InstanceType{{
+		Name: "small", Capacity: map[string]int64{"cpu": 2000, "memory": 4 << 30, "pods": 10},
+		Offerings: []cloud.Offering{{Zone: "z", CapacityType: "spot", Price: 0.01, Available: true}},
+	}}, v)
+	for _, name := range []string{"pool", "other"} {
+		pool := decode[karpv1.NodePool](t, strings.Replace(poolText, "name: pool,", "name: "+name+",", 1))
+		spec := Pool(pool, v)
+		spec.Budgets, spec.BudgetError = Budgets(pool, c.Now)
+		AddCatalogue(&spec, shared, "")
+		c.Pools = append(c.Pools, spec)
+	}
+	blocked := model.PoolSpec{Name: "empty"}
+	AddCatalogue(&blocked, nil, "nothing to buy")
+	c.Pools = append(c.Pools, blocked)
+	launching, _ := Node(nil, decode[karpv1.NodeClaim](t, claimText), v)
+	node, _ := Node(decode[corev1.Node](t, strings.Replace(nodeText, "LABELS", "a: b", 1)), nil, v)
+	c.Nodes = []model.NodeSpec{launching, node}
+	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v)}
+	for _, text := range []string{
+		"metadata: {name: w2, uid: u2, annotations: {karpenter.sh/do-not-disrupt: 'true'}}" + unschedulableStatus,
+		"metadata: {name: w1, uid: u1}\nspec: {nodeSelector: {a: b}}" + unschedulableStatus,
+		"metadata: {name: w3, uid: u3}\nspec: {nodeSelector: {karpenter.sh/x: b}}" + unschedulableStatus,
+		"metadata: {name: w4, uid: u4}\nspec: {nodeName: node-1}",
+	} {
+		spec, _ := Pod(decode[corev1.Pod](t, text), v)
+		c.Pods = append(c.Pods, spec)
+	}
+	return c
+}
+
+func TestCaptureRoundTrip(t *testing.T) {
+	c := world(t)
+	data, err := c.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, loaded); diff != "" {
+		t.Errorf("capture (-written +read):\n%s", diff)
+	}
+	if loaded.Pools[1].Catalogue != loaded.Pools[2].Catalogue || loaded.Pools[1].Catalogue == nil || loaded.Pools[0].Catalogue != nil {
+		t.Error("pools that shared a catalogue do not share it any more")
+	}
+	again, err := loaded.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(data), string(again)); diff != "" {
+		t.Errorf("bytes (-first +second):\n%s", diff)
+	}
+}
+
+// TestCaptureOfSnapshot: the capture of the snapshot of a capture is that capture.
+func TestCaptureOfSnapshot(t *testing.T) {
+	c := world(t)
+	for i := range c.Pods {
+		c.Pods[i].Labels = nil // a snapshot does not hold them
+	}
+	c.Sort()
+	if diff := cmp.Diff(c, Of(c.Snapshot())); diff != "" {
+		t.Errorf("capture (-told +frozen):\n%s", diff)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for _, test := range []struct{ name, data, want string }{
+		{"nothing", "", "EOF"},
+		{"another version", `{"Version":99}`, "its version is 99, want 1"},
+		{"an unknown field", `{"Version":1,"Nodes":[{"Colour":"red"}]}`, "Colour"},
+		{"a catalogue that is not there", `{"Version":1,"Pools":[{"Name":"a","Catalogue":3}]}`, `pool "a" has catalogue 3`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := Load([]byte(test.data)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,301 @@
+package convert
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+const unschedulableStatus = `
+status:
+  conditions:
+  - {type: PodScheduled, status: "False", reason: Unschedulable}
+`
+
+func TestPodWhole(t *testing.T) {
+	pod := decode[corev1.Pod](t, `
+metadata:
+  name: web-1
+  namespace: shop
+  uid: u1
+  creationTimestamp: "2026-11-20T09:00:00Z"
+  labels: {app: web}
+  annotations: {karpenter.sh/do-not-disrupt: "true"}
+  ownerReferences:
+  - {apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r1, controller: true}
+spec:
+  priority: 1000
+  nodeSelector:
+    old.example.com/zone: use1-az1
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {key: beta.kubernetes.io/arch, operator: In, values: [arm64]}
+        - matchExpressions:
+          - {key: example.com/size, operator: Gt, values: ["4"]}
+  tolerations:
+  - {key: team, operator: Equal, value: shop, effect: NoSchedule}
+  - {operator: Exists}
+  initContainers:
+  - name: setup
+    resources: {requests: {cpu: 100m, memory: 1Gi}}
+  - name: mesh
+    restartPolicy: Always
+    resources: {requests: {cpu: 50m}}
+  containers:
+  - name: main
+    resources: {requests: {cpu: 250.5m, memory: 256Mi, nvidia.com/gpu: "1"}}
+  overhead: {cpu: 10m}
+`+unschedulableStatus)
+	got, disposition := Pod(pod, words())
+	if disposition != Pending {
+		t.Fatalf("disposition is %d, want Pending", disposition)
+	}
+	zone := label.Requirement{Key: "topology.kubernetes.io/zone", Operator: label.In, Values: []string{"us-east-1a"}}
+	want := model.PodSpec{
+		UID: "u1", Namespace: "shop", Name: "web-1", Created: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC),
+		State: model.Pending, Labels: map[string]string{"app": "web"}, Priority: 1000,
+		Requests: []quantity.Amount{
+			{Name: "cpu", Value: 311}, // 250.5 + 50 of the sidecar + 10 of overhead, rounded up
+			{Name: "memory", Value: 1 << 30}, {Name: "nvidia.com/gpu", Value: 1}, {Name: "pods", Value: 1},
+		},
+		Alternatives: [][]label.Requirement{
+			{zone, {Key: "kubernetes.io/arch", Operator: label.In, Values: []string{"arm64"}}},
+			{zone, {Key: "example.com/size", Operator: label.Gt, Values: []string{"4"}}},
+		},
+		Tolerations: []model.Toleration{
+			{Key: "team", Value: "shop", Effect: model.NoSchedule}, {Exists: true},
+		},
+		Controller:   model.Owner{Kind: "ReplicaSet", Name: "web", UID: "r1"},
+		EvictionCost: 1001, ProtectedUntil: model.Forever,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestDisposition(t *testing.T) {
+	const ours = `
+  managedFields:
+  - manager: karpenter-nominate
+    operation: Update
+    subresource: status
+    fieldsV1: {"f:status": {"f:nominatedNodeName": {}}}
+`
+	tests := []struct {
+		name string
+		pod  string
+		want Disposition
+	}{
+		{"unschedulable", "metadata: {name: a}" + unschedulableStatus, Pending},
+		{"the scheduler has not looked yet", "metadata: {name: a}\nstatus: {phase: Pending}", Ignore},
+		{"gated", "status: {conditions: [{type: PodScheduled, status: 'False', reason: SchedulingGated}]}", Ignore},
+		{"bound", "spec: {nodeName: n}\nstatus: {phase: Running}", Bound},
+		{"bound and still to start", "spec: {nodeName: n}\nstatus: {phase: Pending}", Bound},
+		{"bound and leaving", "metadata: {deletionTimestamp: '2026-11-20T09:00:00Z'}\nspec: {nodeName: n}", Bound},
+		{"succeeded", "spec: {nodeName: n}\nstatus: {phase: Succeeded}", Ignore},
+		{"failed", "spec: {nodeName: n}\nstatus: {phase: Failed}", Ignore},
+		{"pending and leaving", "metadata: {deletionTimestamp: '2026-11-20T09:00:00Z'}" + unschedulableStatus, Ignore},
+		{"daemon", "metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d}]}" + unschedulableStatus, Ignore},
+		{"mirror", "metadata: {ownerReferences: [{apiVersion: v1, kind: Node, name: n, uid: n}]}" + unschedulableStatus, Ignore},
+		{"another group's DaemonSet", "metadata: {ownerReferences: [{apiVersion: kruise.io/v1, kind: DaemonSet, name: d, uid: d}]}" + unschedulableStatus, Pending},
+		{"nominated by the scheduler", "metadata: {name: a}" + unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
+		{"nominated by us", "metadata:\n  name: a" + ours + unschedulableStatus + "  nominatedNodeName: n\n", Pending},
+		{"our old nomination, overwritten by another", "metadata:\n  name: a" + strings.Replace(ours, "f:nominatedNodeName", "f:reason", 1) +
+			unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
+		{"nominated under our name, not in the status", "metadata:\n  name: a" + strings.Replace(ours, "subresource: status", "subresource: scale", 1) +
+			unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			pod := decode[corev1.Pod](t, test.pod)
+			spec, got := Pod(pod, words())
+			if got != test.want {
+				t.Errorf("disposition is %d, want %d", got, test.want)
+			}
+			Trim(pod)
+			Trim(pod)
+			again, trimmed := Pod(pod, words())
+			if diff := cmp.Diff(spec, again); trimmed != got || diff != "" {
+				t.Errorf("after Trim the disposition is %d, was %d; spec:\n%s", trimmed, got, diff)
+			}
+			if len(pod.ManagedFields) > 1 {
+				t.Errorf("%d entries of managed fields remain", len(pod.ManagedFields))
+			}
+		})
+	}
+}
+
+func TestRejected(t *testing.T) {
+	required := func(terms string) string {
+		return "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " + terms + "}}}}"
+	}
+	const path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+	podTerm := "[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}]"
+	tests := []struct {
+		name, pod, field string
+		// reason is a part of it; what is right must be said too.
+		reason              string
+		unsupported, silent bool
+	}{
+		{"plain", "spec: {nodeSelector: {team: shop}}", "", "", false, false},
+		{"well-known label of a restricted domain", "spec: {nodeSelector: {karpenter.sh/capacity-type: spot, example.com/size: '4'}}", "", "", false, false},
+		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/initialized: 'true'}}", "spec.nodeSelector[karpenter.sh/initialized]", "use a domain of your own", false, false},
+		{"restricted domain of the provider", "spec: {nodeSelector: {sub.example.com/x: y}}", "spec.nodeSelector[sub.example.com/x]", "example.com", false, false},
+		{"hostname", required("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"), path + "[0].matchExpressions[0].key", "use a label", false, false},
+		{"bad value", "spec: {nodeSelector: {team: '-'}}", "spec.nodeSelector[team]", "alphanumeric characters", false, false},
+		{"bound that is no integer", required("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"), path + "[0].matchExpressions[0].values[0]", "an integer", false, false},
+		{"unknown operator", required("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"), path + "[0].matchExpressions[0].operator", "supported values", false, false},
+		{"capacity type that nobody sells", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}", "spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
+		{"fields", required("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]"), path + "[1].matchFields", "use matchExpressions", false, false},
+		{"empty terms", required("[{}]"), path + "[0]", "selects no node", false, false},
+		{"opt-out", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]"), "spec", "in no pool", false, true},
+		{"opt-out of one alternative only", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]"), "", "", false, false},
+		{"hard spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}, {maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}", "spec.topologySpreadConstraints[1]", "not supported yet", true, false},
+		{"soft spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}", "", "", false, false},
+		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution", "not supported yet", true, false},
+		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", "not supported yet", true, false},
+		{"soft anti-affinity", "spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: a}}]}}}", "", "", false, false},
+		{"volume", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim", "not supported yet", true, false},
+		{"ephemeral volume", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "not supported yet", true, false},
+		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
+		{"host port", "spec: {containers: [{name: a}, {name: b, ports: [{containerPort: 80}, {containerPort: 81, hostPort: 81}]}]}", "spec.containers[1].ports[1].hostPort", "not supported yet", true, false},
+		{"host port of a sidecar", "spec: {initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 81, hostPort: 81}]}]}", "spec.initContainers[0].ports[0].hostPort", "not supported yet", true, false},
+		{"device", "spec: {resourceClaims: [{name: gpu, resourceClaimName: g}]}", "spec.resourceClaims[0]", "not supported yet", true, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			spec, disposition := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), words())
+			if disposition != Pending {
+				t.Fatalf("disposition is %d, want Pending", disposition)
+			}
+			if test.field == "" {
+				if spec.Rejected != nil {
+					t.Errorf("rejected: %+v", *spec.Rejected)
+				}
+				return
+			}
+			got := spec.Rejected
+			if got == nil {
+				t.Fatal("not rejected")
+			}
+			if got.Field != test.field || !strings.Contains(got.Reason, test.reason) || got.Unsupported != test.unsupported || got.Silent != test.silent {
+				t.Errorf("rejected: %+v", *got)
+			}
+		})
+	}
+}
+
+func TestBoundPods(t *testing.T) {
+	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]"
+	const stateful = "ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, uid: s, controller: true}]"
+	const leaving = "deletionTimestamp: '2026-11-20T09:00:00Z'"
+	hostPort := "\n  containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]"
+	tests := []struct {
+		name, metadata, spec            string
+		reschedulable, daemon, rejected bool
+	}{
+		{"active", "name: a", "", true, false, false},
+		{"leaving", leaving, "", false, false, false},
+		{"leaving member of a StatefulSet", leaving + ", " + stateful, "", true, false, false},
+		{"daemon", daemon, hostPort, false, true, false},
+		{"must be placed anew and cannot", "name: a", hostPort, true, false, true},
+		{"leaving, nobody asks where to", leaving, hostPort, false, false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			spec, _ := Pod(decode[corev1.Pod](t, "metadata: {"+test.metadata+"}\nspec:\n  nodeName: node-1"+test.spec), words())
+			if spec.State != model.Bound || spec.Node != "node-1" {
+				t.Errorf("state %d on node %q, want Bound on node-1", spec.State, spec.Node)
+			}
+			if spec.Reschedulable != test.reschedulable || spec.Daemon != test.daemon || (spec.Rejected != nil) != test.rejected {
+				t.Errorf("reschedulable %t, daemon %t, rejected %v", spec.Reschedulable, spec.Daemon, spec.Rejected)
+			}
+		})
+	}
+}
+
+func TestEvictionCost(t *testing.T) {
+	tests := []struct {
+		name string
+		pod  string
+		want int64
+	}{
+		{"plain", "spec: {}", 1000},
+		{"deletion cost of 2^27", "metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: '134217728'}}", 2000},
+		{"priority of 2^25", "spec: {priority: 33554432}", 2000},
+		{"priority of -2^25 costs nothing", "spec: {priority: -33554432}", 0},
+		{"just above that costs something", "spec: {priority: -33554431}", 1},
+		{"just below that costs nothing", "spec: {priority: -33554433}", 0},
+		{"highest", "spec: {priority: 2000001000}", 10_000},
+		{"lowest", "spec: {priority: -2147483648}", -10_000},
+		{"nonsense", "metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: much}}", 1000},
+		{"not a number", "metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: NaN}}", 1000},
+		{"beyond 32 bits", "metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: '-1e300'}}", -10_000},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := evictionCost(decode[corev1.Pod](t, test.pod)); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestProtectedUntil(t *testing.T) {
+	const started = "\nstatus: {startTime: '2026-11-20T09:00:00Z'}"
+	at := func(value string) string {
+		return "metadata: {annotations: {karpenter.sh/do-not-disrupt: '" + value + "'}}"
+	}
+	tests := []struct {
+		name, pod string
+		want      time.Time
+	}{
+		{"unset", "spec: {}", time.Time{}},
+		{"true", at("true") + started, model.Forever},
+		{"false", at("false") + started, time.Time{}},
+		{"four hours", at("4h") + started, time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)},
+		{"four hours, not started", at("4h"), model.Forever},
+		{"negative", at("-4h") + started, time.Time{}},
+		{"nonsense", at("True") + started, time.Time{}},
+		{"leaving", "metadata: {deletionTimestamp: '2026-11-20T09:00:00Z', annotations: {karpenter.sh/do-not-disrupt: 'true'}}", time.Time{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := protectedUntil(decode[corev1.Pod](t, test.pod)); !got.Equal(test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestResize(t *testing.T) {
+	pod := decode[corev1.Pod](t, `
+spec:
+  nodeName: n
+  containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Gi}}}]
+status:
+  containerStatuses:
+  - name: a
+    image: a
+    imageID: a
+    ready: true
+    restartCount: 0
+    resources: {requests: {cpu: 400m, memory: 512Mi}}
+    allocatedResources: {cpu: 300m, memory: 512Mi}
+`)
+	spec, _ := Pod(pod, words())
+	want := []quantity.Amount{{Name: "cpu", Value: 400}, {Name: "memory", Value: 1 << 30}, {Name: "pods", Value: 1}}
+	if diff := cmp.Diff(want, spec.Requests); diff != "" {
+		t.Errorf("while a pod is resized the largest counts (-want +got):\n%s", diff)
+	}
+}

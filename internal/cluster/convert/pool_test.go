@@ -1,0 +1,233 @@
+package convert
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+const poolText = `
+metadata: {name: pool, uid: p1}
+spec:
+  weight: 10
+  limits: {cpu: "100", memory: 0, nodes: "5"}
+  disruption:
+    consolidateAfter: 30s
+    budgets: [{nodes: 10%}, {nodes: "0", reasons: [Empty], schedule: "0 9 * * *", duration: 8h}]
+  template:
+    metadata:
+      labels: {team: shop, old.example.com/zone: use1-az1}
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      expireAfter: Never
+      taints: [{key: team, value: shop, effect: NoSchedule}]
+      startupTaints: [{key: agent, effect: NoExecute}]
+      requirements:
+      - {key: beta.kubernetes.io/os, operator: In, values: [linux]}
+      - {key: example.com/size, operator: Gte, values: ["4"], minValues: 2}
+status:
+  conditions:
+  - {type: Ready, status: "True", lastTransitionTime: "2026-11-20T09:00:00Z"}
+`
+
+func TestPool(t *testing.T) {
+	pool := decode[karpv1.NodePool](t, poolText)
+	got := Pool(pool, words())
+	got.Budgets, got.BudgetError = Budgets(pool, time.Date(2026, 11, 20, 17, 1, 0, 0, time.UTC))
+	want := model.PoolSpec{
+		Name: "pool", UID: "p1", Weight: 10,
+		Requirements: []label.Requirement{
+			{Key: "kubernetes.io/os", Operator: label.In, Values: []string{"linux"}},
+			{Key: "example.com/size", Operator: label.Gte, Values: []string{"4"}, MinValues: 2},
+			{Key: "topology.kubernetes.io/zone", Operator: label.In, Values: []string{"us-east-1a"}},
+			{Key: "team", Operator: label.In, Values: []string{"shop"}},
+			{Key: "karpenter.kwok.sh/kwoknodeclass", Operator: label.In, Values: []string{"default"}},
+			{Key: "karpenter.sh/nodepool", Operator: label.In, Values: []string{"pool"}},
+		},
+		Taints:           []model.Taint{{Key: "team", Value: "shop", Effect: model.NoSchedule}},
+		Limits:           []quantity.Amount{{Name: "cpu", Value: 100_000}, {Name: "memory", Value: 0}, {Name: "nodes", Value: 5}},
+		ConsolidateAfter: 30 * time.Second, Policy: "WhenEmptyOrUnderutilized",
+		Budgets: []model.Budget{{IsPercent: true, Percent: 10}, {Reasons: []string{"Empty"}, Inactive: true}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestPoolBlocked(t *testing.T) {
+	tests := []struct {
+		name, old, new, field, reason string
+		silent                        bool
+	}{
+		{"not blocked", "", "", "", "", false},
+		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`, "status.conditions[Ready]", "NodeClassNotFound: no such class", false},
+		{"no condition", "type: Ready", "type: Other", "status.conditions[Ready]", "not been set yet", false},
+		{"being deleted", "uid: p1", "uid: p1, deletionTimestamp: '2026-11-20T09:00:00Z'", "metadata.deletionTimestamp", "deleted", false},
+		{"static", "weight: 10", "replicas: 1", "spec.replicas", "static", false},
+		{"another provider's", "KWOKNodeClass", "EC2NodeClass", "spec.template.spec.nodeClassRef", "EC2NodeClass.karpenter.kwok.sh", true},
+		{"a requirement that cannot be read", "operator: Gte", "operator: Near", "spec.template.spec.requirements[1].operator", "use In", false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := Pool(decode[karpv1.NodePool](t, strings.Replace(poolText, test.old, test.new, 1)), words()).Blocked
+			if test.field == "" {
+				if got != nil {
+					t.Errorf("blocked: %+v", *got)
+				}
+				return
+			}
+			if got == nil || got.Field != test.field || !strings.Contains(got.Reason, test.reason) || got.Silent != test.silent {
+				t.Errorf("blocked: %+v", got)
+			}
+		})
+	}
+}
+
+func TestAddCatalogue(t *testing.T) {
+	full := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
+	for _, test := range []struct {
+		name      string
+		catalogue *model.Catalogue
+		blocked   bool
+	}{{"types", full, false}, {"no types", &model.Catalogue{}, true}, {"none", nil, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			var spec model.PoolSpec
+			AddCatalogue(&spec, test.catalogue, "why")
+			if spec.Catalogue != test.catalogue || (spec.Blocked != nil) != test.blocked || test.blocked && spec.Blocked.Reason != "why" {
+				t.Errorf("blocked: %+v", spec.Blocked)
+			}
+		})
+	}
+}
+
+// TestBudgets has the worked examples of core specification, appendix B 1-2.
+func TestBudgets(t *testing.T) {
+	const daily = `{nodes: "0", schedule: "0 9 * * *", duration: 8h}`
+	tests := []struct {
+		name, budgets, clock string
+		want                 []model.Budget
+		problem              string
+	}{
+		{"unset", "null", "12:00", []model.Budget{{IsPercent: true, Percent: 10}}, ""},
+		{"empty", "[]", "12:00", []model.Budget{}, ""},
+		{"number", `[{nodes: "3"}]`, "12:00", []model.Budget{{Count: 3}}, ""},
+		{"before the window", "[" + daily + "]", "08:59", []model.Budget{{Inactive: true}}, ""},
+		{"within the window", "[" + daily + "]", "16:59", []model.Budget{{}}, ""},
+		{"after the window", "[" + daily + "]", "17:01", []model.Budget{{Inactive: true}}, ""},
+		{"schedule that cannot be read", `[{nodes: "1"}, {nodes: "0", schedule: "61 9 * * *", duration: 8h}]`, "12:00", nil, "spec.disruption.budgets[1]"},
+		{"nodes that cannot be read", `[{nodes: many}]`, "12:00", nil, `"many"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			pool := decode[karpv1.NodePool](t, "spec: {disruption: {budgets: "+test.budgets+"}}")
+			now, err := time.Parse(time.RFC3339, "2026-11-20T"+test.clock+":00Z")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, problem := Budgets(pool, now)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("budgets (-want +got):\n%s", diff)
+			}
+			if (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
+				t.Errorf("problem: %q, want one with %q", problem, test.problem)
+			}
+		})
+	}
+}
+
+func TestDaemon(t *testing.T) {
+	got := Daemon(decode[appsv1.DaemonSet](t, `
+metadata: {name: agent, namespace: kube-system, uid: d1}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      hostNetwork: true
+      nodeSelector: {kubernetes.io/os: linux}
+      tolerations: [{key: team, operator: Exists}]
+      containers:
+      - name: a
+        resources: {requests: {cpu: 100m}, limits: {cpu: 200m, memory: 64Mi}}
+      - name: b
+        resources: {limits: {cpu: 50m}}
+`), words())
+	tolerate := func(key string, effect model.Effect) model.Toleration {
+		return model.Toleration{Key: "node.kubernetes.io/" + key, Exists: true, Effect: effect}
+	}
+	want := model.DaemonSpec{
+		UID: "d1", Namespace: "kube-system", Name: "agent",
+		Requests:     []quantity.Amount{{Name: "cpu", Value: 150}, {Name: "memory", Value: 64 << 20}, {Name: "pods", Value: 1}},
+		Alternatives: [][]label.Requirement{{{Key: "kubernetes.io/os", Operator: label.In, Values: []string{"linux"}}}},
+		Tolerations: []model.Toleration{
+			{Key: "team", Exists: true},
+			tolerate("not-ready", model.NoExecute), tolerate("unreachable", model.NoExecute), tolerate("disk-pressure", model.NoSchedule),
+			tolerate("memory-pressure", model.NoSchedule), tolerate("pid-pressure", model.NoSchedule),
+			tolerate("unschedulable", model.NoSchedule), tolerate("network-unavailable", model.NoSchedule),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestCatalogue(t *testing.T) {
+	types := []cloud.InstanceType{
+		{
+			Name: "small",
+			Requirements: []cloud.Requirement{
+				{Key: "beta.kubernetes.io/arch", Operator: "In", Values: []string{"amd64"}},
+				{Key: "example.com/size", Operator: "DoesNotExist"},
+			},
+			Capacity: map[string]int64{"cpu": 2000, "memory": 4 << 30, "hugepages-2Mi": 1 << 30, "pods": 10, "none": 0},
+			Overhead: map[string]int64{"cpu": 100, "memory": 1 << 30},
+			Offerings: []cloud.Offering{{
+				Zone: "z", CapacityType: "spot", Price: 0.0123456789, Available: true, ReservationID: "r", ReservationCount: 2,
+				Requirements: []cloud.Requirement{{Key: "example.com/reservation", Operator: "Exists"}},
+			}},
+		},
+		{Name: "odd", Requirements: []cloud.Requirement{{Key: "a", Operator: "Near"}}},
+		{Name: "negative", Offerings: []cloud.Offering{{Price: -1}}},
+	}
+	got, refused := Catalogue(types, words())
+	want := []model.InstanceType{{
+		Name: "small",
+		Requirements: []label.Requirement{
+			{Key: "kubernetes.io/arch", Operator: label.In, Values: []string{"amd64"}},
+			{Key: "example.com/size", Operator: label.DoesNotExist},
+			{Key: "node.kubernetes.io/instance-type", Operator: label.In, Values: []string{"small"}},
+		},
+		Capacity: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "hugepages-2Mi", Value: 1 << 30}, {Name: "memory", Value: 4 << 30}, {Name: "pods", Value: 10}},
+		Allocatable: []quantity.Amount{
+			{Name: "cpu", Value: 1900}, {Name: "hugepages-2Mi", Value: 1 << 30}, {Name: "memory", Value: 2 << 30}, {Name: "pods", Value: 10},
+		},
+		Offerings: []model.Offering{{
+			Zone: "z", CapacityType: "spot", Price: 12_345_679, Available: true, ReservationID: "r", ReservationCount: 2,
+			Requirements: []label.Requirement{{Key: "example.com/reservation", Operator: label.Exists}},
+		}},
+	}}
+	if diff := cmp.Diff(want, got.Types); diff != "" {
+		t.Errorf("types (-want +got):\n%s", diff)
+	}
+	for _, key := range []string{"karpenter.sh/nodepool", "kubernetes.io/arch", "example.com/size", "example.com/reservation"} {
+		if !got.WellKnown[key] {
+			t.Errorf("%s is not well-known", key)
+		}
+	}
+	var fields []string
+	for _, r := range refused {
+		fields = append(fields, r.Field)
+	}
+	if diff := cmp.Diff([]string{"odd.requirements[0].operator", "negative.offerings[0].price"}, fields); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}

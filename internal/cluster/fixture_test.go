@@ -1,0 +1,256 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// start is when the worlds of these tests are looked at.
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// shop is a provider that sells what it is told to and does nothing else.
+type shop struct {
+	cloud.Provider
+	mutex   sync.Mutex
+	types   map[string][]cloud.InstanceType // by pool, "" for the others
+	errs    map[string]error
+	visits  map[string]int
+	blocked map[string]bool
+}
+
+func (s *shop) Name() string                 { return "shop" }
+func (s *shop) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
+func (s *shop) Declared() cloud.Declared     { return cloud.Declared{} }
+
+func (s *shop) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	s.mutex.Lock()
+	blocked := s.blocked[pool.Name]
+	if s.visits == nil {
+		s.visits = map[string]int{}
+	}
+	s.visits[pool.Name]++
+	s.mutex.Unlock()
+	if blocked {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	types, named := s.types[pool.Name]
+	if !named {
+		types = s.types[""]
+	}
+	// A provider may well make its answer anew each time.
+	return append([]cloud.InstanceType(nil), types...), s.errs[pool.Name]
+}
+
+func (s *shop) change(f func()) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	f()
+}
+
+func oneType(name string, price float64) []cloud.InstanceType {
+	return []cloud.InstanceType{{
+		Name:         name,
+		Requirements: []cloud.Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"amd64"}}},
+		Capacity:     map[string]int64{"cpu": 4000, "memory": 16 << 30, "pods": 110},
+		Offerings:    []cloud.Offering{{Zone: "a", CapacityType: "on-demand", Price: price, Available: true}},
+	}}
+}
+
+// api is what a live read finds.
+type api struct {
+	client.Reader
+	mutex   sync.Mutex
+	objects map[ref]client.Object
+	err     error
+	reads   int
+}
+
+func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.reads++
+	if a.err != nil {
+		return a.err
+	}
+	k, _ := kindOf(into)
+	found := a.objects[ref{k, key}]
+	if found == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: k.String()}, key.Name)
+	}
+	data, err := yaml.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return yaml.Unmarshal(data, into)
+}
+
+func (a *api) put(obj client.Object) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.objects == nil {
+		a.objects = map[ref]client.Object{}
+	}
+	k, _ := kindOf(obj)
+	a.objects[ref{k, client.ObjectKeyFromObject(obj)}] = obj
+}
+
+func (a *api) seen() int {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.reads
+}
+
+// newStore is a store without watches. WriteVisible is an hour unless options say otherwise.
+func newStore(t testing.TB, config Config) *Store {
+	t.Helper()
+	if config.Provider == nil {
+		config.Provider = &shop{}
+	}
+	if config.Live == nil {
+		config.Live = &api{}
+	}
+	if config.Options.WriteVisible == 0 {
+		config.Options.WriteVisible = time.Hour
+	}
+	config.Scheme = scheme(t)
+	if b, ok := t.(*testing.T); ok {
+		config.Log = testr.New(b)
+	}
+	s, err := NewStore(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run starts the store for the length of the test.
+func run(t testing.TB, s *Store) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// eventually waits until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(20 * time.Second)
+	for !condition() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("waited 20 s in vain: %s", what)
+		}
+	}
+}
+
+// object reads what a user or a controller could have written; a misspelled field is an error.
+func object[T any](t testing.TB, text string) *T {
+	t.Helper()
+	o := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+		t.Fatalf("reading the fixture: %v\n%s", err, text)
+	}
+	return o
+}
+
+// claimAt is a claim of the pool "pool"; without an id it is not launched. More is more of its metadata.
+func claimAt(t testing.TB, name, uid, version, id, more string) *karpv1.NodeClaim {
+	t.Helper()
+	return object[karpv1.NodeClaim](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$MORE", more).Replace(`
+metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", labels: {karpenter.sh/nodepool: pool}, $MORE}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  requirements: []
+status: {providerID: "$ID"}
+`))
+}
+
+// nodeAt is a node; labels are those it has.
+func nodeAt(t testing.TB, name, uid, version, id, labels string) *corev1.Node {
+	t.Helper()
+	return object[corev1.Node](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$LABELS", labels).Replace(`
+metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", labels: {$LABELS}}
+spec: {providerID: "$ID"}
+status: {capacity: {cpu: 4}, allocatable: {cpu: 4}}
+`))
+}
+
+const registered = "karpenter.sh/nodepool: pool, karpenter.sh/registered: 'true'"
+
+// podAt is a pod, bound to a node or pending without one.
+func podAt(t testing.TB, name, uid, version, node string) *corev1.Pod {
+	t.Helper()
+	return object[corev1.Pod](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$NODE", node).Replace(`
+metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
+spec:
+  nodeName: "$NODE"
+  containers: [{name: a, resources: {requests: {cpu: 100m}}}]
+status:
+  conditions:
+  - {type: PodScheduled, status: "False", reason: Unschedulable}
+`))
+}
+
+// poolAt is a pool of the provider's, ready.
+func poolAt(t testing.TB, name, uid, version string) *karpv1.NodePool {
+	t.Helper()
+	return object[karpv1.NodePool](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version).Replace(`
+metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", generation: $VERSION}
+spec:
+  disruption: {consolidateAfter: 30s}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      expireAfter: Never
+      requirements: []
+status:
+  conditions: [{type: Ready, status: "True", lastTransitionTime: null}]
+`))
+}
+
+func daemonAt(t testing.TB, name, uid, version, cpu string) *appsv1.DaemonSet {
+	t.Helper()
+	return object[appsv1.DaemonSet](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$CPU", cpu).Replace(`
+metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
+spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: $CPU}}}]}}}
+`))
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// Lookups return the present state of an object, our own writes included, or nil when there is none. The objects are
+// the store's: copy one before changing it.
+
+// Pod returns a pod.
+func (s *Store) Pod(key client.ObjectKey) *corev1.Pod {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	pod, _ := s.now(ref{pods, key}).(*corev1.Pod)
+	return pod
+}
+
+// Node returns a node.
+func (s *Store) Node(name string) *corev1.Node {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.node(name)
+}
+
+// Claim returns a claim, also one of another provider's.
+func (s *Store) Claim(name string) *karpv1.NodeClaim {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.claim(name)
+}
+
+// Pool returns a pool, also one of another provider's.
+func (s *Store) Pool(name string) *karpv1.NodePool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	pool, _ := s.now(ref{pools, client.ObjectKey{Name: name}}).(*karpv1.NodePool)
+	return pool
+}
+
+// Capture is the world at now, for replay. It costs a conversion of every pod.
+func (s *Store) Capture(now time.Time) *convert.Capture {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	c := &convert.Capture{Now: now.UTC().Round(0)}
+	s.at = c.Now
+	for _, e := range s.objects[pods] {
+		if pod, ok := e.now().(*corev1.Pod); ok {
+			if spec, disposition := convert.Pod(pod, s.vocabulary); disposition != convert.Ignore {
+				c.Pods = append(c.Pods, spec)
+			}
+		}
+	}
+	for _, spec := range s.machines.specs {
+		c.Nodes = append(c.Nodes, spec)
+	}
+	for name, p := range s.pools {
+		s.tellPool(name)
+		c.Pools = append(c.Pools, *p.told)
+	}
+	for _, spec := range s.daemons {
+		c.Daemons = append(c.Daemons, spec)
+	}
+	c.Sort()
+	return c
+}

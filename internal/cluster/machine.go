@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Representation: a unit is all the claims and nodes of one provider id; a claim or node without a provider id is a
+// unit of its own. Each event makes the units that it touches tell their specs again, from nothing but the present
+// objects, so that the outcome does not depend on the order of events:
+//
+//	claim, no node           one node of the model, under the claim's name
+//	claim and node           one, under the node's name
+//	node, no claim           one, unmanaged; none while it carries our pool label and is not registered, because its
+//	                         claim is about to tell its provider id and would count twice
+//	more of either           the eldest counts (of nodes, the one the claim names); the others are set aside
+//
+// The model has one name space for nodes and claims. A claim without a node gives way to a foreign node of its name.
+// Cost of an event: the size of its unit, two in the usual case, and a comparison with what was told before.
+
+type nodeObject = corev1.Node
+
+type unit struct {
+	claims, nodes []string
+	// told is what it last turned out to be.
+	told outcome
+}
+
+// outcome is what claims and nodes are to the model.
+type outcome struct {
+	specs []model.NodeSpec
+	aside []SetAside
+}
+
+type machines struct {
+	units map[string]*unit
+	// claims and nodes tell each object's unit, by name.
+	claims, nodes map[string]string
+	// specs are as the builder was told, by name in the model.
+	specs map[string]model.NodeSpec
+	// nominated until, by name of node or claim.
+	nominated map[string]time.Time
+}
+
+func newMachines() machines {
+	return machines{
+		units: map[string]*unit{}, claims: map[string]string{}, nodes: map[string]string{},
+		specs: map[string]model.NodeSpec{}, nominated: map[string]time.Time{},
+	}
+}
+
+// forget drops nominations that have ended.
+func (m *machines) forget(now time.Time) {
+	for name, until := range m.nominated {
+		if until.Before(now) {
+			delete(m.nominated, name)
+		}
+	}
+}
+
+// Nominate promises pods to a node, or to a claim without one, until then: it is not to be disrupted before. A later
+// end that was promised earlier stays.
+func (s *Store) Nominate(node string, until time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	m := &s.machines
+	until = until.UTC().Round(0)
+	if m.nominated[node].After(until) {
+		return
+	}
+	m.nominated[node] = until
+	s.tellUnits(m.nodes[node], m.claims[node])
+}
+
+func (s *Store) applyNode(name string) {
+	node, key := s.node(name), ""
+	if node != nil {
+		key = "node/" + name
+		if node.Spec.ProviderID != "" {
+			key = "id/" + node.Spec.ProviderID
+		}
+	}
+	m := &s.machines
+	before := move(m, m.nodes, name, key, func(u *unit) *[]string { return &u.nodes })
+	s.tellUnits(before, key, m.claims[name])
+}
+
+func (s *Store) applyClaim(name string) {
+	claim, key := s.claim(name), ""
+	if claim != nil && s.vocabulary.Owns(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind) {
+		key = "claim/" + name
+		if claim.Status.ProviderID != "" {
+			key = "id/" + claim.Status.ProviderID
+		}
+	}
+	m := &s.machines
+	before := move(m, m.claims, name, key, func(u *unit) *[]string { return &u.claims })
+	s.tellUnits(before, key)
+}
+
+// move puts an object into the unit of that key, none if it is empty, and returns the key of the unit it was in.
+func move(m *machines, index map[string]string, name, key string, list func(*unit) *[]string) string {
+	before := index[name]
+	if before == key {
+		return before
+	}
+	if u := m.units[before]; u != nil {
+		members := list(u)
+		*members = slices.DeleteFunc(*members, func(member string) bool { return member == name })
+	}
+	if key == "" {
+		delete(index, name)
+		return before
+	}
+	index[name] = key
+	u := m.units[key]
+	if u == nil {
+		u = &unit{}
+		m.units[key] = u
+	}
+	members := list(u)
+	*members = append(*members, name)
+	return before
+}
+
+// tellUnits makes units tell the builder what they are now; empty and unknown keys are left out. Claims that share a
+// node's name tell again too, because they give way to it or take its place.
+func (s *Store) tellUnits(keys ...string) {
+	m := &s.machines
+	for _, key := range keys {
+		if u := m.units[key]; u != nil {
+			for _, node := range u.nodes {
+				keys = append(keys, m.claims[node])
+			}
+		}
+	}
+	slices.Sort(keys)
+	var old, fresh outcome
+	for _, key := range slices.Compact(keys) {
+		u := m.units[key]
+		if u == nil {
+			continue
+		}
+		old.specs, old.aside = append(old.specs, u.told.specs...), append(old.aside, u.told.aside...)
+		u.told = s.describe(u)
+		fresh.specs, fresh.aside = append(fresh.specs, u.told.specs...), append(fresh.aside, u.told.aside...)
+		if len(u.claims) == 0 && len(u.nodes) == 0 {
+			delete(m.units, key)
+		}
+	}
+	s.tellNodes(old.specs, fresh.specs)
+	for _, object := range old.aside {
+		if !slices.ContainsFunc(fresh.aside, func(f SetAside) bool { return f.name() == object.name() }) {
+			s.aside.set(object.name(), nil)
+		}
+	}
+	for _, object := range fresh.aside {
+		s.aside.set(object.name(), &object.Why)
+	}
+}
+
+func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
+	m, changed := &s.machines, false
+	for _, spec := range old {
+		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
+			s.builder.DeleteNode(spec.Name)
+			delete(m.specs, spec.Name)
+			changed = true
+		}
+	}
+	for _, spec := range fresh {
+		if before, known := m.specs[spec.Name]; known && reflect.DeepEqual(before, spec) {
+			continue
+		}
+		s.builder.UpsertNode(spec)
+		m.specs[spec.Name] = spec
+		changed = true
+	}
+	if changed {
+		s.wake(NodesChanged)
+	}
+}
+
+// describe works out what a unit is.
+func (s *Store) describe(u *unit) outcome {
+	own, all := s.eldestFirst(u)
+	if len(own) > 0 {
+		return s.describeClaims(own, all)
+	}
+	var out outcome
+	for _, node := range all {
+		if visible(node) {
+			spec, _ := convert.Node(node, nil, s.vocabulary)
+			out.add(s, spec)
+		}
+	}
+	return out
+}
+
+// add adds a spec, with the promise that was made to it under either of its names.
+func (o *outcome) add(s *Store, spec model.NodeSpec) {
+	spec.NominatedUntil = s.machines.nominated[spec.Name]
+	if until := s.machines.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
+		spec.NominatedUntil = until
+	}
+	o.specs = append(o.specs, spec)
+}
+
+func (o *outcome) refuse(k kind, name string, why model.Rejection) {
+	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: name, Why: why})
+}
+
+// visible is false for a node whose claim does not know of it yet.
+func visible(node *corev1.Node) bool {
+	return node.Labels[karpv1.LabelNodePool] == "" || convert.Registered(node)
+}
+
+func (s *Store) describeClaims(own []*karpv1.NodeClaim, all []*corev1.Node) outcome {
+	var out outcome
+	claim, node := own[0], nodeOf(own[0], all)
+	for _, other := range own[1:] {
+		out.refuse(claims, other.Name, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
+	}
+	for _, other := range all {
+		if other != node {
+			out.refuse(nodes, other.Name, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
+		}
+	}
+	if node == nil && s.foreign(claim.Name) {
+		out.refuse(claims, claim.Name, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
+		return out
+	}
+	spec, why := convert.Node(node, claim, s.vocabulary)
+	if why != nil {
+		out.refuse(claims, claim.Name, *why)
+		return out
+	}
+	out.add(s, spec)
+	return out
+}
+
+// foreign reports whether the model has, by rights, a node of that name other than a claim's.
+func (s *Store) foreign(name string) bool {
+	node := s.node(name)
+	if node == nil {
+		return false
+	}
+	u := s.machines.units[s.machines.nodes[name]]
+	return visible(node) || u != nil && len(u.claims) > 0
+}
+
+// nodeOf is the claim's node among those of its provider id: the one it names, else the eldest; nil if there is none.
+func nodeOf(claim *karpv1.NodeClaim, all []*corev1.Node) *corev1.Node {
+	for _, node := range all {
+		if node.Name == claim.Status.NodeName {
+			return node
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+func (s *Store) eldestFirst(u *unit) ([]*karpv1.NodeClaim, []*corev1.Node) {
+	own, all := make([]*karpv1.NodeClaim, 0, len(u.claims)), make([]*corev1.Node, 0, len(u.nodes))
+	for _, name := range u.claims {
+		own = append(own, s.claim(name))
+	}
+	for _, name := range u.nodes {
+		all = append(all, s.node(name))
+	}
+	slices.SortFunc(own, func(a, b *karpv1.NodeClaim) int { return compareAge(a, b) })
+	slices.SortFunc(all, func(a, b *corev1.Node) int { return compareAge(a, b) })
+	return own, all
+}
+
+func compareAge(a, b client.Object) int {
+	if order := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time); order != 0 {
+		return order
+	}
+	return strings.Compare(a.GetName(), b.GetName())
+}

@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// nodesOf renders the nodes of the snapshot: name(claim)stage.
+func nodesOf(s *Store) string {
+	var all []string
+	for _, n := range s.Snapshot(start).Nodes {
+		all = append(all, n.Name+"("+n.Claim+")"+n.Stage.String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func asideOf(s *Store) string {
+	var all []string
+	for _, o := range s.Aside() {
+		all = append(all, o.Kind+" "+o.Name+" "+o.Why.Field)
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestMachines: claims and nodes, told in every order, make the same nodes of the model.
+func TestMachines(t *testing.T) {
+	young := "creationTimestamp: '2026-11-20T09:00:00Z'"
+	named := claimAt(t, "c", "1", "1", "id-1", "")
+	named.Status.NodeName = "n2"
+	foreign := claimAt(t, "c", "1", "1", "", "")
+	foreign.Spec.NodeClassRef.Kind = "EC2NodeClass"
+	broken := claimAt(t, "broken", "9", "1", "", "")
+	broken.Spec.Requirements = append(broken.Spec.Requirements, poolRequirement("a", "Near"))
+	tests := []struct {
+		name    string
+		objects []client.Object
+		want    string
+		aside   string
+	}{
+		{"claim alone", []client.Object{claimAt(t, "c", "1", "1", "", "")}, "c(c)launching", ""},
+		{"launched claim", []client.Object{claimAt(t, "c", "1", "1", "id-1", "")}, "c(c)launched", ""},
+		{"claim and node", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n", "2", "1", "id-1", registered)}, "n(c)registered", ""},
+		{"claim and node of one name", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "c", "2", "1", "id-1", registered)}, "c(c)registered", ""},
+		{"unmanaged node", []client.Object{nodeAt(t, "n", "2", "1", "", "")}, "n()initialized", ""},
+		{"node whose claim does not know of it yet", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "n", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
+		{"the same under one name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
+		{"registered node without a claim", []client.Object{nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},
+		{"two nodes of one machine", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1(c)registered", "Node n2 spec.providerID"},
+		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
+		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""), nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},
+		{"a foreign node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-2", "")}, "c()initialized", "NodeClaim c metadata.name"},
+		{"another claim's node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), claimAt(t, "d", "3", "1", "id-2", ""), nodeAt(t, "c", "2", "1", "id-2", "karpenter.sh/nodepool: pool")}, "c(d)launched", "NodeClaim c metadata.name"},
+		{"another provider's claim", []client.Object{foreign, nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},
+		{"a broken claim beside a good one", []client.Object{broken, claimAt(t, "c", "1", "1", "", "")}, "c(c)launching", "NodeClaim broken spec.requirements[0].operator"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			permute(test.objects, func(objects []client.Object) {
+				counts := map[string]int{}
+				s := newStore(t, Config{SetAside: func(kind string, count int) { counts[kind] = count }})
+				for _, obj := range objects {
+					s.Saw(obj)
+				}
+				if got := nodesOf(s); got != test.want {
+					t.Errorf("nodes: %q, want %q", got, test.want)
+				}
+				if got := asideOf(s); got != test.aside {
+					t.Errorf("set aside: %q, want %q", got, test.aside)
+				}
+				for i, obj := range objects {
+					s.Gone(obj)
+					again := newStore(t, Config{})
+					for _, left := range objects[i+1:] {
+						again.Saw(left)
+					}
+					if got, want := nodesOf(s), nodesOf(again); got != want {
+						t.Errorf("after %s has gone: %q, want %q", obj.GetName(), got, want)
+					}
+					if got, want := asideOf(s), asideOf(again); got != want {
+						t.Errorf("after %s has gone, aside: %q, want %q", obj.GetName(), got, want)
+					}
+				}
+				for kind, count := range counts {
+					if count != 0 {
+						t.Errorf("%d of kind %s are said to be set aside, and there is nothing left", count, kind)
+					}
+				}
+				if m := s.machines; len(m.units)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
+					t.Errorf("something is kept of what has gone: units %v", slices.Collect(maps.Keys(m.units)))
+				}
+			})
+		})
+	}
+}
+
+func permute[T any](list []T, f func([]T)) {
+	if len(list) < 2 {
+		f(list)
+		return
+	}
+	for i := range list {
+		rest := slices.Concat(list[:i], list[i+1:])
+		permute(rest, func(tail []T) { f(slices.Concat([]T{list[i]}, tail)) })
+	}
+}
+
+// TestLaunchedClaimBecomesItsNode: the claim's name gives way to the node's, with the pods and the promise.
+func TestLaunchedClaimBecomesItsNode(t *testing.T) {
+	s := newStore(t, Config{})
+	s.Saw(claimAt(t, "c", "1", "1", "", ""))
+	s.Nominate("c", start.Add(time.Minute))
+	s.Saw(podAt(t, "p", "3", "1", "n"))
+	s.Saw(claimAt(t, "c", "1", "2", "id-1", ""))
+	s.Saw(nodeAt(t, "n", "2", "1", "id-1", registered))
+	snap := s.Snapshot(start)
+	n := snap.Node("n")
+	if n == nil || snap.Node("c") != nil || snap.Claim("c") != n {
+		t.Fatalf("node n is %v, node c is %v", n, snap.Node("c"))
+	}
+	if len(n.Pods) != 1 || !n.NominatedUntil.Equal(start.Add(time.Minute)) {
+		t.Errorf("%d pods, nominated until %v", len(n.Pods), n.NominatedUntil)
+	}
+}
+
+func TestNominate(t *testing.T) {
+	s := newStore(t, Config{})
+	s.Saw(nodeAt(t, "n", "2", "1", "", ""))
+	until := func() time.Time { return s.Snapshot(start).Node("n").NominatedUntil }
+	s.Nominate("n", start.Add(time.Minute))
+	s.Nominate("n", start)
+	s.Nominate("unknown", start)
+	if got := until(); !got.Equal(start.Add(time.Minute)) {
+		t.Errorf("an earlier end shortened the promise to %v", got)
+	}
+	s.Saw(nodeAt(t, "n", "2", "2", "", "a: b"))
+	if got := until(); !got.Equal(start.Add(time.Minute)) {
+		t.Errorf("a node event changed the promise to %v", got)
+	}
+	s.due(start.Add(2 * time.Minute))
+	if len(s.machines.nominated) != 0 {
+		t.Error("promises that have ended are kept")
+	}
+}
+
+// TestRecreated: an object of the same name and another UID takes nothing over.
+func TestRecreated(t *testing.T) {
+	s := newStore(t, Config{})
+	s.Saw(nodeAt(t, "n", "1", "1", "id-1", ""))
+	s.Saw(podAt(t, "p", "2", "2", "n"))
+	s.Saw(podAt(t, "p", "3", "3", ""))
+	s.Saw(nodeAt(t, "n", "4", "4", "id-2", ""))
+	snap := s.Snapshot(start)
+	if got := len(snap.Node("n").Pods); got != 0 {
+		t.Errorf("%d pods of an earlier incarnation are on the node", got)
+	}
+	if got := snap.Node("n").ProviderID; got != "id-2" {
+		t.Errorf("the node's provider id is %s", got)
+	}
+	if diff := cmp.Diff([]string{"3"}, pendingUIDs(snap)); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+	s.Gone(podAt(t, "p", "3", "3", ""))
+	if got := pendingUIDs(s.Snapshot(start)); len(got) != 0 {
+		t.Errorf("pending: %v", got)
+	}
+}
+
+func pendingUIDs(snap *model.Snapshot) []string {
+	var uids []string
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			uids = append(uids, p.UID)
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}

@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// told is what the builder knows of a pod.
+type told struct {
+	uid, version string
+	disposition  convert.Disposition
+	nominated    bool
+	leaving      bool
+}
+
+// knows reports whether the pod has been told as it is. That it is leaving counts apart, because our own deletion has
+// no version.
+func (t *told) knows(pod *corev1.Pod) bool {
+	return pod.ResourceVersion != "" && t.version == pod.ResourceVersion && t.uid == string(pod.UID) &&
+		t.leaving == (pod.DeletionTimestamp != nil)
+}
+
+func (s *Store) applyPod(key types.NamespacedName, e *entry) {
+	pod, _ := e.now().(*corev1.Pod)
+	if pod != nil && e.told.knows(pod) {
+		return
+	}
+	before := e.told
+	e.told = told{}
+	var spec model.PodSpec
+	if pod != nil {
+		spec, e.told.disposition = convert.Pod(pod, s.vocabulary)
+		e.told.uid, e.told.version = string(pod.UID), pod.ResourceVersion
+		e.told.nominated, e.told.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
+	}
+	if before.disposition != convert.Ignore && (e.told.disposition == convert.Ignore || before.uid != e.told.uid) {
+		s.builder.DeletePod(before.uid)
+	}
+	if e.told.disposition != convert.Ignore {
+		s.builder.UpsertPod(spec)
+	}
+	s.podAside(key, spec.Rejected, e.told.disposition)
+	s.wake(podChange(before, e.told))
+}
+
+// podAside names a pending pod that is refused; one that wants nothing of us is no news.
+func (s *Store) podAside(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
+	if disposition != convert.Pending || why != nil && why.Silent {
+		why = nil
+	}
+	s.aside.set(SetAside{Kind: pods.String(), Name: key.String()}, why)
+}
+
+// podChange is what the change of a pod is to those who wait.
+func podChange(before, after told) Change {
+	same := before.uid == after.uid
+	var change Change
+	if after.disposition == convert.Pending &&
+		(!same || before.disposition != convert.Pending || before.nominated && !after.nominated) {
+		change |= PodsPending
+	}
+	if before.disposition != after.disposition && (before.disposition == convert.Bound || after.disposition == convert.Bound) ||
+		after.disposition == convert.Bound && (!same || before.leaving != after.leaving) {
+		change |= PodsMoved
+	}
+	return change
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Options are the store's times. Zero values are replaced by those in brackets.
+type Options struct {
+	// WriteVisible is after which time a live read decides about an own write that the watch has not shown (5 s).
+	WriteVisible time.Duration
+	// Catalogue is the period in which each pool's catalogue is read again (1 min).
+	Catalogue time.Duration
+	// CatalogueTimeout bounds one reading (30 s).
+	CatalogueTimeout time.Duration
+	// CatalogueRetry is the pause after a reading that went wrong; it doubles up to Catalogue (1 s).
+	CatalogueRetry time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		at    *time.Duration
+		value time.Duration
+	}{
+		{&o.WriteVisible, 5 * time.Second}, {&o.Catalogue, time.Minute},
+		{&o.CatalogueTimeout, 30 * time.Second}, {&o.CatalogueRetry, time.Second},
+	} {
+		if *d.at <= 0 {
+			*d.at = d.value
+		}
+	}
+	return o
+}
+
+// Config is what a Store needs.
+type Config struct {
+	Provider cloud.Provider
+	// Scheme knows the provider's node classes.
+	Scheme *runtime.Scheme
+	// Live reads from the API, past any cache.
+	Live client.Reader
+	// SetAside is told how many objects of a kind are set aside whenever that changes. It is called with the store
+	// locked and must return at once. It may be nil.
+	SetAside func(kind string, count int)
+	Log      logr.Logger
+	Options  Options
+}
+
+// Store is the mirror. Its methods may be called from any goroutine.
+type Store struct {
+	live       client.Reader
+	log        logr.Logger
+	options    Options
+	vocabulary *convert.Vocabulary
+	catalogues *catalogues
+	// recheck asks for the live reads at once.
+	recheck chan struct{}
+	synced  []toolscache.ResourceEventHandlerRegistration
+
+	mutex   sync.Mutex
+	builder *model.Builder
+	objects [kinds]map[types.NamespacedName]*entry
+	// writes are the entries with an own write.
+	writes map[ref]*entry
+	// gone are UIDs that were deleted lately: a late Wrote must not bring them back.
+	gone     map[types.UID]time.Time
+	machines machines
+	pools    map[string]*pool
+	daemons  map[types.NamespacedName]model.DaemonSpec
+	aside    aside
+	wakes    []wake
+	// at is the time of the last snapshot.
+	at time.Time
+}
+
+// NewStore returns an empty store. Watch feeds it and Start keeps it right.
+func NewStore(config Config) (*Store, error) {
+	var classes []schema.GroupKind
+	for _, class := range config.Provider.NodeClasses() {
+		gvk, err := apiutil.GVKForObject(class, config.Scheme)
+		if err != nil {
+			return nil, fmt.Errorf("looking up the node class %T of provider %s: %w", class, config.Provider.Name(), err)
+		}
+		classes = append(classes, gvk.GroupKind())
+	}
+	s := &Store{
+		live: config.Live, log: config.Log, options: config.Options.withDefaults(),
+		vocabulary: convert.NewVocabulary(config.Provider.Declared(), classes...),
+		recheck:    make(chan struct{}, 1), builder: model.NewBuilder(),
+		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
+		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{}, aside: newAside(config.SetAside),
+	}
+	for k := range s.objects {
+		s.objects[k] = map[types.NamespacedName]*entry{}
+	}
+	s.catalogues = newCatalogues(config.Provider, s)
+	return s, nil
+}
+
+// Vocabulary is what labels mean here: the core's and the provider's.
+func (s *Store) Vocabulary() *convert.Vocabulary { return s.vocabulary }
+
+// Snapshot is the world at now. Budgets with a schedule are brought up to date first.
+func (s *Store) Snapshot(now time.Time) *model.Snapshot {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	now = now.UTC().Round(0)
+	s.at = now
+	for name, p := range s.pools {
+		if p.scheduled {
+			s.tellPool(name)
+		}
+	}
+	return s.builder.Snapshot(now)
+}
+
+// Saw takes an object that the watch showed. The store keeps it; it must not be changed afterwards.
+func (s *Store) Saw(obj client.Object) {
+	k, ok := kindOf(obj)
+	if !ok {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := ref{k, client.ObjectKeyFromObject(obj)}
+	e := s.entry(at)
+	if e.seen != nil && e.seen.GetUID() != obj.GetUID() {
+		s.gone[e.seen.GetUID()] = time.Now()
+	}
+	e.see(obj)
+	s.apply(at, e)
+}
+
+// Gone takes an object that the watch showed to be deleted.
+func (s *Store) Gone(obj client.Object) {
+	k, ok := kindOf(obj)
+	if !ok {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := ref{k, client.ObjectKeyFromObject(obj)}
+	s.gone[obj.GetUID()] = time.Now()
+	e := s.entry(at)
+	e.lose(obj.GetUID())
+	s.apply(at, e)
+}
+
+func (s *Store) entry(at ref) *entry {
+	e := s.objects[at.kind][at.key]
+	if e == nil {
+		e = &entry{}
+		s.objects[at.kind][at.key] = e
+	}
+	return e
+}
+
+// apply makes the rest of the store follow an entry that changed.
+func (s *Store) apply(at ref, e *entry) {
+	switch at.kind {
+	case pods:
+		s.applyPod(at.key, e)
+	case nodes:
+		s.applyNode(at.key.Name)
+	case claims:
+		s.applyClaim(at.key.Name)
+	case pools:
+		s.applyPool(at.key.Name, e)
+	case daemons:
+		s.applyDaemon(at.key, e)
+	}
+	if e.own != nil {
+		s.writes[at] = e
+	} else {
+		delete(s.writes, at)
+	}
+	if e.empty() {
+		delete(s.objects[at.kind], at.key)
+	}
+}
+
+// now is the present state of an object, nil when there is none.
+func (s *Store) now(at ref) client.Object {
+	if e := s.objects[at.kind][at.key]; e != nil {
+		return e.now()
+	}
+	return nil
+}
+
+func timestamp(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
+
+func (s *Store) node(name string) *nodeObject {
+	node, _ := s.now(ref{nodes, types.NamespacedName{Name: name}}).(*nodeObject)
+	return node
+}
+
+func (s *Store) claim(name string) *karpv1.NodeClaim {
+	claim, _ := s.now(ref{claims, types.NamespacedName{Name: name}}).(*karpv1.NodeClaim)
+	return claim
+}

@@ -1,0 +1,294 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+func poolRequirement(key, operator string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: karpv1.Operator(operator)}
+}
+
+// picture is all that a store knows, and all that its snapshot holds, as text.
+func picture(t *testing.T, s *Store) string {
+	t.Helper()
+	var text string
+	for _, c := range []*convert.Capture{s.Capture(start), convert.Of(s.Snapshot(start))} {
+		data, err := c.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
+	}
+	return text + fmt.Sprint(s.Aside())
+}
+
+// history makes random events over a few names, so that everything happens to everything.
+type history struct {
+	random  *rand.Rand
+	version int
+	objects map[ref]client.Object
+}
+
+func (h *history) pick(options ...string) string { return options[h.random.IntN(len(options))] }
+
+// object is a new version of a random object.
+func (h *history) object(t *testing.T) client.Object {
+	h.version++
+	version := fmt.Sprint(h.version)
+	name := h.pick("a", "b", "c")
+	uid := name + h.pick("1", "1", "1", "2")
+	more := h.pick("", "", "", "finalizers: [x]", "finalizers: [x], deletionTimestamp: '2026-11-20T09:00:00Z'")
+	switch k := kind(h.random.IntN(int(kinds))); k {
+	case pods:
+		pod := podAt(t, name, "p"+uid, version, h.pick("", "", "a", "b", "gone"))
+		pod.Status.NominatedNodeName = h.pick("", "", "a")
+		if h.random.IntN(4) == 0 {
+			pod.Spec.NodeSelector = map[string]string{h.pick("team", "karpenter.sh/x"): "x"}
+		}
+		return pod
+	case nodes:
+		return nodeAt(t, name, "n"+uid, version, h.pick("", "id-1", "id-2"), h.pick("", registered, "karpenter.sh/nodepool: pool"))
+	case claims:
+		claim := claimAt(t, name, "c"+uid, version, h.pick("", "id-1", "id-2"), more)
+		if h.random.IntN(4) == 0 {
+			claim.Spec.Requirements = append(claim.Spec.Requirements, poolRequirement("a", h.pick("Near", "Exists")))
+		}
+		return claim
+	case pools:
+		return poolAt(t, name, "o"+uid, version)
+	default:
+		return daemonAt(t, name, "d"+uid, version, h.pick("1", "2"))
+	}
+}
+
+// TestHistoriesEndAsColdBuilds is the dumb twin: after any history of events, with our own writes among them, the
+// store knows what a new one knows that is told the surviving objects once, in any order.
+func TestHistoriesEndAsColdBuilds(t *testing.T) {
+	for seed := range uint64(40) {
+		h := &history{random: rand.New(rand.NewPCG(seed, 0)), objects: map[ref]client.Object{}}
+		hot := newStore(t, Config{})
+		for range 80 {
+			obj := h.object(t)
+			k, _ := kindOf(obj)
+			at := ref{k, client.ObjectKeyFromObject(obj)}
+			before := h.objects[at]
+			switch {
+			case before != nil && h.random.IntN(3) == 0:
+				hot.Gone(before)
+				delete(h.objects, at)
+				continue
+			case before != nil && before.GetUID() != obj.GetUID() || before == nil:
+				obj.SetUID(types.UID(fmt.Sprintf("%s-%d", obj.GetUID(), h.version))) // a UID never comes back
+			}
+			h.objects[at] = obj
+			if h.random.IntN(4) == 0 && obj.GetDeletionTimestamp() == nil {
+				hot.Wrote(obj)
+				if h.random.IntN(2) == 0 {
+					hot.Snapshot(start)
+				}
+			}
+			hot.Saw(obj)
+			if h.random.IntN(10) == 0 {
+				hot.Snapshot(start)
+			}
+		}
+		cold := newStore(t, Config{})
+		for _, obj := range h.objects { // in the random order of maps
+			cold.Saw(obj)
+		}
+		if diff := cmp.Diff(picture(t, cold), picture(t, hot)); diff != "" {
+			t.Fatalf("seed %d (-cold +hot):\n%s", seed, diff)
+		}
+		if len(hot.writes) != 0 {
+			t.Fatalf("seed %d: %d own writes are not settled", seed, len(hot.writes))
+		}
+	}
+}
+
+// TestGhost: a claim that was created and deleted inside one gap of the watch goes when a live read says so.
+func TestGhost(t *testing.T) {
+	live := &api{}
+	s := newStore(t, Config{Live: live, Options: Options{WriteVisible: 20 * time.Millisecond}})
+	s.Wrote(claimAt(t, "c", "1", "10", "", ""))
+	if got := nodesOf(s); got != "c(c)launching" {
+		t.Fatalf("nodes: %q", got)
+	}
+	run(t, s)
+	eventually(t, "the ghost goes", func() bool { return nodesOf(s) == "" })
+	s.Wrote(claimAt(t, "c", "1", "9", "", ""))
+	if got := nodesOf(s); got != "" {
+		t.Errorf("a late write brought it back: %q", got)
+	}
+	if len(s.objects[claims])+len(s.writes) != 0 {
+		t.Error("something is kept of it")
+	}
+}
+
+// TestLiveReadKeepsWhatIsThere: as long as the API has the claim it stays, at the version that the API has.
+func TestLiveReadKeepsWhatIsThere(t *testing.T) {
+	live := &api{}
+	live.put(claimAt(t, "c", "1", "12", "id-1", ""))
+	s := newStore(t, Config{Live: live, Options: Options{WriteVisible: 20 * time.Millisecond}})
+	s.Wrote(claimAt(t, "c", "1", "10", "", ""))
+	run(t, s)
+	eventually(t, "the live version counts", func() bool { return nodesOf(s) == "c(c)launched" })
+	reads := live.seen()
+	eventually(t, "it is asked again", func() bool { return live.seen() > reads+2 })
+	if got := nodesOf(s); got != "c(c)launched" {
+		t.Errorf("nodes: %q", got)
+	}
+	s.Saw(claimAt(t, "c", "1", "12", "id-1", ""))
+	if len(s.writes) != 0 {
+		t.Error("the write is not settled although the watch shows it")
+	}
+}
+
+// TestLiveReadThatFails decides nothing.
+func TestLiveReadThatFails(t *testing.T) {
+	live := &api{err: errors.New("the API server is away")}
+	s := newStore(t, Config{Live: live, Options: Options{WriteVisible: 20 * time.Millisecond}})
+	s.Wrote(claimAt(t, "c", "1", "10", "", ""))
+	run(t, s)
+	eventually(t, "it is tried again and again", func() bool { return live.seen() > 2 })
+	if got := nodesOf(s); got != "c(c)launching" {
+		t.Errorf("nodes: %q", got)
+	}
+}
+
+// TestRecheck: after a watch broke the live reads do not wait.
+func TestRecheck(t *testing.T) {
+	s := newStore(t, Config{Options: Options{WriteVisible: time.Hour}})
+	s.Wrote(claimAt(t, "c", "1", "10", "", ""))
+	run(t, s)
+	s.Recheck()
+	eventually(t, "the ghost goes", func() bool { return nodesOf(s) == "" })
+}
+
+func TestDeletedClaim(t *testing.T) {
+	s := newStore(t, Config{})
+	claim := claimAt(t, "c", "1", "10", "", "finalizers: [karpenter.sh/termination]")
+	s.Saw(claim)
+	s.Deleted(claim)
+	if n := s.Snapshot(start).Node("c"); n == nil || !n.Deleting {
+		t.Fatalf("node: %+v, want one that is deleting", n)
+	}
+	s.Gone(claim)
+	s.Wrote(claim)
+	if got := nodesOf(s); got != "" {
+		t.Errorf("nodes: %q", got)
+	}
+}
+
+func TestNominatedPodStaysPending(t *testing.T) {
+	s := newStore(t, Config{})
+	wakes := s.Subscribe(PodsPending)
+	woken := func() bool {
+		select {
+		case <-wakes:
+			return true
+		default:
+			return false
+		}
+	}
+	s.Saw(podAt(t, "p", "1", "1", ""))
+	if !woken() {
+		t.Error("a new pending pod woke nobody")
+	}
+	pod := podAt(t, "p", "1", "2", "")
+	pod.Status.NominatedNodeName = "n"
+	pod.ManagedFields = object[karpv1.NodePool](t, `
+metadata:
+  managedFields:
+  - {manager: karpenter-nominate, operation: Update, subresource: status, fieldsV1: {"f:status": {"f:nominatedNodeName": {}}}}
+`).ManagedFields
+	s.Wrote(pod)
+	if woken() {
+		t.Error("our own nomination woke somebody")
+	}
+	snap := s.Snapshot(start)
+	if len(snap.Groups) != 1 || snap.Groups[0].Pods[0].Nominated != "n" {
+		t.Fatalf("groups: %+v", snap.Groups)
+	}
+	s.Saw(podAt(t, "p", "1", "3", ""))
+	if !woken() {
+		t.Error("a pod that lost its node woke nobody")
+	}
+	s.Saw(podAt(t, "p", "1", "4", ""))
+	if woken() {
+		t.Error("a status update of a pending pod woke somebody")
+	}
+}
+
+func TestSubscribe(t *testing.T) {
+	tests := []struct {
+		name  string
+		do    func(*Store)
+		want  Change
+		setUp func(*Store)
+	}{
+		{"bound pod", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, PodsMoved, nil},
+		{"pod leaves", func(s *Store) { s.Deleted(podAt(t, "p", "1", "2", "n")) }, PodsMoved, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
+		{"pod gone", func(s *Store) { s.Gone(podAt(t, "p", "1", "2", "n")) }, PodsMoved, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
+		{"pod is seen again", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, 0, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
+		{"node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }, NodesChanged, nil},
+		{"heartbeat of a node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "2", "", "")) }, 0, func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }},
+		{"pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }, PoolsChanged, nil},
+		{"status of a pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "2")) }, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
+		{"daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }, PoolsChanged, nil},
+		{"status of a daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "2", "1")) }, 0, func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStore(t, Config{})
+			if test.setUp != nil {
+				test.setUp(s)
+			}
+			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged}
+			var channels []<-chan struct{}
+			for _, change := range all {
+				channels = append(channels, s.Subscribe(change))
+			}
+			test.do(s)
+			var got Change
+			for i, c := range channels {
+				select {
+				case <-c:
+					got |= all[i]
+				default:
+				}
+			}
+			if got != test.want {
+				t.Errorf("change is %04b, want %04b", got, test.want)
+			}
+		})
+	}
+}
+
+// TestScheduledBudget: a snapshot has the budgets of its own time.
+func TestScheduledBudget(t *testing.T) {
+	s := newStore(t, Config{})
+	pool := poolAt(t, "pool", "1", "1")
+	pool.Spec.Disruption.Budgets = object[karpv1.NodePool](t, `
+spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]}}`).Spec.Disruption.Budgets
+	s.Saw(pool)
+	for _, test := range []struct {
+		hour     int
+		inactive bool
+	}{{8, true}, {10, false}, {18, true}} {
+		now := time.Date(2026, 11, 20, test.hour, 0, 0, 0, time.UTC)
+		if got := s.Snapshot(now).Pool("pool").Budgets[0].Inactive; got != test.inactive {
+			t.Errorf("at %d:00 inactive is %t, want %t", test.hour, got, test.inactive)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// memoryCloud is a cloud that lives in memory: machines are entries of a map, and the test plays the kubelets.
+type memoryCloud struct {
+	mu       sync.Mutex
+	machines map[string]*cloud.Machine
+	bought   map[types.UID]string // provider id by claim UID: a repeated launch is one machine
+	launches int
+	// refuse, if set, answers a launch with its error.
+	refuse func(claim *karpv1.NodeClaim) error
+	// hold, if set, is waited for by a launch after the machine was bought, before it answers.
+	hold chan struct{}
+	// slow is how many times a machine's termination answers "still going on".
+	slow  int
+	asked map[string]int // terminations by provider id
+	ready error
+}
+
+func newMemoryCloud() *memoryCloud {
+	return &memoryCloud{machines: map[string]*cloud.Machine{}, bought: map[types.UID]string{}, asked: map[string]int{}}
+}
+
+func (c *memoryCloud) Name() string { return "memory" }
+
+func (c *memoryCloud) NodeClasses() []client.Object {
+	return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
+}
+
+func (c *memoryCloud) Declared() cloud.Declared {
+	return cloud.Declared{Restricted: []string{"memory.example.com"}}
+}
+
+func (c *memoryCloud) Ready(context.Context, cloud.ClassRef) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+func (c *memoryCloud) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	return nil, nil
+}
+
+func (c *memoryCloud) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
+	machine, hold, err := c.buy(claim)
+	if err != nil {
+		return nil, err
+	}
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return machine, nil
+}
+
+func (c *memoryCloud) buy(claim *karpv1.NodeClaim) (*cloud.Machine, chan struct{}, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.launches++
+	if c.refuse != nil {
+		if err := c.refuse(claim); err != nil {
+			return nil, nil, err
+		}
+	}
+	id, again := c.bought[claim.UID]
+	if !again {
+		id = fmt.Sprintf("memory:///%s-%d", claim.Name, len(c.bought))
+		c.bought[claim.UID] = id
+		c.machines[id] = machine(id, claim.Name, time.Now())
+	}
+	copied := *c.machines[id]
+	return &copied, c.hold, nil
+}
+
+func machine(id, claim string, created time.Time) *cloud.Machine {
+	return &cloud.Machine{
+		ProviderID: id, Claim: claim, ImageID: "image-1", Created: created,
+		Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: "m-4x", corev1.LabelTopologyZone: "zone-a", karpv1.LabelCapacityType: karpv1.CapacityTypeSpot,
+		},
+		Annotations: map[string]string{"memory.example.com/rack": "7"},
+		Capacity:    map[string]int64{"cpu": 4000, "memory": 16 << 30, "pods": 64},
+		Allocatable: map[string]int64{"cpu": 3900, "memory": 15 << 30, "pods": 64},
+	}
+}
+
+func (c *memoryCloud) Terminate(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked[id]++
+	m := c.machines[id]
+	if m == nil {
+		return fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
+	}
+	m.Terminating = true
+	if c.asked[id] > c.slow {
+		delete(c.machines, id)
+		return fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
+	}
+	return nil
+}
+
+func (c *memoryCloud) Machine(_ context.Context, id string) (*cloud.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.machines[id]
+	if m == nil {
+		return nil, fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
+	}
+	copied := *m
+	return &copied, nil
+}
+
+func (c *memoryCloud) Machines(context.Context) ([]cloud.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var machines []cloud.Machine
+	for _, m := range c.machines {
+		machines = append(machines, *m)
+	}
+	return machines, nil
+}
+
+// lose makes a machine vanish, as when somebody ends it in the cloud's console.
+func (c *memoryCloud) lose(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.machines, id)
+}
+
+// put adds a machine that nobody launched.
+func (c *memoryCloud) put(m *cloud.Machine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machines[m.ProviderID] = m
+}
+
+func (c *memoryCloud) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machines[id] != nil
+}
+
+func (c *memoryCloud) count() (machines, launches int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.machines), c.launches
+}
+
+// The fake keeps the contract of package cloud that the controllers rely on.
+func TestMemoryCloud(t *testing.T) {
+	c := newMemoryCloud()
+	c.slow = 1
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
+	first, err := c.Launch(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.Launch(t.Context(), claim)
+	if err != nil || second.ProviderID != first.ProviderID {
+		t.Errorf("launched again: %v, %v; want machine %s", second, err, first.ProviderID)
+	}
+	if machines, _ := c.Machines(t.Context()); len(machines) != 1 || machines[0].Claim != "a" {
+		t.Errorf("machines %v, want one of claim a", machines)
+	}
+	if err := c.Terminate(t.Context(), first.ProviderID); err != nil {
+		t.Errorf("first termination: %v, want nil", err)
+	}
+	if m, err := c.Machine(t.Context(), first.ProviderID); err != nil || !m.Terminating {
+		t.Errorf("machine %v, %v; want it to be terminating", m, err)
+	}
+	for range 2 {
+		if err := c.Terminate(t.Context(), first.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("later termination: %v, want not found", err)
+		}
+	}
+	if _, err := c.Machine(t.Context(), first.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
+		t.Errorf("machine after its end: %v, want not found", err)
+	}
+}

@@ -1,0 +1,505 @@
+package controller_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// All scenarios share one API server; each has its own controllers and cloud.
+func TestControllers(t *testing.T) {
+	s := startServer(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *apiServer)
+	}{
+		{"a claim's whole life", testLife},
+		{"no capacity deletes the claim", testInsufficientCapacity},
+		{"class not ready deletes the claim", testClassNotReady},
+		{"a create error is shown and tried again", testCreateError},
+		{"a node that never registers is given up", testNeverRegisters},
+		{"a launch that never answers is given up", testNeverLaunches},
+		{"deleted while launching leaves no machine", testDeletedWhileLaunching},
+		{"deleted after a crash between launch and write leaves no machine", testDeletedAfterCrash},
+		{"two nodes of one machine", testTwoNodes},
+		{"a failing hook delays but does not wedge", testFailingHook},
+		{"the termination deadline is noted", testDeadline},
+		{"garbage is collected both ways", testGarbage},
+		{"many claims at once", testManyClaims},
+		{"a budget holds the drain, and the drain the machine", testBudgetHoldsDrain},
+		{"daemons leave after workloads", testGroupsInOrder},
+		{"pods that stay or forbid", testPodsThatStayOrForbid},
+		{"a deleted node takes its claim along", testNodeDeleted},
+		{"a dead node is not drained", testDeadNode},
+		{"a pool's conditions", testPoolConditions},
+		{"a pool's counts", testPoolCounts},
+		{"hashes of another version are stamped again", testPoolHash},
+		{"registration health", testPoolHealth},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+func testLife(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.cloud.slow = 2
+	w.start()
+	claim := newClaim("life")
+	claim.Spec.StartupTaints = []corev1.Taint{{Key: "warming", Effect: corev1.TaintEffectNoExecute}}
+	w.create(claim)
+
+	w.launched(claim)
+	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
+		t.Error("launched without a finalizer")
+	}
+	for key, want := range map[string]string{"team": "a", corev1.LabelInstanceTypeStable: "m-4x", corev1.LabelTopologyZone: "zone-a"} {
+		if got := claim.Labels[key]; got != want {
+			t.Errorf("label %s is %q, want %q", key, got, want)
+		}
+	}
+	if got := claim.Status.Capacity.Cpu().String() + " " + claim.Status.Allocatable.Memory().String(); got != "4 15Gi" || claim.Status.ImageID != "image-1" {
+		t.Errorf("capacity cpu, allocatable memory: %s, image %s", got, claim.Status.ImageID)
+	}
+	w.untilCondition(claim, karpv1.ConditionRegistered, "Unknown", karpv1.ReasonNodeNotFound)
+
+	node := w.boot(claim)
+	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
+	w.read(node)
+	checkRegistered(t, claim, node)
+	if hooked := w.hooks(); len(hooked) == 0 || hooked[0].Labels["team"] != "a" || hasKey(hooked[0].Spec.Taints, karpv1.TaintKeyUnregistered) {
+		t.Errorf("the hook saw %v, want the node as it is to be", hooked)
+	}
+
+	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonNodeNotReady)
+	w.report(node, corev1.ConditionTrue)
+	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonStartupTaintsExist)
+	node.Spec.Taints = node.Spec.Taints[:1] // the first is the claim's own, checked above
+	w.must(w.client.Update(t.Context(), node))
+	w.untilCondition(claim, karpv1.ConditionInitialized, "True", "")
+	w.untilCondition(claim, "Ready", "True", "")
+	w.read(node)
+	if node.Labels[karpv1.LabelInitialized] != "true" {
+		t.Error("the node is not labelled as initialised")
+	}
+
+	w.remove(claim)
+	w.gone(claim)
+	w.gone(node)
+	if machines, launches := w.cloud.count(); machines != 0 || launches != 1 {
+		t.Errorf("%d machines after %d launches, want none after one", machines, launches)
+	}
+	for name, got := range map[string]float64{
+		"nodes created":      testutil.ToFloat64(w.metrics.NodesCreated.WithLabelValues("general", "zone-a")),
+		"nodes drained":      testutil.ToFloat64(w.metrics.NodesDrained.WithLabelValues("general")),
+		"nodes terminated":   testutil.ToFloat64(w.metrics.NodesTerminated.WithLabelValues("general", "zone-a")),
+		"claims terminated":  testutil.ToFloat64(w.metrics.NodeClaimsTerminated.WithLabelValues("general", "spot", "zone-a")),
+		"claims' durations":  float64(testutil.CollectAndCount(w.metrics.NodeClaimsTermination)),
+		"machines' duration": float64(testutil.CollectAndCount(w.metrics.NodeClaimsInstanceTermination)),
+	} {
+		if got != 1 {
+			t.Errorf("%s: counted %v, want 1", name, got)
+		}
+	}
+	for _, e := range w.said() {
+		if e[:7] == "Warning" {
+			t.Errorf("event: %s", e)
+		}
+	}
+}
+
+func checkRegistered(t *testing.T, claim *karpv1.NodeClaim, node *corev1.Node) {
+	t.Helper()
+	if claim.Status.NodeName != node.Name {
+		t.Errorf("node name %q, want %q", claim.Status.NodeName, node.Name)
+	}
+	for key, want := range map[string]string{"team": "a", "boot": "strap", karpv1.LabelRegistered: "true", karpv1.LabelNodePool: "general"} {
+		if got := node.Labels[key]; got != want {
+			t.Errorf("node label %s is %q, want %q", key, got, want)
+		}
+	}
+	if node.Annotations["note"] != "kept" || node.Annotations[karpv1.AnnotationCommand] != "" {
+		t.Errorf("node annotations %v: want those of the claim but not our own notes", node.Annotations)
+	}
+	var taints []string
+	for _, taint := range node.Spec.Taints {
+		if taint.Key != corev1.TaintNodeNotReady {
+			taints = append(taints, taint.ToString())
+		}
+	}
+	if diff := cmp.Diff([]string{"dedicated=a:NoSchedule", "warming:NoExecute"}, taints); diff != "" {
+		t.Error("taints: " + diff)
+	}
+	if !controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination) || len(node.OwnerReferences) != 1 || node.OwnerReferences[0].UID != claim.UID {
+		t.Errorf("finalizers %v, owners %v", node.Finalizers, node.OwnerReferences)
+	}
+}
+
+func hasKey(taints []corev1.Taint, key string) bool {
+	for _, taint := range taints {
+		if taint.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func testInsufficientCapacity(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.cloud.refuse = func(*karpv1.NodeClaim) error {
+		return fmt.Errorf("buying: %w", &cloud.InsufficientCapacityError{Message: "zone-a has none"})
+	}
+	w.start()
+	claim := newClaim("none-left")
+	w.create(claim)
+	w.gone(claim)
+	w.untilSaid("InsufficientCapacityError")
+	if _, launches := w.cloud.count(); launches != 1 {
+		t.Errorf("%d launches, want 1", launches)
+	}
+	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", "")); got != 1 {
+		t.Errorf("counted %v, want 1", got)
+	}
+}
+
+func testClassNotReady(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.cloud.refuse = func(*karpv1.NodeClaim) error { return &cloud.NodeClassNotReadyError{Message: "no image"} }
+	w.start()
+	claim := newClaim("class-not-ready")
+	w.create(claim)
+	w.gone(claim)
+	w.untilSaid("NodeClassNotReady")
+	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", "")); got != 1 {
+		t.Errorf("counted %v, want 1", got)
+	}
+}
+
+func testCreateError(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	fixed := make(chan struct{})
+	w.cloud.refuse = func(claim *karpv1.NodeClaim) error {
+		select {
+		case <-fixed:
+			return nil
+		default:
+			if claim.Name == "odd" {
+				return errors.New("something else")
+			}
+			return &cloud.CreateError{Reason: "ImageMissing", Message: "image 7 is gone"}
+		}
+	}
+	w.start()
+	claim, odd := newClaim("image"), newClaim("odd")
+	w.create(claim)
+	w.create(odd)
+	w.untilCondition(claim, karpv1.ConditionLaunched, "Unknown", "ImageMissing")
+	if got := claim.StatusConditions().Get(karpv1.ConditionLaunched).Message; got != "image 7 is gone" {
+		t.Errorf("message %q", got)
+	}
+	w.untilCondition(odd, karpv1.ConditionLaunched, "Unknown", karpv1.ReasonLaunchFailed)
+	close(fixed)
+	w.launched(claim)
+	w.launched(odd)
+}
+
+func testNeverRegisters(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.timers.Registration = 1500 * time.Millisecond
+	w.start()
+	claim := newClaim("never")
+	w.create(claim)
+	w.launched(claim)
+	id := claim.Status.ProviderID
+	w.gone(claim)
+	if w.cloud.has(id) {
+		t.Error("the machine is still there")
+	}
+	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot")); got != 1 {
+		t.Errorf("counted %v, want 1", got)
+	}
+}
+
+func testNeverLaunches(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.timers.Launch = 1500 * time.Millisecond
+	w.cloud.hold = make(chan struct{}) // buys, and never answers
+	w.start()
+	claim := newClaim("silent")
+	w.create(claim)
+	w.gone(claim)
+	if machines, _ := w.cloud.count(); machines != 0 {
+		t.Errorf("%d machines left", machines)
+	}
+	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", "")); got != 1 {
+		t.Errorf("counted %v, want 1", got)
+	}
+}
+
+func testDeletedWhileLaunching(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.cloud.hold = make(chan struct{})
+	w.start()
+	claim := newClaim("hasty")
+	w.create(claim)
+	w.until("the machine is bought", func() bool { machines, _ := w.cloud.count(); return machines == 1 })
+	w.remove(claim)
+	close(w.cloud.hold)
+	w.gone(claim)
+	if machines, _ := w.cloud.count(); machines != 0 {
+		t.Errorf("%d machines left", machines)
+	}
+}
+
+func testDeletedAfterCrash(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	claim := newClaim("forgotten")
+	claim.Finalizers = []string{karpv1.FinalizerTermination}
+	w.create(claim)
+	if _, err := w.cloud.Launch(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	other := machine("memory:///other", "other", time.Now())
+	w.cloud.put(other)
+	w.remove(claim)
+	w.start() // the process that comes after the crash
+	w.gone(claim)
+	if machines, _ := w.cloud.count(); machines != 1 || !w.cloud.has(other.ProviderID) {
+		t.Errorf("%d machines left, want only that of another claim", machines)
+	}
+}
+
+func testTwoNodes(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	claim := newClaim("twins")
+	claim.Finalizers = []string{karpv1.FinalizerTermination}
+	w.create(claim)
+	bought, err := w.cloud.Launch(t.Context(), claim)
+	w.must(err)
+	for _, name := range []string{"castor", "pollux"} {
+		w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: bought.ProviderID}})
+	}
+	w.start()
+	w.untilCondition(claim, karpv1.ConditionRegistered, "False", karpv1.ReasonMultipleNodesFound)
+	w.untilCondition(claim, "Ready", "False", "")
+}
+
+func testFailingHook(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.hook = func(*karpv1.NodeClaim, *corev1.Node) error { return errors.New("no plan for this node") }
+	w.start()
+	claim := newClaim("hooked")
+	w.create(claim)
+	w.boot(claim)
+	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
+	if got := len(w.hooks()); got < 5 {
+		t.Errorf("the hook was asked %d times, want 5 at least", got)
+	}
+}
+
+func testDeadline(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.cloud.slow = 1 << 30 // never ends
+	w.start()
+	claim := newClaim("hurried")
+	claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+	w.create(claim)
+	w.launched(claim)
+	w.remove(claim)
+	w.untilCondition(claim, karpv1.ConditionInstanceTerminating, "True", "")
+	want := claim.DeletionTimestamp.Add(time.Hour).UTC().Format(time.RFC3339)
+	if got := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; got != want {
+		t.Errorf("deadline %s, want %s", got, want)
+	}
+	w.untilSaid("TerminationGracePeriodExpiring")
+}
+
+func testGarbage(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.Leak = time.Minute
+	w.start()
+	lost, node := w.running("lost")
+	kept, _ := w.running("kept")
+	talking, _ := w.running("talking")
+	old := machine("memory:///old", "nobody", time.Now().Add(-time.Hour))
+	young := machine("memory:///young", "nobody", time.Now())
+	ageless := machine("memory:///ageless", "nobody", time.Time{})
+	for _, m := range []*cloud.Machine{old, young, ageless} {
+		w.cloud.put(m)
+	}
+	w.report(node, corev1.ConditionUnknown)
+	w.cloud.lose(lost.Status.ProviderID)
+	w.cloud.lose(talking.Status.ProviderID) // the cloud's list is wrong: its kubelet reports
+	w.gone(lost)
+	w.gone(node)
+	w.until("the old machine is gone", func() bool { return !w.cloud.has(old.ProviderID) })
+	if !w.cloud.has(young.ProviderID) || !w.cloud.has(ageless.ProviderID) || !w.cloud.has(kept.Status.ProviderID) {
+		t.Error("a machine was collected that is young, of unknown age, or of a claim")
+	}
+	for _, claim := range []*karpv1.NodeClaim{kept, talking} {
+		if !w.read(claim) || !claim.DeletionTimestamp.IsZero() {
+			t.Errorf("claim %s was collected", claim.Name)
+		}
+	}
+	if got := testutil.ToFloat64(w.metrics.CloudLeakedMachines.WithLabelValues("memory")); got != 1 {
+		t.Errorf("%v leaked machines counted, want 1", got)
+	}
+}
+
+func testManyClaims(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	const many = 200
+	claims := make([]*karpv1.NodeClaim, many)
+	var creating errgroup.Group
+	creating.SetLimit(50)
+	for i := range claims {
+		claims[i] = newClaim(fmt.Sprintf("many-%d", i))
+		creating.Go(func() error { return w.client.Create(t.Context(), claims[i]) })
+	}
+	w.must(creating.Wait())
+	for _, claim := range claims {
+		w.launched(claim)
+	}
+	if machines, launches := w.cloud.count(); machines != many || launches != many {
+		t.Errorf("%d machines after %d launches, want %d of each", machines, launches, many)
+	}
+}
+
+// podGone says whether a pod has been deleted.
+func (w *world) podGone(pod *corev1.Pod) bool { return !w.read(pod.DeepCopy()) }
+
+func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim, node := w.running("held")
+	free, held := w.pod("free", node, nil), w.pod("held", node, nil)
+	budget := w.budget("held")
+	w.remove(claim)
+	w.until("the free pod is evicted", func() bool { return w.podGone(free) })
+	w.untilSaid("evicting pod default/held")
+	w.untilCondition(claim, karpv1.ConditionDrained, "Unknown", karpv1.ReasonDraining)
+	w.read(node)
+	if w.podGone(held) || !w.cloud.has(claim.Status.ProviderID) {
+		t.Error("a pod or the machine went although a budget forbids it")
+	}
+	if !hasKey(node.Spec.Taints, karpv1.TaintKeyDisrupted) || node.Labels[karpv1.LabelExcludeBalancers] != karpv1.ExcludeBalancersValue {
+		t.Errorf("taints %v, labels %v: want the node to be cordoned", node.Spec.Taints, node.Labels)
+	}
+	w.remove(budget)
+	w.gone(claim)
+	w.gone(node)
+	if machines, _ := w.cloud.count(); machines != 0 || !w.podGone(held) {
+		t.Error("the machine or the pod is still there")
+	}
+	if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("200")); got != 2 {
+		t.Errorf("%v evictions succeeded, want 2", got)
+	}
+	if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("429")); got == 0 {
+		t.Error("no eviction was refused")
+	}
+}
+
+func testGroupsInOrder(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim, node := w.running("ordered")
+	daemonOf := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: types.UID("d")}}
+	}
+	critical := func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" }
+	pods := []*corev1.Pod{
+		w.pod("workload", node, nil), w.pod("daemon", node, daemonOf), w.pod("critical", node, critical),
+		w.pod("critical-daemon", node, func(p *corev1.Pod) { daemonOf(p); critical(p) }),
+	}
+	budget := w.budget(pods[0].Name)
+	w.remove(claim)
+	for i, pod := range pods {
+		w.untilSaid("evicting pod default/" + pod.Name + ":") // it is asked, and its budget refuses
+		for _, later := range pods[i:] {
+			if w.podGone(later) {
+				t.Errorf("%s is gone before %s", later.Name, pod.Name)
+			}
+		}
+		if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("200")); int(got) != i {
+			t.Errorf("%v evictions before that of %s, want %d", got, pod.Name, i)
+		}
+		mine := budget
+		if i+1 < len(pods) {
+			budget = w.budget(pods[i+1].Name) // before its turn comes
+		}
+		w.remove(mine)
+		w.until(pod.Name+" is evicted", func() bool { return w.podGone(pod) })
+	}
+	w.gone(node)
+}
+
+func testPodsThatStayOrForbid(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim, node := w.running("mixed")
+	tolerant := w.pod("tolerant", node, func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
+	precious := w.pod("precious", node, func(p *corev1.Pod) {
+		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
+	})
+	plain := w.pod("plain", node, nil)
+	w.remove(claim)
+	w.until("the plain pod is evicted", func() bool { return w.podGone(plain) })
+	w.untilSaid("pods are waiting to be evicted")
+	if w.podGone(precious) || w.podGone(tolerant) || !w.cloud.has(claim.Status.ProviderID) {
+		t.Error("a pod that forbids it, or stays, was evicted, or the machine ended")
+	}
+	precious.Annotations = nil
+	w.read(precious)
+	delete(precious.Annotations, karpv1.AnnotationDoNotDisrupt)
+	w.must(w.client.Update(t.Context(), precious))
+	w.gone(node)
+	w.gone(claim)
+	if w.podGone(tolerant) {
+		t.Error("the pod that tolerates the taint was evicted")
+	}
+}
+
+func testNodeDeleted(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim, node := w.running("direct")
+	pod := w.pod("app", node, nil)
+	w.remove(node)
+	w.gone(node)
+	w.gone(claim)
+	if machines, _ := w.cloud.count(); machines != 0 || !w.podGone(pod) {
+		t.Error("the machine or the pod is still there")
+	}
+}
+
+func testDeadNode(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim, node := w.running("dead")
+	pod := w.pod("app", node, nil)
+	w.budget("app")
+	w.report(node, corev1.ConditionUnknown)
+	w.cloud.lose(claim.Status.ProviderID)
+	w.remove(node)
+	w.gone(node)
+	w.gone(claim)
+	if w.podGone(pod) {
+		t.Error("the pod was evicted; there was nobody to evict it from")
+	}
+}

@@ -1,0 +1,182 @@
+package nodeclaim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+var born = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// claimWith is a claim created at born with these conditions true.
+func claimWith(name string, conditions ...string) *karpv1.NodeClaim {
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", CreationTimestamp: born}}
+	claim.StatusConditions()
+	for i := range claim.Status.Conditions {
+		claim.Status.Conditions[i].LastTransitionTime = born
+	}
+	for _, c := range conditions {
+		claim.StatusConditions().SetTrue(c)
+	}
+	return claim
+}
+
+func TestOverdue(t *testing.T) {
+	timers := controller.Production()
+	for _, test := range []struct {
+		name       string
+		conditions []string
+		age        time.Duration
+		want       string
+		left       time.Duration
+	}{
+		{"launching", nil, time.Minute, "", 4 * time.Minute},
+		{"launch limit", nil, 5 * time.Minute, telemetry.DisruptedLaunchTimeout, 0},
+		{"registering", []string{karpv1.ConditionLaunched}, 14 * time.Minute, "", time.Minute},
+		{"registration limit", []string{karpv1.ConditionLaunched}, 15 * time.Minute, telemetry.DisruptedRegistrationTimeout, 0},
+		{"initialising has no limit", []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered}, 24 * time.Hour, "", 0},
+	} {
+		reason, left := overdue(claimWith("a", test.conditions...), born.Add(test.age), timers)
+		if reason != test.want || left != test.left {
+			t.Errorf("%s: %q with %s left, want %q with %s", test.name, reason, left, test.want, test.left)
+		}
+	}
+}
+
+func TestInitialized(t *testing.T) {
+	claim := claimWith("a")
+	claim.Spec.StartupTaints = []corev1.Taint{{Key: "warming", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	claim.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("0")}
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Node)
+		want   string
+	}{
+		{"all there", func(*corev1.Node) {}, ""},
+		{"not ready", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, karpv1.ReasonNodeNotReady},
+		{"never reported", func(n *corev1.Node) { n.Status.Conditions = nil }, karpv1.ReasonNodeNotReady},
+		{"startup taint, whatever its value", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "warming", Effect: corev1.TaintEffectNoSchedule}}
+		}, karpv1.ReasonStartupTaintsExist},
+		{"same key, other effect", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "warming", Effect: corev1.TaintEffectNoExecute}}
+		}, ""},
+		{"ephemeral taint", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}}
+		}, karpv1.ReasonKnownEphemeralTaintsExist},
+		{"readiness taint", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: karpv1.ReadinessTaintPrefix + "network", Effect: corev1.TaintEffectNoSchedule}}
+		}, karpv1.ReasonKnownEphemeralTaintsExist},
+		{"device not there yet", func(n *corev1.Node) { delete(n.Status.Allocatable, "example.com/gpu") }, karpv1.ReasonResourceNotRegistered},
+	} {
+		node := &corev1.Node{Status: corev1.NodeStatus{
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("2"), "example.com/gpu": resource.MustParse("1")},
+		}}
+		test.change(node)
+		if got := initialized(claim, node); got.reason != test.want {
+			t.Errorf("%s: %q (%s), want %q", test.name, got.reason, got.message, test.want)
+		}
+	}
+}
+
+// Registering twice changes nothing more, keeps taints that are there, and leaves them alone if the bootstrap says so.
+func TestRegistered(t *testing.T) {
+	claim := claimWith("a")
+	claim.Spec.Taints = []corev1.Taint{{Key: "a", Value: "claim", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
+	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+		karpv1.UnregisteredTaint(), {Key: "a", Value: "node", Effect: corev1.TaintEffectNoSchedule},
+	}}}
+	once := registered(claim, node)
+	if diff := cmp.Diff(once, registered(claim, once)); diff != "" {
+		t.Error("registered again: " + diff)
+	}
+	want := []corev1.Taint{{Key: "a", Value: "node", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
+	if diff := cmp.Diff(want, once.Spec.Taints); diff != "" {
+		t.Error(diff)
+	}
+	node.Labels = map[string]string{karpv1.LabelDoNotSyncTaints: "true"}
+	if diff := cmp.Diff(want[:1], registered(claim, node).Spec.Taints); diff != "" {
+		t.Error("do-not-sync-taints: " + diff)
+	}
+	if len(node.Spec.Taints) != 2 || node.Spec.Taints[0].Key != karpv1.TaintKeyUnregistered {
+		t.Errorf("the node that was given has changed: %v", node.Spec.Taints)
+	}
+}
+
+func TestLeaks(t *testing.T) {
+	old, limit, young := born.Add(-time.Hour), born.Time, born.Add(time.Second)
+	shown := claimWith("shown", karpv1.ConditionLaunched)
+	shown.Status.ProviderID = "m-shown"
+	claims := []karpv1.NodeClaim{*shown, *claimWith("launching")}
+	machines := []cloud.Machine{
+		{ProviderID: "m-shown", Claim: "shown", Created: old},
+		{ProviderID: "m-launching", Claim: "launching", Created: old}, // its write may be on the way
+		{ProviderID: "m-second", Claim: "shown", Created: old},        // the claim shows another one
+		{ProviderID: "m-orphan", Claim: "gone", Created: old},
+		{ProviderID: "m-unnamed", Created: old},
+		{ProviderID: "m-young", Claim: "gone", Created: young},
+		{ProviderID: "m-ageless", Claim: "gone"},
+		{ProviderID: "m-ending", Claim: "gone", Created: old, Terminating: true},
+	}
+	var got []string
+	for _, m := range leaks(machines, claims, limit) {
+		got = append(got, m.ProviderID)
+	}
+	if diff := cmp.Diff([]string{"m-second", "m-orphan", "m-unnamed"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWidows(t *testing.T) {
+	claim := func(name string, conditions ...string) karpv1.NodeClaim {
+		c := claimWith(name, conditions...)
+		c.Status.ProviderID = "m-" + name
+		return *c
+	}
+	deleted := claim("deleted", karpv1.ConditionLaunched, karpv1.ConditionRegistered)
+	deleted.DeletionTimestamp = &born
+	claims := []karpv1.NodeClaim{
+		claim("alive", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
+		claim("lost", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
+		claim("ending", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
+		claim("unregistered", karpv1.ConditionLaunched), // liveness decides
+		deleted,
+	}
+	machines := []cloud.Machine{{ProviderID: "m-alive"}, {ProviderID: "m-ending", Terminating: true}}
+	var got []string
+	for _, c := range widows(machines, claims) {
+		got = append(got, c.Name)
+	}
+	if diff := cmp.Diff([]string{"lost", "ending"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the provider said is kept until the claim shows it; failures of the hook are counted beside it.
+func TestMemory(t *testing.T) {
+	var m memory
+	m.keep("a", &answer{refusal: "x"}, born.Time)
+	m.hookFailed("a", born.Time)
+	if n := m.hookFailed("a", born.Time); n != 2 || m.answer("a") == nil {
+		t.Errorf("%d failures, answer %v", n, m.answer("a"))
+	}
+	m.shown("a")
+	m.shown("unknown")
+	if n := m.hookFailed("a", born.Time); n != 3 || m.answer("a") != nil {
+		t.Errorf("after it was shown: %d failures, answer %v", n, m.answer("a"))
+	}
+	m.forget("a")
+	if n := m.hookFailed("a", born.Time); n != 1 {
+		t.Errorf("after it was forgotten: %d failures", n)
+	}
+}

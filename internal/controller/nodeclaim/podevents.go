@@ -1,0 +1,195 @@
+package nodeclaim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// PodEventsName is the name in logs and metrics of what notes when pods come and go.
+const PodEventsName = "nodeclaim.podevents"
+
+// podEventEvery is for how long a noted pod event stands for those that follow it (core specification 4.6).
+const podEventEvery = 10 * time.Second
+
+// podEventWorkers is how many claims are written at a time.
+const podEventWorkers = 50
+
+// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. It also measures how long
+// pods took to be bound and to run. Karpenter counts every pod that it sees when it starts as one that just came, which
+// starts all waiting times anew; here such a pod counts from when it was bound.
+type PodEvents struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client  client.Client
+	Metrics *telemetry.Metrics
+	Timers  controller.Timers
+	Clock   clock.PassiveClock
+}
+
+// moment is a pod event on a node.
+type moment struct {
+	Node string
+	// At is zero for now.
+	At time.Time
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
+	err := builder.TypedControllerManagedBy[moment](mgr).
+		Named(PodEventsName).
+		Watches(&corev1.Pod{}, p.handler()).
+		WithOptions(ctrlcontroller.TypedOptions[moment]{
+			MaxConcurrentReconciles: podEventWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[moment](p.Timers.Retry, p.Timers.RetryMax),
+		}).
+		Complete(p)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", PodEventsName, err)
+	}
+	return nil
+}
+
+type momentQueue = workqueue.TypedRateLimitingInterface[moment]
+
+func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
+	return handler.TypedFuncs[client.Object, moment]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], queue momentQueue) {
+			if pod, ok := e.Object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !daemon(pod) {
+				queue.Add(moment{Node: pod.Spec.NodeName, At: boundAt(pod)})
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], queue momentQueue) {
+			before, isPod := e.ObjectOld.(*corev1.Pod)
+			after, _ := e.ObjectNew.(*corev1.Pod)
+			if !isPod || after == nil {
+				return
+			}
+			p.measure(before, after)
+			if moved(before, after) && !daemon(after) {
+				queue.Add(moment{Node: after.Spec.NodeName})
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue momentQueue) {
+			pod, ok := e.Object.(*corev1.Pod)
+			if ok && pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && !ended(pod) && !daemon(pod) {
+				queue.Add(moment{Node: pod.Spec.NodeName})
+			}
+		},
+	}
+}
+
+// moved says whether a pod came to its node, ended there, or began to leave.
+func moved(before, after *corev1.Pod) bool {
+	if after.Spec.NodeName == "" {
+		return false
+	}
+	return before.Spec.NodeName == "" || ended(after) && !ended(before) || !after.DeletionTimestamp.IsZero() && before.DeletionTimestamp.IsZero()
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// daemon says whether the pod belongs to its node: it comes and goes with it.
+func daemon(pod *corev1.Pod) bool {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "DaemonSet" || owner.Kind == "Node" {
+			return true
+		}
+	}
+	return false
+}
+
+// boundAt is when the pod was bound; its creation if it does not say.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.UTC()
+		}
+	}
+	return pod.CreationTimestamp.UTC()
+}
+
+// measure observes how long the pod took to be bound, and to run.
+func (p *PodEvents) measure(before, after *corev1.Pod) {
+	age := p.Clock.Now().Sub(after.CreationTimestamp.Time).Seconds()
+	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
+		p.Metrics.PodsBound.Observe(age)
+	}
+	if before.Status.Phase == corev1.PodPending && after.Status.Phase == corev1.PodRunning {
+		p.Metrics.PodsStartup.Observe(age)
+	}
+}
+
+// Reconcile notes a pod event on the claims of its node.
+func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	if err := p.Client.Get(ctx, types.NamespacedName{Name: m.Node}, node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if node.Spec.ProviderID == "" {
+		return ctrl.Result{}, nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
+	}
+	at := m.At
+	if at.IsZero() {
+		at = p.Clock.Now()
+	}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; news(claim, at) {
+			if err := p.note(ctx, claim, at); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// news says whether a pod event is later enough than what the claim shows. What came before a claim was initialised
+// says nothing, because the waiting time begins with that anyway.
+func news(claim *karpv1.NodeClaim, at time.Time) bool {
+	known := claim.Status.LastPodEventTime.Time
+	if known.IsZero() {
+		if c := claim.StatusConditions().Get(karpv1.ConditionInitialized); c.IsTrue() && at.Before(c.LastTransitionTime.Time) {
+			return false
+		}
+		return true
+	}
+	return !at.Before(known.Add(podEventEvery))
+}
+
+// note writes the one field; the UID is the precondition, so that nothing need be locked.
+func (p *PodEvents) note(ctx context.Context, claim *karpv1.NodeClaim, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": claim.UID},
+		"status":   map[string]any{"lastPodEventTime": at.UTC().Format(time.RFC3339)},
+	})
+	if err != nil {
+		return err
+	}
+	err = p.Client.Status().Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
+	if err != nil && !controller.Stale(err) {
+		return fmt.Errorf("noting a pod event on claim %s: %w", claim.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+func TestClassReadiness(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		class class
+		want  string
+	}{
+		{"missing", class{}, karpv1.ReasonNodeClassNotFound},
+		{"missing for the provider", class{found: true, unready: fmt.Errorf("reading: %w", cloud.ErrNotFound)}, karpv1.ReasonNodeClassNotFound},
+		{"terminating", class{found: true, terminating: true}, karpv1.ReasonNodeClassTerminating},
+		{"not ready", class{found: true, unready: &cloud.NodeClassNotReadyError{Reason: "NoSubnets"}}, "NoSubnets"},
+		{"not ready, no word why", class{found: true, unready: &cloud.NodeClassNotReadyError{}}, karpv1.ReasonNodeClassReadinessUnknown},
+		{"nobody knows", class{found: true, unready: errors.New("timeout")}, karpv1.ReasonNodeClassReadinessUnknown},
+		{"ready", class{found: true}, karpv1.ConditionNodeClassReady},
+	} {
+		got := classReadiness(test.class)
+		if got.Reason != test.want || (got.Status == metav1.ConditionTrue) != (test.name == "ready") {
+			t.Errorf("%s: %s %s, want reason %s", test.name, got.Status, got.Reason, test.want)
+		}
+	}
+}
+
+// A condition flips only when the last launch and the last four agree.
+func TestHealth(t *testing.T) {
+	const good, bad = true, false
+	for _, test := range []struct {
+		name     string
+		was      metav1.ConditionStatus // of the condition when this process began
+		launches []bool
+		want     string
+	}{
+		{"nothing known", "", nil, "stays"},
+		{"one success", "", []bool{good}, "True"},
+		{"one failure", "", []bool{bad}, "stays"},
+		{"two failures", "", []bool{bad, bad}, "False"},
+		{"a success after two failures", "", []bool{bad, bad, good}, "stays"},
+		{"three successes after two failures", "", []bool{bad, bad, good, good, good}, "True"},
+		{"a failure after a restart of a healthy pool", metav1.ConditionTrue, []bool{bad}, "stays"},
+		{"a failure after a restart of an unhealthy pool", metav1.ConditionFalse, []bool{bad}, "False"},
+		{"a success after a restart of an unhealthy pool", metav1.ConditionFalse, []bool{good}, "stays"},
+	} {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}
+		if test.was != "" {
+			c := no(karpv1.ConditionNodeRegistrationHealthy, "Earlier", "")
+			c.Status = test.was
+			pool.StatusConditions().Set(c)
+		}
+		h := NewHealth()
+		h.condition(pool, false)
+		for _, registered := range test.launches {
+			h.record(pool.UID, end{registered: registered, reason: "Failed"})
+		}
+		got := "stays"
+		if c, known := h.condition(pool, false); known {
+			got = string(c.Status)
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+		h.reset(pool.UID)
+		if c, known := h.condition(pool, true); !known || c.Status != metav1.ConditionUnknown {
+			t.Errorf("%s: after a change of the pool: %v, %t; want Unknown", test.name, c.Status, known)
+		}
+	}
+}
+
+// Only claims that a pool owns count, and a failure to launch is told apart from a failure to register.
+func TestHealthRecord(t *testing.T) {
+	h := NewHealth()
+	claim := &karpv1.NodeClaim{}
+	h.Record(claim, false)
+	if len(h.rings) != 0 {
+		t.Errorf("a claim of no pool was recorded: %v", h.rings)
+	}
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "general", UID: "p"}}
+	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, "ImageMissing", "image 7")
+	h.Record(claim, false)
+	if got := h.rings["p"]; got == nil || got.reason != "ImageMissing" || got.message != "image 7" {
+		t.Errorf("a failed launch: %+v", got)
+	}
+	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+	h.Record(claim, false)
+	if got := h.rings["p"].reason; got != karpv1.ReasonRegistrationFailed {
+		t.Errorf("a failed registration: %q", got)
+	}
+}
+
+func TestCount(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	}
+	claim := func(id string, capacity corev1.ResourceList) karpv1.NodeClaim {
+		return karpv1.NodeClaim{Status: karpv1.NodeClaimStatus{ProviderID: id, Capacity: capacity}}
+	}
+	node := func(id string, capacity corev1.ResourceList) corev1.Node {
+		return corev1.Node{Spec: corev1.NodeSpec{ProviderID: id}, Status: corev1.NodeStatus{Capacity: capacity}}
+	}
+	deletedClaim, deletedNode := claim("leaving", list("8", "8Gi")), node("deleted", list("8", "8Gi"))
+	deletedClaim.DeletionTimestamp = new(metav1.Now())
+	deletedNode.DeletionTimestamp = new(metav1.Now())
+	nodes := []corev1.Node{
+		node("running", list("4", "16Gi")),
+		node("booting", corev1.ResourceList{"cpu": resource.MustParse("4")}), // memory not reported yet
+		node("leaving", list("8", "8Gi")), deletedNode,
+		node("standalone", list("1", "1Gi")),
+	}
+	claims := []karpv1.NodeClaim{
+		claim("running", list("5", "20Gi")), claim("booting", list("5", "15Gi")), claim("flight", list("2", "2Gi")),
+		claim("", list("64", "64Gi")), deletedClaim, claim("deleted", list("8", "8Gi")),
+	}
+	got := map[string]string{}
+	for name, amount := range count(nodes, claims) {
+		got[string(name)] = amount.String()
+	}
+	want := map[string]string{"cpu": "11", "memory": "34Gi", "nodes": "4", "pods": "0", "ephemeral-storage": "0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

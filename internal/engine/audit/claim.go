@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// claims judges the claims to create, and the limits of their pools.
+func (j *judge) claims(claims []plan.NewClaim) {
+	names := map[string]bool{}
+	accounts := map[string]*account{}
+	for i := range claims {
+		c := &claims[i]
+		if names[c.Name] || j.snap.Claim(c.Name) != nil || c.Name == "" || len(c.Name) > 63 {
+			j.blame("name", c.Name, "is taken, empty or longer than 63 characters")
+		}
+		names[c.Name] = true
+		pool := j.snap.Pool(c.Pool)
+		if pool == nil || pool.PoolSpec.UID != c.PoolUID {
+			j.blame("pool", c.Name, "pool %s is not in the snapshot", c.Pool)
+			continue
+		}
+		if accounts[c.Pool] == nil {
+			accounts[c.Pool] = j.account(pool)
+		}
+		j.claim(pool.PoolSpec, c)
+		j.limits(pool.PoolSpec, c, accounts[c.Pool])
+	}
+}
+
+func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
+	switch {
+	case pool.Blocked != nil:
+		j.blame("blocked", c.Name, "pool %s may not buy: %s", pool.Name, pool.Blocked.Reason)
+		return
+	case pool.Catalogue == nil || len(c.Options) == 0 || len(c.Options) > plan.MaxTypes:
+		j.blame("options", c.Name, "has %d options, want 1 to %d", len(c.Options), plan.MaxTypes)
+		return
+	case len(c.Pods) == 0:
+		j.blame("empty", c.Name, "is bought for nobody")
+	}
+	for _, pod := range shapes(c.Pods) {
+		if taint, no := untolerated(pool.Taints, pod.Tolerations); no {
+			j.blame("taint", c.Name, "pod %s does not tolerate %s=%s:%s", pod.Key(), taint.Key, taint.Value, taint.Effect)
+		}
+	}
+	p := j.promise(c.Requirements, c.Labels, c.Requests, pool.Catalogue)
+	outcomes := p.outcomes()
+	j.options(c, outcomes)
+	j.special(pool, c)
+	j.everyOutcome(pool, c, outcomes)
+}
+
+// options: the list of types that the claim requires is that of its options, each is the cheapest offering of its type
+// that the claim allows, and they are sorted by price.
+func (j *judge) options(c *plan.NewClaim, outcomes []outcome) {
+	var names []string
+	for _, r := range c.Requirements {
+		if r.Key == model.LabelType && r.Operator == label.In {
+			names = r.Values
+		}
+	}
+	byType := map[string][]outcome{}
+	for _, o := range outcomes {
+		byType[o.kind.Name] = append(byType[o.kind.Name], o)
+	}
+	seen := map[string]bool{}
+	for i, option := range c.Options {
+		switch {
+		case i >= len(names) || names[i] != option.Type:
+			j.blame("options", c.Name, "option %d is %s, its requirements list %v", i, option.Type, names)
+			return
+		case seen[option.Type]:
+			j.blame("options", c.Name, "type %s is listed twice", option.Type)
+		case i > 0 && option.Price < c.Options[i-1].Price:
+			j.blame("options", c.Name, "option %d is cheaper than the one before", i)
+		}
+		seen[option.Type] = true
+		j.option(c, option, byType[option.Type])
+	}
+	if len(names) != len(c.Options) {
+		j.blame("options", c.Name, "requires %d types, has %d options", len(names), len(c.Options))
+	}
+}
+
+func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome) {
+	found := false
+	for _, o := range outcomes {
+		if !o.offering.Available {
+			continue
+		}
+		found = found || o.offering.Zone == option.Zone && o.offering.CapacityType == option.CapacityType && o.offering.Price == option.Price
+		if o.offering.Price < option.Price {
+			j.blame("price", c.Name, "%s costs %d, its option says %d", o, o.offering.Price, option.Price)
+		}
+	}
+	if !found {
+		j.blame("offering", c.Name, "%s in %s as %s for %d is not on sale, or the claim does not allow it",
+			option.Type, option.Zone, option.CapacityType, option.Price)
+	}
+}
+
+// everyOutcome: whatever the cloud makes of the claim is what the pool allows and holds every pod beside the daemons.
+func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []outcome) {
+	asked, different := j.requests(c.Pods), shapes(c.Pods)
+	for _, o := range outcomes {
+		if !everyValue(pool.Requirements, o.values) {
+			j.blame("pool", c.Name, "%s is not what pool %s requires: %v", o, pool.Name, pool.Requirements)
+			return
+		}
+		for _, pod := range different {
+			if !accepts(pod.Alternatives, o.values) {
+				j.blame("labels", c.Name, "%s is not what pod %s requires: %v", o, pod.Key(), pod.Alternatives)
+				return
+			}
+		}
+		need := j.daemonsFor(pool.Taints, o.values, nil)
+		need.add(asked)
+		if name, short := need.short(amountsOf(o.kind.Allocatable)); short {
+			j.blame("resources", c.Name, "%s has %d of %s, pods and daemons need %d", o, amountsOf(o.kind.Allocatable)[name], name, need[name])
+			return
+		}
+	}
+	j.sum(pool, c, asked)
+}
+
+// sum: the claim requests what its pods do, and no more beside it than the daemons that the pool's taints admit.
+func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
+	daemons := j.daemonsFor(pool.Taints, j.words.everything, nil)
+	requests := amountsOf(c.Requests)
+	for name, value := range asked {
+		if requests[name] < value {
+			j.blame("requests", c.Name, "requests %d of %s, its pods %d", requests[name], name, value)
+		}
+	}
+	for name, value := range requests {
+		if value > asked[name]+daemons[name] {
+			j.blame("requests", c.Name, "requests %d of %s, its pods %d and daemons at most %d", value, name, asked[name], daemons[name])
+		}
+	}
+}
+
+// special: types with devices are bought only when a pod asks for an extended resource, or can only run on such a type.
+func (j *judge) special(pool *model.PoolSpec, c *plan.NewClaim) {
+	special := map[string]bool{}
+	for i := range pool.Catalogue.Types {
+		special[pool.Catalogue.Types[i].Name] = pool.Catalogue.Types[i].Special
+	}
+	at := slices.IndexFunc(c.Options, func(o plan.Option) bool { return special[o.Type] })
+	if at < 0 {
+		return
+	}
+	for _, pod := range shapes(c.Pods) {
+		if j.asksSpecial(pool, pod) {
+			return
+		}
+	}
+	j.blame("special", c.Name, "nobody asks for %s", c.Options[at].Type)
+}
+
+func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {
+	for name, value := range j.requests([]*model.Pod{pod}) {
+		if value > 0 && strings.Contains(name, "/") {
+			return true
+		}
+	}
+	alternatives := pod.Alternatives
+	if len(alternatives) == 0 {
+		alternatives = [][]label.Requirement{nil}
+	}
+	for _, reqs := range alternatives {
+		p := j.promise(slices.Concat(pool.Requirements, reqs), nil, nil, pool.Catalogue)
+		if !p.allowsPlain() {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsPlain reports whether some type without devices has the labels, offerings left aside.
+func (p *promise) allowsPlain() bool {
+	for i := range p.catalogue.Types {
+		t := &p.catalogue.Types[i]
+		if t.Special || p.named != nil && !p.named[t.Name] {
+			continue
+		}
+		fits := true
+		for _, r := range p.other {
+			key := canonical(r.Key)
+			if says(t.Requirements, key) {
+				fits = fits && len(allowed(p.other, key, p.words.stated(t.Requirements, key))) > 0
+			}
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,69 @@
+package audit
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// account is what a pool's nodes use of its limits: those of the snapshot, then claim by claim.
+type account struct {
+	used  amounts
+	nodes int64
+}
+
+func (j *judge) account(pool *model.Pool) *account {
+	a := &account{used: amounts{}}
+	for _, n := range j.snap.Nodes {
+		if n.Pool != pool.Name || n.Deleting {
+			continue
+		}
+		a.nodes++
+		if n.Stage != model.Launching {
+			a.used.add(amountsOf(n.NodeSpec.Capacity))
+			continue
+		}
+		most := amountsOf(n.NodeSpec.Requests)
+		if pool.Catalogue != nil {
+			p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, pool.Catalogue)
+			for _, o := range p.outcomes() {
+				most.raise(amountsOf(o.kind.Capacity))
+			}
+		}
+		a.used.add(most)
+	}
+	return a
+}
+
+func (a amounts) raise(b amounts) {
+	for name, value := range b {
+		a[name] = max(a[name], value)
+	}
+}
+
+// limits counts the claim as the largest of its options.
+func (j *judge) limits(pool *model.PoolSpec, c *plan.NewClaim, a *account) {
+	a.nodes++
+	most := amounts{}
+	if pool.Catalogue != nil {
+		listed := map[string]bool{}
+		for _, o := range c.Options {
+			listed[o.Type] = true
+		}
+		for i := range pool.Catalogue.Types {
+			if t := &pool.Catalogue.Types[i]; listed[t.Name] {
+				most.raise(amountsOf(t.Capacity))
+			}
+		}
+	}
+	a.used.add(most)
+	for _, limit := range pool.Limits {
+		switch {
+		case limit.Name == model.ResourceNodes:
+			if a.nodes > limit.Value {
+				j.blame("limit", pool.Name, "may have %d nodes, %s is number %d", limit.Value, c.Name, a.nodes)
+			}
+		case most[limit.Name] > 0 && a.used[limit.Name] > limit.Value:
+			j.blame("limit", pool.Name, "may have %d of %s, with %s it has %d", limit.Value, limit.Name, c.Name, a.used[limit.Name])
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// placement judges pods on a node that exists or is in flight.
+func (j *judge) placement(p plan.Placement) {
+	n := j.snap.Node(p.Node)
+	switch {
+	case n == nil:
+		j.blame("node", p.Node, "is not in the snapshot")
+		return
+	case n.Deleting || n.Disrupted:
+		j.blame("leaving", p.Node, "is leaving and gets %d pods", len(p.Pods))
+	}
+	for _, pod := range shapes(p.Pods) {
+		if taint, no := untolerated(n.NodeSpec.Taints, pod.Tolerations); no {
+			j.blame("taint", p.Node, "pod %s does not tolerate %s=%s:%s", pod.Key(), taint.Key, taint.Value, taint.Effect)
+		}
+	}
+	if n.Stage == model.Launching {
+		j.inFlight(n, p.Pods)
+		return
+	}
+	j.holds(n, p.Pods, amountsOf(n.NodeSpec.Allocatable), exact(n.NodeSpec.Labels), p.Node)
+}
+
+// exact is the labelling of a node whose labels are what they are.
+func exact(labels map[string]string) labelling {
+	return func(key string) []value {
+		if text, ok := labels[key]; ok {
+			return just(text)
+		}
+		for spelling, text := range labels {
+			if canonical(spelling) == key {
+				return just(text)
+			}
+		}
+		return absent
+	}
+}
+
+// inFlight judges pods on a claim that is not launched, over everything that it may become. When nothing can be bought
+// for it any more, all that is known is what it asks for.
+func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
+	var catalogue *model.Catalogue
+	if pool := j.snap.Pool(n.Pool); pool != nil {
+		catalogue = pool.PoolSpec.Catalogue
+	}
+	if catalogue == nil {
+		catalogue = &model.Catalogue{}
+	}
+	p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, catalogue)
+	outcomes := p.outcomes()
+	for _, o := range outcomes {
+		if !j.holds(n, pods, amountsOf(o.kind.Allocatable), o.values, n.Name+" as "+o.String()) {
+			return
+		}
+	}
+	if len(outcomes) == 0 {
+		none := outcome{p, &model.InstanceType{}, &model.Offering{}}
+		j.holds(n, pods, amountsOf(n.NodeSpec.Requests), none.withoutType, n.Name+" as nothing on sale")
+	}
+}
+
+// withoutType is the labelling of a claim of which no type is known.
+func (o outcome) withoutType(key string) []value {
+	if key == model.LabelHostname {
+		return o.words.unknown(key)
+	}
+	if text, ok := o.labels[key]; ok {
+		return just(text)
+	}
+	if says(o.requirements, key) {
+		return allowed(o.requirements, key, o.words.everything(key))
+	}
+	return absent
+}
+
+// holds judges labels and resources; it stops at the first problem, because outcomes fail alike.
+func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labelling, as string) bool {
+	for _, pod := range shapes(pods) {
+		if !accepts(pod.Alternatives, labels) {
+			j.blame("labels", as, "pod %s requires %v", pod.Key(), pod.Alternatives)
+			return false
+		}
+	}
+	used := j.requests(n.Pods)
+	if n.Stage != model.Initialized {
+		there := map[string]bool{}
+		for _, pod := range n.Pods {
+			there[pod.Controller.UID] = true
+		}
+		used.add(j.daemonsFor(n.NodeSpec.Taints, labels, there))
+	}
+	asked := j.requests(pods)
+	for name := range asked {
+		if asked[name] > 0 && asked[name]+used[name] > allocatable[name] {
+			j.blame("resources", as, "has %d of %s, %d of it used, and is to get %d", allocatable[name], name, used[name], asked[name])
+			return false
+		}
+	}
+	return true
+}

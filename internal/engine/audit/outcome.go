@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// promise is a claim as the cloud reads it: what it requires, and the labels that the node will carry in any case.
+type promise struct {
+	requirements []label.Requirement
+	labels       map[string]string
+	requests     []quantity.Amount
+	catalogue    *model.Catalogue
+	words        vocabulary
+	// named are the types that the requirements allow by name, looked up because the lists are long.
+	named map[string]bool
+	// other are the requirements about all else.
+	other []label.Requirement
+	// open remembers the values of labels that no type decides.
+	open map[string][]value
+}
+
+func (j *judge) promise(reqs []label.Requirement, labels map[string]string, requests []quantity.Amount, c *model.Catalogue) *promise {
+	p := &promise{requirements: reqs, labels: labels, requests: requests, catalogue: c, words: j.words, open: map[string][]value{}}
+	for _, r := range reqs {
+		if r.Key != model.LabelType || r.Operator != label.In {
+			p.other = append(p.other, r)
+			continue
+		}
+		names := map[string]bool{}
+		for _, name := range r.Values {
+			if p.named == nil || p.named[name] {
+				names[name] = true
+			}
+		}
+		p.named = names
+	}
+	return p
+}
+
+// outcome is one thing that the cloud may make of a promise.
+type outcome struct {
+	*promise
+	kind     *model.InstanceType
+	offering *model.Offering
+}
+
+// outcomes lists what the cloud may make of the promise: types that have the requests and offerings, available or not
+// (what is sold out now may be back at launch), that together have a value for every label that is required.
+func (p *promise) outcomes() []outcome {
+	if p.catalogue == nil {
+		return nil
+	}
+	var all []outcome
+	for i := range p.catalogue.Types {
+		t := &p.catalogue.Types[i]
+		if p.named != nil && !p.named[t.Name] {
+			continue
+		}
+		if _, short := amountsOf(p.requests).short(amountsOf(t.Allocatable)); short {
+			continue
+		}
+		for k := range t.Offerings {
+			o := outcome{p, t, &t.Offerings[k]}
+			if o.possible() {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+func (o outcome) possible() bool {
+	for _, r := range o.other {
+		if key := canonical(r.Key); len(allowed(o.other, key, o.decided(key))) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// decided is what type, offering and the claim's labels leave of a label, the claim's requirements left aside.
+func (o outcome) decided(key string) []value {
+	switch key {
+	case model.LabelType:
+		return just(o.kind.Name)
+	case model.LabelZone:
+		return just(o.offering.Zone)
+	case model.LabelCapacityType:
+		return just(o.offering.CapacityType)
+	case model.LabelHostname:
+		return o.words.unknown(key)
+	}
+	for _, reqs := range [][]label.Requirement{o.offering.Requirements, o.kind.Requirements} {
+		if says(reqs, key) {
+			return o.words.stated(reqs, key)
+		}
+	}
+	return o.undecided(key)
+}
+
+// stated lists the values that requirements of a type allow: mostly the one that an In names.
+func (w vocabulary) stated(reqs []label.Requirement, key string) []value {
+	for _, r := range reqs {
+		if canonical(r.Key) == key && r.Operator == label.In {
+			var values []value
+			for _, text := range r.Values {
+				values = append(values, value{text, true})
+			}
+			return allowed(reqs, key, values)
+		}
+	}
+	return allowed(reqs, key, w.everything(key))
+}
+
+// undecided is a label that only the claim can decide.
+func (p *promise) undecided(key string) []value {
+	if text, ok := p.labels[key]; ok {
+		return just(text)
+	}
+	if !p.catalogue.WellKnown[key] {
+		return absent
+	}
+	if p.open[key] == nil {
+		p.open[key] = p.words.everything(key)
+	}
+	return p.open[key]
+}
+
+// values is the labelling of the node to be.
+func (o outcome) values(key string) []value {
+	return allowed(o.other, key, o.decided(key))
+}
+
+func (o outcome) String() string {
+	return o.kind.Name + " in " + o.offering.Zone + " as " + o.offering.CapacityType
+}

@@ -1,0 +1,308 @@
+package disruption_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// A world is told in lines, so that a case reads as one text and can be told in any order:
+//
+//	pool NAME after=30s|Never policy=P budget=N|N%[:REASON][:inactive] broken
+//	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready protected nominated=5s command=TEXT unmanaged
+//	pod NAME node=N daemon terminating cheap protected
+//	pending NAME nominated=N
+func tell(t *testing.T, lines []string) *model.Snapshot {
+	t.Helper()
+	b := model.NewBuilder()
+	for _, line := range lines {
+		words := strings.Fields(line)
+		has := map[string]string{}
+		for _, word := range words[2:] {
+			key, value, _ := strings.Cut(word, "=")
+			has[key] = has[key] + "," + value
+		}
+		switch words[0] {
+		case "pool":
+			b.UpsertPool(pool(t, words[1], has))
+		case "node":
+			b.UpsertNode(node(t, words[1], has))
+		case "pod", "pending":
+			b.UpsertPod(pod(words[0], words[1], has))
+		default:
+			t.Fatalf("no such line: %s", line)
+		}
+	}
+	return b.Snapshot(noon)
+}
+
+// catalogue is shared by all pools, as the builder wants it.
+var catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 1), kind("large", 4)}}
+
+func kind(name string, price int64) model.InstanceType {
+	amounts := []quantity.Amount{{Name: "cpu", Value: 1000 * price}}
+	return model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts,
+		Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: price * model.Nano, Available: true}}}
+}
+
+func pool(t *testing.T, name string, has map[string]string) model.PoolSpec {
+	p := model.PoolSpec{Name: name, UID: "uid-" + name, ConsolidateAfter: -1, Catalogue: catalogue, Policy: first(has["policy"])}
+	if after := first(has["after"]); after != "Never" {
+		p.ConsolidateAfter = duration(t, after)
+	}
+	for _, text := range strings.Split(has["budget"], ",")[1:] {
+		var b model.Budget
+		parts := strings.Split(text, ":")
+		amount, percent := strings.CutSuffix(parts[0], "%")
+		var n int64
+		if _, err := fmt.Sscan(amount, &n); err != nil {
+			t.Fatalf("budget %q: %v", text, err)
+		}
+		if b.IsPercent = percent; percent {
+			b.Percent = n
+		} else {
+			b.Count = n
+		}
+		for _, part := range parts[1:] {
+			if part == "inactive" {
+				b.Inactive = true
+			} else {
+				b.Reasons = append(b.Reasons, part)
+			}
+		}
+		p.Budgets = append(p.Budgets, b)
+	}
+	if _, broken := has["broken"]; broken {
+		p.BudgetError = "cannot be read"
+	}
+	return p
+}
+
+func node(t *testing.T, name string, has map[string]string) model.NodeSpec {
+	flag := func(key string) bool { _, ok := has[key]; return ok }
+	n := model.NodeSpec{Name: name, UID: "uid-" + name, Claim: "claim-" + name, ClaimUID: "uid-claim-" + name, Pool: first(has["pool"]),
+		Stage: model.Initialized, Ready: !flag("notready"), Deleting: flag("deleting"), Disrupted: flag("tainted"),
+		DoNotDisrupt: flag("protected"), Command: first(has["command"]), InitializedAt: noon.Add(-time.Hour),
+		Labels: map[string]string{model.LabelPool: first(has["pool"]), model.LabelType: "small", model.LabelZone: "z", model.LabelCapacityType: "spot"}}
+	if flag("type") {
+		n.Labels[model.LabelType] = first(has["type"])
+	}
+	if flag("age") {
+		n.InitializedAt = noon.Add(-duration(t, first(has["age"])))
+	}
+	if flag("quiet") {
+		n.LastPodEvent = noon.Add(-duration(t, first(has["quiet"])))
+	}
+	if flag("nominated") {
+		n.NominatedUntil = noon.Add(duration(t, first(has["nominated"])))
+	}
+	if flag("stage") {
+		n.Stage = map[string]model.Stage{"launching": model.Launching, "launched": model.Launched, "registered": model.Registered}[first(has["stage"])]
+	}
+	if flag("unmanaged") {
+		n.Claim, n.ClaimUID, n.Pool = "", "", ""
+	}
+	return n
+}
+
+func pod(state, name string, has map[string]string) model.PodSpec {
+	flag := func(key string) bool { _, ok := has[key]; return ok }
+	p := model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, Daemon: flag("daemon"), Node: first(has["node"]),
+		Nominated: first(has["nominated"]), State: model.Bound, Reschedulable: !flag("daemon") && !flag("terminating")}
+	if state == "pending" {
+		p.State = model.Pending
+	}
+	if flag("cheap") {
+		p.Priority, p.EvictionCost = -1<<30, -10000
+	}
+	if flag("protected") {
+		p.ProtectedUntil = model.Forever
+	}
+	return p
+}
+
+func first(values string) string {
+	parts := strings.Split(values, ",")
+	return parts[len(parts)-1]
+}
+
+func duration(t *testing.T, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "protected", plan.NodeNominated: "nominated", plan.NodeTooYoung: "too young",
+	plan.NodeNotReady: "not initialised", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
+	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone"}
+
+// say writes a proposal as text.
+func say(p disruption.Proposal) string {
+	var b strings.Builder
+	for _, c := range p.Commands {
+		for _, candidate := range c.Candidates {
+			fmt.Fprintf(&b, "%s %s because %s (%s)\n", c.Decision(), candidate.Node, c.Reason, c.Method)
+		}
+	}
+	for _, k := range p.Kept {
+		fmt.Fprintf(&b, "keep %s: %s\n", k.Node, codes[k.Verdict.Code])
+	}
+	if !p.Next.IsZero() {
+		fmt.Fprintf(&b, "next in %s\n", p.Next.Sub(noon))
+	}
+	return b.String()
+}
+
+// Every case is told a second time in another order; the proposal must be the same.
+func TestPropose(t *testing.T) {
+	for _, c := range []struct{ intent, world, want string }{
+		{"An empty node leaves, a used one stays, whatever the policy.", `
+			pool p after=0s policy=WhenEmpty
+			pool q after=0s policy=WhenEmptyOrUnderutilized
+			pool r after=0s policy=Balanced
+			node a pool=p
+			node b pool=q
+			node c pool=r
+			node d pool=p
+			pod web node=d`, `
+			delete a because Empty (empty)
+			delete b because Empty (empty)
+			delete c because Empty (empty)
+			keep d: busy`},
+		{"Daemons and pods that are leaving for good do not make a node used.", `
+			pool p after=0s
+			node a pool=p
+			pod agent node=a daemon
+			pod bye node=a terminating`, `
+			delete a because Empty (empty)`},
+		{"A pod of the lowest priority is a pod all the same.", `
+			pool p after=0s
+			node a pool=p
+			pod batch node=a cheap`, `
+			keep a: busy`},
+		{"consolidateAfter counts from the last pod that came or went, else from initialisation; the earliest end is told.", `
+			pool p after=30s
+			node a pool=p age=20s
+			node b pool=p quiet=10s
+			node c pool=p age=10s quiet=31s
+			node d pool=p age=30s`, `
+			delete c because Empty (empty)
+			delete d because Empty (empty)
+			keep a: too young
+			keep b: too young
+			next in 10s`},
+		{"Never means never.", `
+			pool p after=Never
+			node a pool=p`, `
+			keep a: policy`},
+		{"A budget in nodes: the dearest go first, then by name; nodes that are leaving already, or are not ready, count.", `
+			pool p after=0s budget=4
+			node a pool=p
+			node b pool=p
+			node c pool=p type=large
+			node d pool=p
+			node e pool=p deleting
+			node f pool=p notready
+			pod web node=f`, `
+			delete c because Empty (empty)
+			delete a because Empty (empty)
+			keep b: budget
+			keep d: budget
+			keep e: leaving
+			keep f: busy`},
+		{"A budget in percent of the initialised nodes is rounded up.", `
+			pool p after=0s budget=10%
+			node a pool=p
+			node b pool=p
+			node c pool=p
+			node d pool=p
+			node e pool=p stage=registered`, `
+			delete a because Empty (empty)
+			keep b: budget
+			keep c: budget
+			keep d: budget
+			keep e: not initialised`},
+		{"The strictest budget counts, if it is about the reason and its window is open.", `
+			pool p after=0s budget=100% budget=0:Drifted budget=0:inactive budget=1:Empty
+			node a pool=p
+			node b pool=p`, `
+			delete a because Empty (empty)
+			keep b: budget`},
+		{"A budget that cannot be read closes its pool, and no other.", `
+			pool p after=0s broken
+			pool q after=0s
+			node a pool=p
+			node b pool=q`, `
+			delete b because Empty (empty)
+			keep a: budget unreadable`},
+		{"What protects a node, and what has been promised one.", `
+			pool p after=0s
+			node a pool=p protected
+			node b pool=p
+			pod agent node=b daemon protected
+			node c pool=p nominated=5s
+			node d pool=p
+			pending web nominated=d
+			node e pool=p command=something`, `
+			keep a: protected
+			keep b: protected
+			keep c: nominated
+			keep d: nominated
+			keep e: taken
+			next in 5s`},
+		{"Claims in flight and nodes of others are none of our business; a node without its pool stays.", `
+			pool p after=0s
+			node a pool=p stage=launching
+			node b pool=p stage=launched
+			node c unmanaged
+			node d pool=gone`, `
+			keep a: not initialised
+			keep b: not initialised
+			keep d: pool gone`},
+	} {
+		t.Run(c.intent, func(t *testing.T) {
+			lines, want := linesOf(c.world), strings.Join(linesOf(c.want), "\n")+"\n"
+			if diff := cmp.Diff(want, say(disruption.Propose(tell(t, lines)))); diff != "" {
+				t.Errorf("proposal (-want +got):\n%s", diff)
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 10 {
+				random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+				snap := tell(t, lines)
+				proposal := disruption.Propose(snap)
+				if diff := cmp.Diff(want, say(proposal)); diff != "" {
+					t.Fatalf("told in another order (-want +got):\n%s", diff)
+				}
+				guard := plan.NewGuard(snap)
+				for _, command := range proposal.Commands {
+					if v := guard.Admit(command); !v.OK() {
+						t.Errorf("a proposed command is not safe: %+v", v)
+					}
+				}
+			}
+		})
+	}
+}
+
+func linesOf(text string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,218 @@
+package explain
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+const gi = 1 << 30
+
+// codes are the names of all codes, in their order, from the source.
+func codes(t *testing.T) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../plan/verdict.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, declaration := range file.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST || len(names) > 0 {
+			continue
+		}
+		for _, spec := range group.Specs {
+			for _, name := range spec.(*ast.ValueSpec).Names {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	if len(names) < 20 || names[0] != "OK" {
+		t.Fatalf("these are not the codes: %v", names)
+	}
+	return names
+}
+
+func TestEveryCodeHasWords(t *testing.T) {
+	snap := snapshot()
+	seen := map[string]string{}
+	for c, name := range codes(t) {
+		v := plan.Verdict{Code: plan.Code(c)}
+		if got := Code(v.Code); got != name {
+			t.Errorf("code %d is called %q, the program calls it %q", c, got, name)
+		}
+		text := Verdict(snap, v)
+		switch {
+		case text == "", strings.HasSuffix(text, "."), strings.Contains(text, "%!"), strings.HasPrefix(text, "refused by rule"):
+			t.Errorf("%s: bad words %q", name, text)
+		case seen[text] != "" && text != "for a reason that was not given":
+			t.Errorf("%s says the same as %s: %q", name, seen[text], text)
+		}
+		seen[text] = name
+	}
+	if got := Verdict(snap, plan.Verdict{Code: plan.Code(len(codes(t)))}); !strings.HasPrefix(got, "refused by rule") {
+		t.Errorf("an unknown code says %q", got)
+	}
+}
+
+func TestVerdictWithoutSnapshot(t *testing.T) {
+	for c := range codes(t) {
+		if text := Verdict(nil, plan.Verdict{Code: plan.Code(c), Key: 7, Resource: 9}); text == "" {
+			t.Errorf("code %d says nothing", c)
+		}
+	}
+}
+
+func TestVerdictOperands(t *testing.T) {
+	snap := snapshot()
+	zone, _ := snap.Space.Lookup(model.LabelZone)
+	for _, c := range []struct {
+		verdict plan.Verdict
+		want    string
+	}{
+		{plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "nvidia.com/gpu", Value: "true", Effect: model.NoSchedule}},
+			"taint nvidia.com/gpu=true:NoSchedule is not tolerated"},
+		{plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "dedicated", Effect: model.NoExecute}},
+			"taint dedicated:NoExecute is not tolerated"},
+		{plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.Memory, Need: 512 * gi, Have: 384 * gi, Types: 40},
+			"needs 512Gi of memory, the largest of 40 types has 384Gi"},
+		{plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.CPU, Need: 2500, Have: 1000, Types: 1},
+			"needs 2500m of cpu, the only type left has 1"},
+		{plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.Memory, Need: 4*gi + 1024, Have: 4 * gi, Types: 2},
+			"needs 4194305Ki of memory, the largest of 2 types has 4194304Ki"},
+		{plan.Verdict{Code: plan.LimitReached, Resource: quantity.CPU, Need: 4000, Have: 1500, Types: 3},
+			"the limit leaves 1500m of cpu, the smallest of 3 types that would do has 4"},
+		{plan.Verdict{Code: plan.TypesExcluded, Key: zone, Types: 12},
+			"none of 12 types has what is required of label topology.kubernetes.io/zone"},
+		{plan.Verdict{Code: plan.PodUnsupported, Rejection: &model.Rejection{Field: "spec.volumes[0]", Reason: "volumes are not supported yet"}},
+			"spec.volumes[0]: volumes are not supported yet"},
+		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 was to be empty and has 1 pod"},
+	} {
+		if got := Verdict(snap, c.verdict); got != c.want {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		resource string
+		value    int64
+		want     string
+	}{
+		{"cpu", 0, "0"}, {"cpu", 100, "100m"}, {"cpu", 2000, "2"}, {"cpu", -500, "-500m"},
+		{"memory", 0, "0"}, {"memory", 512, "512"}, {"memory", 256 << 20, "256Mi"}, {"memory", gi, "1Gi"}, {"memory", 3 * gi / 2, "1.5Gi"},
+		{"memory", 384 * gi, "384Gi"}, {"memory", 1 << 40, "1Ti"}, {"memory", 7910 << 20, "7910Mi"}, {"memory", 16101234 << 10, "15.36Gi"},
+		{"memory", gi - 1, "1024Mi"}, {"memory", -5, "-5"}, {"hugepages-2Mi", 4 << 20, "4Mi"}, {"ephemeral-storage", 20 * gi, "20Gi"},
+		{"nvidia.com/gpu", 8, "8"}, {"pods", 110, "110"}, {"memory", 1<<63 - 1, "8Ei"},
+	} {
+		if got := Quantity(c.resource, c.value); got != c.want {
+			t.Errorf("%d of %s: got %q, want %q", c.value, c.resource, got, c.want)
+		}
+	}
+}
+
+// snapshot is a world of one pool and three pods of two kinds.
+func snapshot() *model.Snapshot {
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "default", UID: "pool-uid", Catalogue: &model.Catalogue{},
+		Requirements: []label.Requirement{{Key: "team", Operator: label.In, Values: []string{"a", "b", "c", "d", "e", "f", "g"}}}})
+	for i, name := range []string{"web-1", "web-2", "job"} {
+		p := model.PodSpec{UID: name, Namespace: "default", Name: name, Created: time.Unix(int64(i), 0).UTC(),
+			Requests: []quantity.Amount{{Name: "cpu", Value: 500}, {Name: "memory", Value: gi / 2}, {Name: "pods", Value: 1}}}
+		if name == "job" {
+			p.Alternatives = [][]label.Requirement{{{Key: "team", Operator: label.In, Values: []string{"x"}}}, {{Key: "team", Operator: label.Exists}}}
+		}
+		b.UpsertPod(p)
+	}
+	return b.Snapshot(time.Unix(100, 0).UTC())
+}
+
+func example() (*model.Snapshot, *plan.Provision) {
+	snap := snapshot()
+	var web, job []*model.Pod
+	for _, g := range snap.Groups {
+		if len(g.Alternatives) > 0 {
+			job = g.Pods
+		} else {
+			web = g.Pods
+		}
+	}
+	team, _ := snap.Space.Lookup("team")
+	taint := plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "gpu", Effect: model.NoSchedule}}
+	return snap, &plan.Provision{
+		Placed: []plan.Placement{{Node: "n1", Pods: web[:1]}},
+		Claims: []plan.NewClaim{{
+			Name: "default-abc", Pool: "default", Pods: web[1:], Requests: []quantity.Amount{{Name: "cpu", Value: 500}},
+			Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"small", "big"}}},
+			Options:      []plan.Option{{Type: "small", Zone: "a", CapacityType: "spot", Price: 25_000_000}, {Type: "big", Zone: "b", CapacityType: "spot", Price: 50_000_000}},
+		}},
+		Refused: []plan.Refusal{{Pods: job, Pools: []plan.PoolVerdict{
+			{Pool: "gpu-a", Verdict: taint}, {Pool: "default", Verdict: plan.Verdict{Code: plan.LabelExcluded, Key: team}}, {Pool: "gpu-b", Verdict: taint}}}},
+	}
+}
+
+func TestRefusalMergesPoolsThatAnswerAlike(t *testing.T) {
+	snap, p := example()
+	want := "pools gpu-a, gpu-b: taint gpu:NoSchedule is not tolerated; " +
+		"pool default: no value of label team suits both sides (pod: In [x] or Exists, pool: In [a b c d e and 2 more])"
+	if got := Refusal(snap, p.Refused[0]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	of := plan.Refusal{Pods: p.Refused[0].Pods, Verdict: plan.Verdict{Code: plan.NoPools}}
+	if got := Refusal(snap, of); got != "there is no node pool" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProvision(t *testing.T) {
+	snap, p := example()
+	want := `node n1: default/web-1 (500m of cpu, 512Mi of memory)
+claim default-abc of pool default: default/web-2 (500m of cpu, 512Mi of memory)
+  buys small in a as spot for 0.0250 USD per hour or 1 other type, the last for 0.0500, requests 500m of cpu
+refused: default/job (500m of cpu, 512Mi of memory)
+  pools gpu-a, gpu-b: taint gpu:NoSchedule is not tolerated
+  pool default: no value of label team suits both sides (pod: In [x] or Exists, pool: In [a b c d e and 2 more])
+total: 1 claim for 0.0250 USD per hour
+`
+	if diff := cmp.Diff(want, Provision(snap, p)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestJSONHasCodesAndOperands(t *testing.T) {
+	snap, p := example()
+	p.Refused = append(p.Refused, plan.Refusal{Pods: p.Refused[0].Pods, Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: &model.Rejection{Field: "spec.x", Reason: "is odd"}}})
+	data, err := JSON(snap, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Answer
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(AnswerOf(snap, p), got); diff != "" {
+		t.Errorf("the document loses something, -want +got:\n%s", diff)
+	}
+	pool := got.Refused[0].Pools[1]
+	if pool.Code != "LabelExcluded" || pool.Class != "NeverHere" || pool.Label != "team" {
+		t.Errorf("got %+v", pool)
+	}
+	if r := got.Refused[1].Verdict; r == nil || r.Code != "PodInvalid" || r.Field != "spec.x" || r.Text != "spec.x: is odd" {
+		t.Errorf("got %+v", r)
+	}
+	if got.Claims[0].PricePerHour != 0.025 || got.Claims[0].Options[1].Type != "big" {
+		t.Errorf("got %+v", got.Claims[0])
+	}
+}

@@ -1,0 +1,160 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Answer is a plan as data for other programs. Money is USD per hour, cpu millicores, other amounts bytes or units.
+type Answer struct {
+	Claims  []Claim   `json:"claims,omitempty"`
+	Placed  []Placed  `json:"placed,omitempty"`
+	Refused []Refused `json:"refused,omitempty"`
+}
+
+// Claim is a node to buy.
+type Claim struct {
+	Name         string            `json:"name"`
+	Pool         string            `json:"pool"`
+	PricePerHour float64           `json:"pricePerHour"`
+	Requirements []string          `json:"requirements"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Requests     map[string]int64  `json:"requests"`
+	Options      []Option          `json:"options"`
+	Pods         []string          `json:"pods"`
+}
+
+// Option is a type that the cloud may give for a claim, at its cheapest offering.
+type Option struct {
+	Type         string  `json:"type"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// Placed are pods that go onto a node that is there or in flight.
+type Placed struct {
+	Node string   `json:"node"`
+	Pods []string `json:"pods"`
+}
+
+// Refused are pods that have no place, and why: the pod itself, or each pool's answer.
+type Refused struct {
+	Pods    []string     `json:"pods"`
+	Text    string       `json:"text"`
+	Verdict *Reason      `json:"verdict,omitempty"`
+	Pools   []PoolReason `json:"pools,omitempty"`
+}
+
+// PoolReason is a pool's answer.
+type PoolReason struct {
+	Pool string `json:"pool"`
+	Reason
+}
+
+// Reason is a verdict: its code, its operands as far as the code has them, and the words.
+type Reason struct {
+	Code     string `json:"code"`
+	Class    string `json:"class"`
+	Text     string `json:"text"`
+	Label    string `json:"label,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Need     *int64 `json:"need,omitempty"`
+	Have     *int64 `json:"have,omitempty"`
+	Types    int    `json:"types,omitempty"`
+	Taint    string `json:"taint,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Field    string `json:"field,omitempty"`
+}
+
+// JSON is a plan as one JSON document.
+func JSON(snap *model.Snapshot, p *plan.Provision) ([]byte, error) {
+	data, err := json.MarshalIndent(AnswerOf(snap, p), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding a plan: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// AnswerOf is a plan as data.
+func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
+	var a Answer
+	for i := range p.Claims {
+		a.Claims = append(a.Claims, claimOf(&p.Claims[i]))
+	}
+	for _, n := range p.Placed {
+		a.Placed = append(a.Placed, Placed{Node: n.Node, Pods: keys(n.Pods)})
+	}
+	for _, r := range p.Refused {
+		refused := Refused{Pods: keys(r.Pods), Text: Refusal(snap, r)}
+		if !r.Verdict.OK() {
+			reason := ReasonOf(snap, r.Verdict)
+			refused.Verdict = &reason
+		}
+		for _, pool := range r.Pools {
+			refused.Pools = append(refused.Pools, PoolReason{Pool: pool.Pool, Reason: ReasonOf(snap, pool.Verdict)})
+		}
+		a.Refused = append(a.Refused, refused)
+	}
+	return a
+}
+
+func claimOf(c *plan.NewClaim) Claim {
+	claim := Claim{Name: c.Name, Pool: c.Pool, PricePerHour: USD(c.Price()), Labels: c.Labels, Pods: keys(c.Pods), Requests: map[string]int64{}}
+	for _, r := range c.Requirements {
+		claim.Requirements = append(claim.Requirements, r.String())
+	}
+	for _, a := range c.Requests {
+		claim.Requests[a.Name] += a.Value
+	}
+	for _, o := range c.Options {
+		claim.Options = append(claim.Options, Option{Type: o.Type, Zone: o.Zone, CapacityType: o.CapacityType, PricePerHour: USD(o.Price)})
+	}
+	return claim
+}
+
+// USD turns the engine's money into what people read.
+func USD(nano int64) float64 { return float64(nano) / model.Nano }
+
+func keys(pods []*model.Pod) []string {
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Key()
+	}
+	return names
+}
+
+// ReasonOf is a verdict as data.
+func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
+	o := operands{snap, v}
+	r := Reason{Code: Code(v.Code), Class: class(v.Code.Class()), Text: Verdict(snap, v), Types: v.Types, Node: v.Node}
+	switch v.Code {
+	case plan.PodContradiction, plan.PoolContradiction, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
+		r.Label = snap.Space.Name(v.Key)
+	case plan.TaintNotTolerated:
+		r.Taint = Taint(v.Taint)
+	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.NodeFull:
+		r.Resource, r.Need, r.Have = o.resource(), &v.Need, &v.Have
+	case plan.NodeLimitReached, plan.NodeBusy, plan.BudgetExhausted:
+		r.Have = &v.Have
+	}
+	if v.Rejection != nil {
+		r.Field = v.Rejection.Field
+	}
+	return r
+}
+
+func class(c plan.Class) string {
+	switch c {
+	case plan.Allowed:
+		return "Allowed"
+	case plan.NotNow:
+		return "NotNow"
+	case plan.NotSupported:
+		return "NotSupported"
+	}
+	return "NeverHere"
+}

@@ -1,0 +1,201 @@
+package explain
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Verdict says why not, in one clause; "nothing is against it" for the verdict that is a yes.
+func Verdict(snap *model.Snapshot, v plan.Verdict) string {
+	if int(v.Code) >= len(sayings) || sayings[v.Code].say == nil {
+		return "refused by rule " + strconv.Itoa(int(v.Code))
+	}
+	return sayings[v.Code].say(operands{snap, v})
+}
+
+// Code is the name of a code as the program spells it, for machines to read.
+func Code(c plan.Code) string {
+	if int(c) >= len(sayings) || sayings[c].name == "" {
+		return "Code" + strconv.Itoa(int(c))
+	}
+	return sayings[c].name
+}
+
+// operands are a verdict with the names of what it is about.
+type operands struct {
+	snap *model.Snapshot
+	plan.Verdict
+}
+
+func (o operands) key() string {
+	if o.snap == nil || o.snap.Space == nil || int(o.Key) >= o.snap.Space.Len() {
+		return "a label"
+	}
+	return "label " + o.snap.Space.Name(o.Key)
+}
+
+func (o operands) resource() string {
+	if o.snap == nil || int(o.Resource) >= len(o.snap.Resources) {
+		return "a resource"
+	}
+	return o.snap.Resources[o.Resource]
+}
+
+// needHave are the amounts in the resource's unit.
+func (o operands) needHave() (need, have string) { return pair(o.resource(), o.Need, o.Have) }
+
+func (o operands) rejection() string {
+	if o.Rejection == nil {
+		return "for a reason that was not given"
+	}
+	if o.Rejection.Field == "" {
+		return o.Rejection.Reason
+	}
+	return o.Rejection.Field + ": " + o.Rejection.Reason
+}
+
+func (o operands) node() string {
+	if o.Node == "" {
+		return "the node"
+	}
+	return "node " + o.Node
+}
+
+// saying is a code's name and its words.
+type saying struct {
+	name string
+	say  func(o operands) string
+}
+
+func says(text string) func(operands) string { return func(operands) string { return text } }
+
+// sayings by code. A code without one fails a test.
+var sayings = [...]saying{
+	plan.OK:               {"OK", says("nothing is against it")},
+	plan.PodInvalid:       {"PodInvalid", operands.rejection},
+	plan.PodUnsupported:   {"PodUnsupported", operands.rejection},
+	plan.PodContradiction: {"PodContradiction", func(o operands) string { return "the pod's own requirements leave no value for " + o.key() }},
+
+	plan.NoPools:             {"NoPools", says("there is no node pool")},
+	plan.PoolBlocked:         {"PoolBlocked", operands.rejection},
+	plan.PoolContradiction:   {"PoolContradiction", func(o operands) string { return "the pool's own requirements leave no value for " + o.key() }},
+	plan.TaintNotTolerated:   {"TaintNotTolerated", func(o operands) string { return "taint " + Taint(o.Taint) + " is not tolerated" }},
+	plan.LabelUndefined:      {"LabelUndefined", func(o operands) string { return o.key() + " is required, and the pool does not define it" }},
+	plan.LabelExcluded:       {"LabelExcluded", func(o operands) string { return "no value of " + o.key() + " suits both sides" }},
+	plan.TypesExcluded:       {"TypesExcluded", typesExcluded},
+	plan.ResourceTooLarge:    {"ResourceTooLarge", resourceTooLarge},
+	plan.CombinationTooLarge: {"CombinationTooLarge", combinationTooLarge},
+	plan.NoOffering:          {"NoOffering", noOffering},
+	plan.LimitReached:        {"LimitReached", limitReached},
+	plan.NodeLimitReached:    {"NodeLimitReached", func(o operands) string { return "the limit of " + strconv.FormatInt(o.Have, 10) + " nodes is reached" }},
+
+	plan.NodeFull:    {"NodeFull", nodeFull},
+	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is leaving" }},
+
+	plan.NodeGone: {"NodeGone", func(o operands) string { return o.node() + " is gone" }},
+	plan.NodeBusy: {"NodeBusy", func(o operands) string { return o.node() + " was to be empty and has " + count(int(o.Have), "pod") }},
+	plan.NodeProtected: {"NodeProtected", func(o operands) string {
+		return o.node() + " is protected by the annotation karpenter.sh/do-not-disrupt"
+	}},
+	plan.NodeNominated: {"NodeNominated", func(o operands) string { return o.node() + " is promised to pods" }},
+	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "consolidateAfter has not passed for " + o.node() }},
+	plan.NodeNotReady:  {"NodeNotReady", func(o operands) string { return o.node() + " is not initialized" }},
+	plan.NodeTaken:     {"NodeTaken", func(o operands) string { return "another command has " + o.node() }},
+	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
+		return "the pool's budget allows " + count(int(o.Have), "node") + " at once, and no more"
+	}},
+	plan.BudgetUnreadable:  {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
+	plan.PolicyForbids:     {"PolicyForbids", says("the pool's consolidation policy forbids it")},
+	plan.PoolGone:          {"PoolGone", says("the pool is gone")},
+	plan.PodGone:           {"PodGone", says("the pods no longer wait")},
+	plan.ReplacementLost:   {"ReplacementLost", func(o operands) string { return "the replacement " + o.Node + " is gone" }},
+	plan.DeadlinePassed:    {"DeadlinePassed", says("it took too long")},
+	plan.CommandUnreadable: {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+}
+
+func typesExcluded(o operands) string {
+	return "none of " + count(o.Types, "type") + " has what is required of " + o.key()
+}
+
+func resourceTooLarge(o operands) string {
+	need, have := o.needHave()
+	text := "needs " + need + " of " + o.resource()
+	switch {
+	case o.Types == 0:
+		return text + ", and no type is left to have it"
+	case o.Have == 0 && o.Types == 1:
+		return text + ", the only type left has none"
+	case o.Have == 0:
+		return text + ", none of " + count(o.Types, "type") + " has any"
+	case o.Types == 1:
+		return text + ", the only type left has " + have
+	}
+	return text + ", the largest of " + count(o.Types, "type") + " has " + have
+}
+
+func combinationTooLarge(o operands) string {
+	need, _ := o.needHave()
+	return "none of " + count(o.Types, "type") + " has enough of everything (of those with enough of the rest, none has " + need + " of " + o.resource() + ")"
+}
+
+func noOffering(o operands) string {
+	if o.Types == 0 {
+		return "nothing is on sale"
+	}
+	return "of " + count(o.Types, "type") + " that would do none is on sale in the zones and capacity types that are left"
+}
+
+func limitReached(o operands) string {
+	need, have := o.needHave()
+	text := "the limit leaves " + have + " of " + o.resource()
+	if o.Types == 0 {
+		return text + ", the node has " + need
+	}
+	return text + ", the smallest of " + count(o.Types, "type") + " that would do has " + need
+}
+
+func nodeFull(o operands) string {
+	need, have := o.needHave()
+	return "needs " + need + " of " + o.resource() + ", " + o.node() + " has " + have + " free"
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// Taint renders a taint as kubectl does: key=value:Effect.
+func Taint(t model.Taint) string {
+	text := t.Key
+	if t.Value != "" {
+		text += "=" + t.Value
+	}
+	return text + ":" + t.Effect.String()
+}
+
+// longList is how many values of a requirement are shown.
+const longList = 5
+
+// requirement renders a requirement without its key, long lists cut.
+func requirement(r label.Requirement) string {
+	values := r.Values
+	rest := ""
+	if len(values) > longList {
+		values, rest = values[:longList], " and "+strconv.Itoa(len(r.Values)-longList)+" more"
+	}
+	if len(values) == 0 && rest == "" && r.Operator != label.In {
+		return r.Operator.String()
+	}
+	return r.Operator.String() + " [" + strings.Join(values, " ") + rest + "]"
+}
+
+func resourceName(snap *model.Snapshot, r quantity.Resource) string {
+	return operands{snap, plan.Verdict{Resource: r}}.resource()
+}

@@ -1,0 +1,170 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason plan.Reason
+		change func(*world)
+		want   plan.Code
+	}{
+		"empty and quiet":       {plan.Empty, func(w *world) {}, plan.OK},
+		"daemons do not matter": {plan.Empty, func(w *world) { w.bind("daemon", "n0") }, plan.OK},
+		"a pod":                 {plan.Empty, func(w *world) { w.bind("web", "n0") }, plan.NodeBusy},
+		"a cheap pod is a pod": {plan.Empty, func(w *world) {
+			w.bind("web", "n0")
+			w.pods[0].Priority, w.pods[0].EvictionCost = -1<<30, -10000
+		}, plan.NodeBusy},
+		"a pod, drifted":       {plan.Drifted, func(w *world) { w.bind("web", "n0") }, plan.OK},
+		"gone":                 {plan.Empty, func(w *world) { delete(w.nodes, "c0") }, plan.NodeGone},
+		"another node":         {plan.Empty, func(w *world) { w.nodes["c0"].UID = "x" }, plan.NodeGone},
+		"another claim":        {plan.Empty, func(w *world) { w.nodes["c0"].ClaimUID = "x" }, plan.NodeGone},
+		"deleting":             {plan.Empty, func(w *world) { w.nodes["c0"].Deleting = true }, plan.NodeLeaving},
+		"not initialised":      {plan.Empty, func(w *world) { w.nodes["c0"].Stage = model.Registered }, plan.NodeNotReady},
+		"other command":        {plan.Empty, func(w *world) { o := w.command("c0", "c1"); w.nodes["c0"].Command = o.Encode() }, plan.NodeTaken},
+		"protected node":       {plan.Empty, func(w *world) { w.nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
+		"protected daemon":     {plan.Empty, func(w *world) { w.bind("daemon", "n0"); w.pods[0].ProtectedUntil = model.Forever }, plan.NodeProtected},
+		"protection ended":     {plan.Empty, func(w *world) { w.bind("daemon", "n0"); w.pods[0].ProtectedUntil = noon }, plan.OK},
+		"promised for a while": {plan.Empty, func(w *world) { w.nodes["c0"].NominatedUntil = noon.Add(time.Second) }, plan.NodeNominated},
+		"promise ended":        {plan.Empty, func(w *world) { w.nodes["c0"].NominatedUntil = noon }, plan.OK},
+		"nominated pod":        {plan.Empty, func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"pool gone":            {plan.Empty, func(w *world) { w.pools = nil }, plan.PoolGone},
+		"never":                {plan.Empty, func(w *world) { w.pools[0].ConsolidateAfter = -1 }, plan.PolicyForbids},
+		"never, drifted":       {plan.Drifted, func(w *world) { w.pools[0].ConsolidateAfter = -1 }, plan.OK},
+		"too young":            {plan.Empty, func(w *world) { w.nodes["c0"].InitializedAt = noon.Add(-29 * time.Second) }, plan.NodeTooYoung},
+		"just old enough":      {plan.Empty, func(w *world) { w.nodes["c0"].InitializedAt = noon.Add(-30 * time.Second) }, plan.OK},
+		"pod left lately":      {plan.Empty, func(w *world) { w.nodes["c0"].LastPodEvent = noon.Add(-time.Second) }, plan.NodeTooYoung},
+		"policy":               {plan.Underutilized, func(w *world) {}, plan.PolicyForbids},
+		"other policy":         {plan.Underutilized, func(w *world) { w.pools[0].Policy = "Balanced" }, plan.OK},
+		"budget zero":          {plan.Empty, func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 0}} }, plan.BudgetExhausted},
+		"budget of others":     {plan.Empty, func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted"}}} }, plan.OK},
+		"budget sleeps":        {plan.Empty, func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 0, Inactive: true}} }, plan.OK},
+		"budget unreadable":    {plan.Empty, func(w *world) { w.pools[0].BudgetError = "schedule" }, plan.BudgetUnreadable},
+		"itself not ready":     {plan.Empty, func(w *world) { w.nodes["c0"].Ready = false; w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.OK},
+		"another not ready":    {plan.Empty, func(w *world) { w.nodes["c1"].Ready = false; w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+		"another leaving":      {plan.Empty, func(w *world) { w.nodes["c1"].Deleting = true; w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+		"another in a command": {plan.Empty, func(w *world) { w.nodes["c1"].Command = "x"; w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			cmd := w.command("c0")
+			cmd.Reason = c.reason
+			c.change(w)
+			if got := plan.Check(w.snapshot(), cmd); got.Code != c.want {
+				t.Errorf("verdict %d on %q, want %d", got.Code, got.Node, c.want)
+			}
+		})
+	}
+}
+
+// Appendix B, example 1, and the strictest of several.
+func TestAllowance(t *testing.T) {
+	percent := func(p int64) model.Budget { return model.Budget{IsPercent: true, Percent: p} }
+	for name, c := range map[string]struct {
+		nodes, notReady int
+		budgets         []model.Budget
+		want            int64
+	}{
+		"5% of 10":              {10, 0, []model.Budget{percent(5)}, 1},
+		"10% of 19":             {19, 0, []model.Budget{percent(10)}, 2},
+		"10% of 19, one down":   {19, 1, []model.Budget{percent(10)}, 1},
+		"10% of 19, three down": {19, 3, []model.Budget{percent(10)}, 0},
+		"100%":                  {7, 0, []model.Budget{percent(100)}, 7},
+		"none":                  {7, 0, nil, plan.Unlimited},
+		"strictest":             {10, 0, []model.Budget{percent(50), {Count: 3}, {Count: 0, Inactive: true}, {Count: 1, Reasons: []string{"Drifted"}}}, 3},
+		"no nodes":              {0, 0, []model.Budget{percent(10)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.nodes)
+			w.pools[0].Budgets = c.budgets
+			for i := range c.notReady {
+				w.nodes["c"+string(rune('0'+i))].Ready = false
+			}
+			w.add("young", "young").Stage = model.Registered // not counted
+			if got := plan.NewGuard(w.snapshot()).Allowance("p", plan.Empty).Remaining(); got != c.want {
+				t.Errorf("%d nodes may go, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckProvision(t *testing.T) {
+	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
+	catalogue := &model.Catalogue{Types: []model.InstanceType{
+		{Name: "small", Capacity: cpu(2000), Allocatable: cpu(2000)},
+		{Name: "large", Capacity: cpu(4000), Allocatable: cpu(4000)},
+	}}
+	claim := func(name, pod string, types ...string) plan.NewClaim {
+		c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod}}}
+		for _, t := range types {
+			c.Options = append(c.Options, plan.Option{Type: t})
+		}
+		return c
+	}
+	three := []plan.NewClaim{claim("x", "a", "small"), claim("y", "b", "small", "large"), claim("z", "c", "small")}
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   []plan.Dropped
+	}{
+		"all right": {func(w *world) {}, nil},
+		"the largest type counts": {func(w *world) { w.pools[0].Limits = cpu(4000 + 4000) }, // 4000 are in use
+			[]plan.Dropped{{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.LimitReached, Need: 4000, Have: 2000}}}},
+		"number of nodes": {func(w *world) { w.pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 2}} },
+			[]plan.Dropped{
+				{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
+				{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
+			}},
+		"bought before the crash": {func(w *world) {
+			w.add("x", "x").Stage = model.Launched
+			w.pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}
+		}, nil},
+		"the name is on its way out": {func(w *world) { w.add("x", "x").Deleting = true },
+			[]plan.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: "x"}}}},
+		"pods found a place": {func(w *world) { w.pods = w.pods[1:] },
+			[]plan.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PodGone}}}},
+		"pool made anew": {func(w *world) { w.pools[0].UID = "other" }, []plan.Dropped{
+			{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+			{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+			{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.pools[0].Catalogue = catalogue
+			for _, pod := range []string{"a", "b", "c"} {
+				w.pend(pod, "")
+			}
+			c.change(w)
+			before := &plan.Provision{Claims: three, Placed: []plan.Placement{{Node: "n0", Pods: three[0].Pods}, {Node: "gone", Pods: three[1].Pods}}}
+			kept, dropped := plan.CheckProvision(w.snapshot(), before)
+			if diff := cmp.Diff(c.want, dropped); diff != "" {
+				t.Errorf("dropped (-want +got):\n%s", diff)
+			}
+			if len(kept.Claims)+len(dropped) != len(three) {
+				t.Errorf("%d kept and %d dropped of %d", len(kept.Claims), len(dropped), len(three))
+			}
+			for _, p := range kept.Placed {
+				if p.Node == "gone" {
+					t.Error("pods are placed on a node that is gone")
+				}
+			}
+		})
+	}
+
+	t.Run("pool not ready", func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.pools[0].Blocked = &model.Rejection{Field: "status", Reason: "not ready"}
+		if _, dropped := plan.CheckProvision(w.snapshot(), &plan.Provision{Claims: three[:1]}); len(dropped) != 1 || dropped[0].Verdict.Code != plan.PoolBlocked {
+			t.Errorf("dropped %+v", dropped)
+		}
+	})
+}

@@ -1,0 +1,312 @@
+package plan_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// run steps a command until it is over, and returns every step as text.
+func run(w *world, cmd plan.Command) (plan.Command, string) {
+	var steps []string
+	for range 20 {
+		var actions []plan.Action
+		cmd, actions = plan.Step(w.snapshot(), cmd)
+		steps = append(steps, string(cmd.Phase)+"\n"+texts(actions))
+		for _, a := range actions {
+			w.do(a)
+		}
+		if len(actions) == 0 {
+			if cmd.Phase.Over() {
+				return cmd, strings.ReplaceAll(strings.Join(steps, "\n"), cmd.ID, "ID")
+			}
+			w.settle()
+		}
+	}
+	w.t.Fatalf("the command does not come to an end:\n%s", strings.Join(steps, "\n"))
+	return cmd, ""
+}
+
+func TestStepDeletesEmptyNodes(t *testing.T) {
+	w := newWorld(t, 3)
+	w.bind("daemon", "n0")
+	cmd, got := run(w, w.command("c0", "c1"))
+	want := `proposed
+write command ID (proposed) on claim c0
+write command ID (proposed) on claim c1
+proposed
+set disruption reason Empty on claim c0
+set disruption reason Empty on claim c1
+taint node n0
+taint node n1
+cordoned
+
+draining
+delete claim c0
+delete claim c1
+draining
+
+done
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if cmd.Phase != plan.Done || len(w.nodes) != 1 {
+		t.Errorf("phase %s, %d nodes left", cmd.Phase, len(w.nodes))
+	}
+	w.clean()
+}
+
+func replacing(w *world) plan.Command {
+	cmd := w.command("c0", "c1")
+	cmd.Reason, cmd.Method = plan.Drifted, ""
+	cmd.Replacements = []plan.NewClaim{{Name: "r", Pool: "p", PoolUID: "pool-uid",
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"a", "b"}, MinValues: 2}},
+		Labels:       map[string]string{"team": "x"}, Requests: []quantity.Amount{{Name: "cpu", Value: 100}}}}
+	return cmd
+}
+
+func TestStepWaitsForReplacements(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd, got := run(w, replacing(w))
+	want := `proposed
+write command ID (proposed) on claim c0
+write command ID (proposed) on claim c1
+proposed
+set disruption reason Drifted on claim c0
+set disruption reason Drifted on claim c1
+taint node n0
+taint node n1
+cordoned
+
+cordoned
+create claim r
+launching
+write command ID (launching) on claim c0
+write command ID (launching) on claim c1
+launching
+
+draining
+delete claim c0
+delete claim c1
+draining
+
+done
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if cmd.Phase != plan.Done || len(w.nodes) != 1 || w.nodes["r"] == nil {
+		t.Errorf("phase %s, nodes %v", cmd.Phase, w.nodes)
+	}
+	w.clean()
+}
+
+// What goes wrong on the way ends in a rollback that leaves nothing behind, or is none of the command's business.
+func TestStepRollsBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   plan.Phase // when the command is in this phase and waits, ...
+		mess func(*world)
+		why  plan.Code
+	}{
+		"pod came":           {plan.Cordoned, func(w *world) { w.bind("web", "n1") }, plan.NodeBusy},
+		"protected":          {plan.Cordoned, func(w *world) { w.nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
+		"claim replaced":     {plan.Cordoned, func(w *world) { w.nodes["c0"].ClaimUID = "other" }, plan.NodeGone},
+		"node replaced":      {plan.Cordoned, func(w *world) { w.nodes["c0"].UID = "other" }, plan.NodeGone},
+		"budget closed":      {plan.Cordoned, func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+		"budget unreadable":  {plan.Cordoned, func(w *world) { w.pools[0].BudgetError = "x" }, plan.BudgetUnreadable},
+		"pool gone":          {plan.Cordoned, func(w *world) { w.pools = nil }, plan.PoolGone},
+		"promised":           {plan.Cordoned, func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"replacement lost":   {plan.Launching, func(w *world) { delete(w.nodes, "r") }, plan.ReplacementLost},
+		"replacement leaves": {plan.Launching, func(w *world) { w.nodes["r"].Deleting = true }, plan.ReplacementLost},
+		"too slow":           {plan.Launching, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			cmd := w.command("c0", "c1")
+			if c.at == plan.Launching {
+				cmd = replacing(w)
+			}
+			for {
+				var actions []plan.Action
+				cmd, actions = plan.Step(w.snapshot(), cmd)
+				for _, a := range actions {
+					w.do(a)
+				}
+				if len(actions) == 0 && cmd.Phase == c.at {
+					break
+				}
+				if len(actions) == 0 {
+					w.now = w.now.Add(2 * time.Second)
+				}
+			}
+			c.mess(w)
+			cmd, _ = run(w, cmd)
+			if cmd.Phase != plan.Abandoned || cmd.Why.Code != c.why {
+				t.Errorf("phase %s because %d, want abandoned because %d", cmd.Phase, cmd.Why.Code, c.why)
+			}
+			for _, n := range w.nodes {
+				if n.ClaimUID == "other" || n.UID == "other" { // what is on another object is for Orphans and Resume
+					n.Disrupted, n.Command = false, ""
+				}
+			}
+			w.reasons = map[string]bool{}
+			w.clean()
+		})
+	}
+}
+
+// A crash after any write, in any order of the writes of one step: whoever resumes from the annotations alone comes to
+// an end that leaves no taint, annotation or reason, and buys nothing twice.
+func TestCrashAnywhere(t *testing.T) {
+	for seed := range uint64(1000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, 3)
+		commands := []plan.Command{w.command("c0"), w.command("c1", "c2")}
+		if seed%2 == 0 {
+			w.nodes["c2"].LastPodEvent = noon.Add(-time.Minute)
+			commands = []plan.Command{replacing(w)}
+		}
+		for round := 0; ; round++ {
+			guard := plan.NewGuard(w.snapshot())
+			var known []plan.Command
+			busy := false
+			for _, cmd := range commands {
+				cmd, actions := guard.Step(cmd)
+				random.Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
+				done := len(actions)
+				if round < 30 && random.IntN(3) == 0 {
+					done = random.IntN(len(actions) + 1)
+				}
+				for _, a := range actions[:done] {
+					w.do(a)
+				}
+				busy = busy || done > 0
+				if done == len(actions) {
+					known = append(known, cmd)
+				} else {
+					known = nil
+				}
+			}
+			if !busy {
+				w.settle()
+			}
+			if round < 30 {
+				switch random.IntN(12) {
+				case 0:
+					w.bind("web", "n0")
+				case 1:
+					w.pods = nil
+				case 2:
+					delete(w.nodes, "r")
+				}
+			}
+			if random.IntN(3) == 0 { // the crash itself: memory is lost
+				known = nil
+			}
+			snap := w.snapshot()
+			for _, a := range plan.Orphans(snap) {
+				w.do(a)
+			}
+			commands = plan.Resume(snap, known...)
+			if len(commands) == 0 {
+				break
+			}
+			if round > 100 {
+				t.Fatalf("seed %d: no end: %+v", seed, commands)
+			}
+		}
+		for claim := range w.reasons {
+			if w.nodes[claim] != nil && !w.nodes[claim].Disrupted {
+				delete(w.reasons, claim) // set alone just before a crash; it is cleared with the taint only
+			}
+		}
+		if w.clean(); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// The annotation is on one of two candidates only: a crash in the middle of the first step.
+func TestResumeGoesOnFromOneMember(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd := w.command("c0", "c1")
+	w.nodes["c1"].Command = cmd.Encode()
+	resumed := plan.Resume(w.snapshot())
+	if diff := cmp.Diff([]plan.Command{cmd}, resumed); diff != "" {
+		t.Fatalf("resumed (-want +got):\n%s", diff)
+	}
+	_, actions := plan.Step(w.snapshot(), resumed[0])
+	if got, want := texts(actions), "write command "+cmd.ID+" (proposed) on claim c0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestResumeClearsWhatItCannotRead(t *testing.T) {
+	w := newWorld(t, 4)
+	foreign := w.command("c3")
+	w.nodes["c0"].Command, w.nodes["c0"].Disrupted = "{", true
+	w.nodes["c1"].Command = foreign.Encode() // copied from another claim
+	resumed := plan.Resume(w.snapshot())
+	if len(resumed) != 1 || resumed[0].Phase != plan.Abandoned || len(resumed[0].Candidates) != 2 {
+		t.Fatalf("resumed %+v", resumed)
+	}
+	run(w, resumed[0])
+	w.clean()
+}
+
+func TestOrphans(t *testing.T) {
+	w := newWorld(t, 3)
+	w.nodes["c0"].Disrupted = true
+	w.nodes["c1"].Disrupted, w.nodes["c1"].Deleting = true, true
+	w.nodes["c2"].Disrupted, w.nodes["c2"].Command = true, "something"
+	got := texts(plan.Orphans(w.snapshot()))
+	if want := "clear the disruption reason on claim c0\nuntaint node n0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCommandsOfOneGuardShareBudgetsAndNodes(t *testing.T) {
+	w := newWorld(t, 4)
+	w.pools[0].Budgets = []model.Budget{{Count: 2}}
+	guard := plan.NewGuard(w.snapshot())
+	var got []plan.Code
+	for _, claims := range [][]string{{"c0"}, {"c0", "c1"}, {"c2", "c3"}, {"c1"}, {"c2"}} {
+		got = append(got, guard.Admit(w.command(claims...)).Code)
+	}
+	want := []plan.Code{plan.OK, plan.NodeTaken, plan.BudgetExhausted, plan.OK, plan.BudgetExhausted}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+}
+
+func TestCommandRoundTrip(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd := replacing(w)
+	got, err := plan.DecodeCommand(cmd.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cmd, got); diff != "" {
+		t.Errorf("after a round trip (-want +got):\n%s", diff)
+	}
+	for text, part := range map[string]string{
+		`{`:                    "reading a command",
+		`{"phase":"proposed"}`: "id is empty",
+		`{"id":"x"}`:           "candidates are empty",
+		`{"id":"x","candidates":[{}],"phase":"?"}`: `phase is "?", want one of proposed`,
+		`{"id":"x","candidates":[{}],"phase":"proposed","replacements":[{"name":"r","requirements":[{"key":"k","operator":"Is"}]}]}`: `operator of k is "Is"`,
+	} {
+		if _, err := plan.DecodeCommand(text); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("DecodeCommand(%s): error %v, want one with %q", text, err, part)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// world is a cluster that actions change at once.
+type world struct {
+	t     testing.TB
+	now   time.Time
+	nodes map[string]*model.NodeSpec // by claim
+	pods  []model.PodSpec
+	pools []model.PoolSpec
+	// reasons are the claims with a disruption reason.
+	reasons map[string]bool
+}
+
+// newWorld has one pool without budgets and so many empty, quiet nodes n0, n1, ... with claims c0, c1, ...
+func newWorld(t testing.TB, nodes int) *world {
+	w := &world{t: t, now: noon, nodes: map[string]*model.NodeSpec{}, reasons: map[string]bool{},
+		pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty"}}}
+	for i := range nodes {
+		w.add(fmt.Sprint("n", i), fmt.Sprint("c", i))
+	}
+	return w
+}
+
+func (w *world) add(node, claim string) *model.NodeSpec {
+	n := &model.NodeSpec{Name: node, UID: "uid-" + node, Claim: claim, ClaimUID: "uid-" + claim, Pool: "p", Stage: model.Initialized,
+		InitializedAt: noon.Add(-time.Hour), Ready: true, Labels: map[string]string{model.LabelPool: "p"},
+		Capacity:    []quantity.Amount{{Name: "cpu", Value: 4000}},
+		Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}}}
+	w.nodes[claim] = n
+	return n
+}
+
+// bind puts a pod on a node; its name says of what kind: daemon-*, web-*.
+func (w *world) bind(pod, node string) {
+	daemon := strings.HasPrefix(pod, "daemon")
+	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Daemon: daemon, Reschedulable: !daemon})
+}
+
+func (w *world) pend(pod, nominated string) {
+	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Pending, Nominated: nominated,
+		Requests: []quantity.Amount{{Name: "cpu", Value: 100}}})
+}
+
+func (w *world) snapshot() *model.Snapshot {
+	b := model.NewBuilder()
+	for _, p := range w.pools {
+		b.UpsertPool(p)
+	}
+	for _, n := range w.nodes {
+		b.UpsertNode(*n)
+	}
+	for _, p := range w.pods {
+		b.UpsertPod(p)
+	}
+	return b.Snapshot(w.now)
+}
+
+func (w *world) command(claims ...string) plan.Command {
+	var candidates []plan.Candidate
+	for _, claim := range claims {
+		n := w.nodes[claim]
+		candidates = append(candidates, plan.Candidate{Claim: claim, ClaimUID: n.ClaimUID, Node: n.Name, NodeUID: n.UID, Pool: n.Pool})
+	}
+	return plan.NewCommand(w.now, plan.Empty, "empty", candidates)
+}
+
+func (w *world) node(name string) *model.NodeSpec {
+	for _, n := range w.nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// do performs an action as the API would, and fails the test when the action breaks a promise.
+func (w *world) do(action plan.Action) {
+	w.t.Helper()
+	switch a := action.(type) {
+	case plan.TaintNode:
+		if n := w.node(a.Node); n != nil && n.UID == a.UID {
+			if n.Command == "" {
+				w.t.Fatalf("node %s is tainted before the command is written", n.Name)
+			}
+			n.Disrupted = true
+		}
+	case plan.UntaintNode:
+		if n := w.node(a.Node); n != nil && n.UID == a.UID {
+			n.Disrupted = false
+		}
+	case plan.WriteCommand:
+		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
+			n.Command = a.Command.Encode()
+		}
+	case plan.ClearCommand:
+		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
+			if n.Disrupted {
+				w.t.Fatalf("the command of claim %s is cleared while its node is tainted", n.Claim)
+			}
+			n.Command = ""
+		}
+	case plan.SetDisruptionReason:
+		w.reasons[a.Claim] = true
+	case plan.ClearDisruptionReason:
+		delete(w.reasons, a.Claim)
+	case plan.CreateClaim:
+		if w.nodes[a.NewClaim.Name] != nil {
+			w.t.Fatalf("claim %s is bought twice", a.NewClaim.Name)
+		}
+		w.add(a.NewClaim.Name, a.NewClaim.Name).Stage = model.Launching
+	case plan.DeleteClaim:
+		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
+			if !n.Disrupted || n.Command == "" {
+				w.t.Fatalf("claim %s is deleted without taint or command", n.Claim)
+			}
+			n.Deleting = true
+		}
+	default:
+		w.t.Fatalf("no such action here: %v", action)
+	}
+}
+
+// settle lets time pass and everybody else do their work: deleted claims go, created ones become nodes.
+func (w *world) settle() {
+	w.now = w.now.Add(2 * time.Second)
+	for claim, n := range w.nodes {
+		if n.Deleting {
+			delete(w.nodes, claim)
+		}
+		n.Stage = model.Initialized
+	}
+}
+
+// clean fails the test when anything of a command is left.
+func (w *world) clean() {
+	w.t.Helper()
+	for claim, n := range w.nodes {
+		if n.Disrupted || n.Command != "" || w.reasons[claim] {
+			w.t.Errorf("left on %s: taint %v, reason %v, command %q", n.Name, n.Disrupted, w.reasons[claim], n.Command)
+		}
+	}
+}
+
+func texts(actions []plan.Action) string {
+	var lines []string
+	for _, a := range actions {
+		lines = append(lines, a.String())
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

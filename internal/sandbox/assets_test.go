@@ -1,0 +1,242 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func writeFiles(t *testing.T, folder string, files map[string]string) string {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(content, "#!") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// smallModule is a source tree whose sandbox builds in a second.
+func smallModule(t *testing.T) string {
+	t.Helper()
+	tree := writeFiles(t, t.TempDir(), map[string]string{
+		"go.mod": "module github.com/karpenter-go/karpenter\n",
+		"sandbox/go.mod": "module github.com/karpenter-go/karpenter/sandbox\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.2.3\n\tsigs.k8s.io/kwok v0.4.0\n)\n\n" +
+			"replace (\n\tk8s.io/kubernetes => ./a\n\tsigs.k8s.io/kwok => ./b\n)\n",
+		"sandbox/go.sum":   "",
+		"sandbox/main.go":  "package main\n\nfunc main() {}\n",
+		"sandbox/a/go.mod": "module k8s.io/kubernetes\n",
+		"sandbox/b/go.mod": "module sigs.k8s.io/kwok\n",
+		"deep/er/file":     "",
+	})
+	return filepath.Join(tree, "sandbox")
+}
+
+// Two that build at once get one build; a second need not build; what a killed
+// build left is cleared away; another source is another build.
+func TestBuild(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(cacheVariable, cache)
+	module := smallModule(t)
+	key, err := buildKey(t.Context(), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, cache, map[string]string{key + ".unfinished/karpenter-sandbox": "#! half an executable"})
+
+	var builds atomic.Int64
+	progress := func(message string) {
+		if strings.HasPrefix(message, "built ") {
+			builds.Add(1)
+		}
+	}
+	results := make([]string, 2)
+	var both sync.WaitGroup
+	for i := range results {
+		both.Go(func() {
+			folder, err := build(t.Context(), module, progress)
+			if err != nil {
+				t.Error(err)
+			}
+			results[i] = folder
+		})
+	}
+	both.Wait()
+	if want := filepath.Join(cache, key); results[0] != want || results[1] != want {
+		t.Errorf("built in %v, want %s twice", results, want)
+	}
+	if builds.Load() != 1 {
+		t.Errorf("%d builds, want 1", builds.Load())
+	}
+	for _, name := range append(componentNames(catalogue), kubectl, multicall) {
+		if !isExecutable(filepath.Join(results[0], name)) {
+			t.Errorf("no executable %s", name)
+		}
+	}
+	entries, err := filepath.Glob(filepath.Join(cache, "*.unfinished"))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+
+	writeFiles(t, module, map[string]string{"main.go": "package main\n\nfunc main() { undefined() }\n"})
+	_, err = build(t.Context(), module, nil)
+	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("building a broken source: got %v, want the compiler's complaint in one line", err)
+	}
+}
+
+// A build that is cancelled leaves nothing that looks finished.
+func TestBuildCancelled(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(cacheVariable, cache)
+	module := smallModule(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := build(ctx, module, func(string) { cancel() }) // the first word comes before the compiler starts
+	if err == nil {
+		t.Fatal("a cancelled build succeeded")
+	}
+	entries, err := filepath.Glob(filepath.Join(cache, "*", "*"))
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+// The versions that components tell come from the module's go.mod.
+func TestLinkFlags(t *testing.T) {
+	got, err := linkFlags("module m\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n\tsigs.k8s.io/kwok v0.8.0 // indirect\n)\n\nreplace k8s.io/kubernetes => ../k\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const version = "-X k8s.io/component-base/version."
+	want := []string{"-s -w", version + "gitVersion=v1.36.3", version + "gitMajor=1", version + "gitMinor=36", "-X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0"}
+	if diff := cmp.Diff(strings.Join(want, " "), got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := linkFlags("module m\n"); err == nil {
+		t.Error("a go.mod without Kubernetes was accepted")
+	}
+}
+
+// The source tree is found from any folder inside it, and nowhere else.
+func TestSourcesAbove(t *testing.T) {
+	module := smallModule(t)
+	for _, folder := range []string{"..", ".", "../deep/er"} {
+		if got, found := sourcesAbove(filepath.Join(module, folder)); !found || got != module {
+			t.Errorf("from %s: got %q %v, want %s", folder, got, found, module)
+		}
+	}
+	other := writeFiles(t, t.TempDir(), map[string]string{"go.mod": "module example.org/other\n", "sandbox/go.mod": "module example.org/other/sandbox\n"})
+	if got, found := sourcesAbove(other); found {
+		t.Errorf("from another module: got %q, want nothing", got)
+	}
+}
+
+// A folder of executables may hold one per component, links or the multi-call
+// one; anything missing is named.
+func TestGivenAssets(t *testing.T) {
+	const program = "#!/bin/sh\n"
+	each := map[string]string{}
+	for _, name := range componentNames(catalogue) {
+		each[name] = program
+	}
+	separate := writeFiles(t, t.TempDir(), each)
+	if got, err := Assets(t.Context(), separate, nil); err != nil || got != separate {
+		t.Errorf("separate executables: %q %v", got, err)
+	}
+	if got := executable(separate, kwok); !slices.Equal(got, []string{filepath.Join(separate, kwok)}) {
+		t.Errorf("a component's own executable: got %v", got)
+	}
+	one := writeFiles(t, t.TempDir(), map[string]string{multicall: program})
+	if _, err := Assets(t.Context(), one, nil); err != nil {
+		t.Errorf("the multi-call executable: %v", err)
+	}
+	if got := executable(one, kwok); !slices.Equal(got, []string{filepath.Join(one, multicall), kwok}) {
+		t.Errorf("the multi-call executable as a component: got %v", got)
+	}
+
+	delete(each, kwok)
+	each[scheduler] = "not executable"
+	for name, test := range map[string]struct{ folder, want string }{
+		"incomplete": {writeFiles(t, t.TempDir(), each), "no kube-scheduler, kwok; want executables etcd, "},
+		"no folder":  {filepath.Join(separate, "nowhere"), "no such file or directory"},
+		"a file":     {filepath.Join(separate, etcd), "is a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Assets(t.Context(), test.folder, nil); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A download, a compiled package and a complaint are told apart, and the words
+// about them fit the moment.
+func TestBuildProgress(t *testing.T) {
+	var seen buildProgress
+	if got := seen.text(); got != "nothing to download or compile so far" {
+		t.Errorf("at first: %q", got)
+	}
+	complaints := seen.read(strings.NewReader("go: downloading k8s.io/api v0.36.3\nk8s.io/api/core/v1\nnet/http\n# example.org/broken\n./main.go:3:15: undefined: x\n"))
+	if diff := cmp.Diff([]string{"# example.org/broken", "./main.go:3:15: undefined: x"}, complaints); diff != "" {
+		t.Error(diff)
+	}
+	if got := seen.text(); got != "1 modules downloaded, 2 packages compiled of about 2800" {
+		t.Errorf("under way: %q", got)
+	}
+	seen.read(strings.NewReader(modulePath + "/sandbox\n"))
+	if got := seen.text(); got != "3 packages compiled, linking" {
+		t.Errorf("at last: %q", got)
+	}
+}
+
+// Without Go, sources do not help: the executable on the PATH is used, and without
+// that, the message names what was looked for and what to do.
+func TestAssetsWithoutGo(t *testing.T) {
+	program := writeFiles(t, t.TempDir(), map[string]string{multicall: "#!/bin/sh\n"})
+	t.Setenv("PATH", program)
+	if got, err := Assets(t.Context(), "", nil); err != nil || got != program {
+		t.Errorf("on the PATH: got %q %v, want %s", got, err, program)
+	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := Assets(t.Context(), "", nil)
+	if err == nil || !strings.Contains(err.Error(), "--sandbox-assets") || !strings.Contains(err.Error(), multicall) {
+		t.Errorf("nowhere: got %v, want what was looked for and the flag", err)
+	}
+}
+
+// The executables know the components by the name they are called by, and by the
+// first argument.
+func TestExecutableIsEachComponent(t *testing.T) {
+	assets := testAssets(t)
+	for _, command := range [][]string{
+		{filepath.Join(assets, apiserver), "--version"},
+		{filepath.Join(assets, multicall), scheduler, "--version"},
+		{filepath.Join(assets, kubectl), "version", "--client"},
+	} {
+		output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+		if err != nil || !strings.Contains(string(output), "v1.36.") {
+			t.Errorf("%v: %v %s", command, err, output)
+		}
+	}
+	err := exec.CommandContext(t.Context(), filepath.Join(assets, multicall), "kubelet").Run()
+	if exit := (*exec.ExitError)(nil); err == nil || !asExit(err, &exit) || exit.ExitCode() != 2 {
+		t.Errorf("an unknown component: got %v, want exit code 2", err)
+	}
+}

@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// supervisorVariable makes this test program a supervisor of the directory.
+const supervisorVariable = "SANDBOX_TEST_SUPERVISE"
+
+// TestSupervisorProcess is no test: it is what the tests below run as the
+// detached supervisor.
+func TestSupervisorProcess(t *testing.T) {
+	directory := os.Getenv(supervisorVariable)
+	if directory == "" {
+		return
+	}
+	if err := Supervise(directory); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// upTest brings a detached sandbox up that is taken down with the test.
+func upTest(t *testing.T, directory string) (Status, error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(supervisorVariable, directory)
+	t.Cleanup(func() {
+		if _, err := Down(context.WithoutCancel(t.Context()), directory); err != nil {
+			t.Errorf("taking the sandbox down: %v", err)
+		}
+	})
+	return Up(t.Context(), Options{DataDir: directory, Assets: testAssets(t), Components: APIOnly()},
+		[]string{self, "-test.run=^TestSupervisorProcess$"})
+}
+
+// Up leaves a sandbox behind that Up again finds and Down ends; Down twice is
+// fine.
+func TestUpAndDown(t *testing.T) {
+	directory := t.TempDir()
+	if ran, err := Down(t.Context(), directory); ran || err != nil {
+		t.Fatalf("down where nothing ever ran: %v %v, want false", ran, err)
+	}
+	if status, err := ReadStatus(directory); err != nil || status.Phase != Absent {
+		t.Fatalf("status where nothing ever ran: %v %v, want absent", status.Phase, err)
+	}
+	status, err := upTest(t, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Phase != Running || len(status.Components) != 2 {
+		t.Fatalf("status after up: %+v, want running with two components", status)
+	}
+	var running *RunningError
+	if again, err := upTest(t, directory); !errors.As(err, &running) || again.Supervisor != status.Supervisor {
+		t.Errorf("up again: %+v %v, want the same supervisor and a RunningError", again, err)
+	}
+	for _, want := range []bool{true, false} {
+		if ran, err := Down(t.Context(), directory); ran != want || err != nil {
+			t.Errorf("down: %v %v, want %v", ran, err, want)
+		}
+	}
+	for _, component := range status.Components {
+		expectGone(t, component.Process)
+	}
+	if status, err := ReadStatus(directory); err != nil || status.Phase != Stopped {
+		t.Errorf("status after down: %v %v, want stopped", status.Phase, err)
+	}
+}
+
+// A supervisor that is killed takes its components with it; the status says so,
+// and the directory can be used again.
+func TestKilledSupervisorLeavesNothing(t *testing.T) {
+	directory := t.TempDir()
+	status, err := upTest(t, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(status.Supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range status.Components {
+		expectGone(t, component.Process)
+	}
+	after, err := ReadStatus(directory)
+	if err != nil || after.Phase != Failed || !strings.Contains(after.Message, "was killed") {
+		t.Errorf("status %+v %v, want failed: killed", after, err)
+	}
+	again, err := upTest(t, directory)
+	if err != nil {
+		t.Fatalf("up after the supervisor was killed: %v", err)
+	}
+	if again.Server != status.Server {
+		t.Errorf("address %s, want %s as before", again.Server, status.Server)
+	}
+}
+
+// A supervisor that cannot even start is reported with what it said.
+func TestSupervisorThatFails(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo no such verb >&2; exit 2"})
+	if err == nil || !strings.Contains(err.Error(), "no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
+		t.Errorf("got %v, want the supervisor's words and its log", err)
+	}
+}

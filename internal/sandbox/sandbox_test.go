@@ -1,0 +1,301 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// testAssets returns the executables, building them on the first run.
+func testAssets(t *testing.T) string {
+	t.Helper()
+	assets, err := Assets(t.Context(), os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { t.Log(message) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return assets
+}
+
+// startTest starts a sandbox that ends with the test.
+func startTest(t *testing.T, options Options) *Sandbox {
+	t.Helper()
+	s, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+func testClient(t *testing.T, s *Sandbox) kubernetes.Interface {
+	t.Helper()
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// eventually fails the test unless check succeeds within half a minute.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := until(ctx, what, check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A whole control plane: the controllers make pods of a Deployment, the scheduler
+// binds them to a simulated node, kwok runs them, lets go of deleted ones and
+// keeps the node's lease.
+func TestDeploymentRunsOnASimulatedNode(t *testing.T) {
+	s := startTest(t, Options{DataDir: t.TempDir(), Assets: testAssets(t)})
+	client := testClient(t, s)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		}},
+	}
+	node.Status.Capacity = node.Status.Allocatable
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deployment := inflate(3)
+	if _, err := client.AppsV1().Deployments("default").Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "three pods that run", func(ctx context.Context) error { return running(ctx, client, 3) })
+	eventually(t, "the node's lease", func(ctx context.Context) error {
+		_, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "simulated", metav1.GetOptions{})
+		return err
+	})
+
+	none := []byte(`{"spec":{"replicas":0}}`)
+	if _, err := client.AppsV1().Deployments("default").Patch(t.Context(), "inflate", types.MergePatchType, none, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the pods", func(ctx context.Context) error { return running(ctx, client, 0) })
+}
+
+func inflate(replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": "inflate"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "inflate"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "pause", Image: "pause"}}},
+			},
+		},
+	}
+}
+
+func running(ctx context.Context, client kubernetes.Interface, want int) error {
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning && pods.Items[i].Spec.NodeName == "simulated" {
+			ready++
+		}
+	}
+	if ready != want || len(pods.Items) != want {
+		return fmt.Errorf("%d pods, %d of them run, want %d", len(pods.Items), ready, want)
+	}
+	return nil
+}
+
+// Two sandboxes live side by side and know nothing of each other; one directory
+// is one sandbox; a sandbox that is started again keeps its address and data.
+func TestSideBySideAndAgain(t *testing.T) {
+	assets, first, second := testAssets(t), t.TempDir(), t.TempDir()
+	one := startTest(t, Options{DataDir: first, Assets: assets, Components: APIOnly()})
+	two := startTest(t, Options{DataDir: second, Assets: assets, Components: APIOnly()})
+
+	var runningError *RunningError
+	if _, err := Start(t.Context(), Options{DataDir: first, Assets: assets, Components: APIOnly()}); !errors.As(err, &runningError) {
+		t.Errorf("starting a second sandbox in a directory: got %v, want a RunningError", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-in-one"}}
+	if _, err := testClient(t, one).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testClient(t, two).CoreV1().Namespaces().Get(t.Context(), "only-in-one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("asking the other sandbox for the namespace: got %v, want not found", err)
+	}
+	server := one.Status().Server
+	if err := one.Stop(); err != nil {
+		t.Fatalf("stopping: %v", err)
+	}
+	if status, err := ReadStatus(first); err != nil || status.Phase != Stopped {
+		t.Errorf("status after stopping: %v %v, want stopped", status.Phase, err)
+	}
+	again := startTest(t, Options{DataDir: first, Assets: assets, Components: APIOnly()})
+	if got := again.Status().Server; got != server {
+		t.Errorf("address after a restart: %s, want %s as before", got, server)
+	}
+	if _, err := testClient(t, again).CoreV1().Namespaces().Get(t.Context(), "only-in-one", metav1.GetOptions{}); err != nil {
+		t.Errorf("data after a restart: %v", err)
+	}
+}
+
+// Nobody without a certificate of the sandbox's own gets in.
+func TestOnlyOwnCertificatesGetIn(t *testing.T) {
+	s := startTest(t, Options{DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly()})
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.CertData, config.KeyData = nil, nil
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		t.Errorf("listing secrets without a certificate: got %v, want a refusal", err)
+	}
+	anonymous := probe{url: "https://" + address(s.plan.ports[etcd]) + "/health", authority: s.plan.pki("etcd-ca.crt")}
+	connection, err := anonymous.http()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := anonymous.check(t.Context(), connection); err == nil {
+		t.Error("etcd answers a client without a certificate")
+	}
+}
+
+// When a component dies, the rest is stopped, and the reason names component and
+// log, in the error and in the status that others read.
+func TestDeadComponentIsReported(t *testing.T) {
+	directory := t.TempDir()
+	s := startTest(t, Options{DataDir: directory, Assets: testAssets(t), Components: APIOnly()})
+	components := s.Status().Components
+	if err := syscall.Kill(components[1].Process, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	var dead *DeadError
+	if !errors.As(s.Err(), &dead) || dead.Component != apiserver || dead.How != "signal: killed" {
+		t.Fatalf("got %v, want the death of kube-apiserver by a signal", s.Err())
+	}
+	status, err := ReadStatus(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Phase != Failed || !strings.Contains(status.Message, components[1].Log) {
+		t.Errorf("status %s %q, want failed and the name of the log", status.Phase, status.Message)
+	}
+	for _, component := range components {
+		expectGone(t, component.Process)
+	}
+}
+
+// A component that refuses its arguments is reported with what it said.
+func TestComponentThatCannotStart(t *testing.T) {
+	_, err := Start(t.Context(), Options{
+		DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly(),
+		ExtraArgs: map[string][]string{apiserver: {"--no-such-flag"}},
+	})
+	var dead *DeadError
+	if !errors.As(err, &dead) || dead.Component != apiserver || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line with kube-apiserver's complaint", err)
+	}
+}
+
+// A component that does not become ready in time is named with its log.
+func TestNotReadyInTime(t *testing.T) {
+	_, err := Start(t.Context(), Options{
+		DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly(), ReadyTimeout: time.Millisecond,
+	})
+	var slow *NotReadyError
+	if !errors.As(err, &slow) || slow.What != etcd || !strings.Contains(err.Error(), "etcd.log") {
+		t.Errorf("got %v, want etcd not ready and its log", err)
+	}
+}
+
+// A port that another program took meanwhile is named, with what to do.
+func TestPortTaken(t *testing.T) {
+	directory, assets := t.TempDir(), testAssets(t)
+	l := layout(directory)
+	ports, err := ensurePorts(l, []string{etcd, etcdPeer, apiserver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", address(ports[apiserver]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Start(t.Context(), Options{DataDir: directory, Assets: assets, Components: APIOnly()})
+	var taken *PortTakenError
+	if !errors.As(err, &taken) || taken.Port != ports[apiserver] || taken.Component != apiserver || !strings.Contains(err.Error(), l.ports()) {
+		t.Errorf("got %v, want port %d of kube-apiserver taken, and the file to remove", err, ports[apiserver])
+	}
+	if status, err := ReadStatus(directory); err != nil || status.Phase != Failed {
+		t.Errorf("status %v %v, want failed", status.Phase, err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	startTest(t, Options{DataDir: directory, Assets: assets, Components: APIOnly()})
+}
+
+// Wrong options are refused before anything runs.
+func TestBadOptions(t *testing.T) {
+	assets := testAssets(t)
+	readOnly := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(readOnly, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"no directory":      {Options{Assets: assets}, "no data directory given"},
+		"unknown component": {Options{DataDir: t.TempDir(), Assets: assets, Components: []string{"kubelet"}}, `component "kubelet": want one of etcd,`},
+		"no executables":    {Options{DataDir: t.TempDir(), Assets: t.TempDir()}, "no etcd in the sandbox assets"},
+		"not a directory":   {Options{DataDir: readOnly, Assets: assets}, "making the data directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Start(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func expectGone(t *testing.T, process int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the end of process %d", process), func(context.Context) error {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+		if err != nil || strings.Contains(string(content), ") Z ") {
+			return nil
+		}
+		return errors.New("it is still there")
+	})
+}

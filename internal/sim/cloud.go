@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// place is an offering of a type.
+type place struct{ kind, zone, capacityType string }
+
+// machine is an entry of the cloud's ledger; it is never removed from it.
+type machine struct {
+	id              string
+	claim, claimUID string
+	place           place
+	kind            *model.InstanceType
+	price           int64
+	labels          map[string]string
+	bought          time.Time
+	// ending and gone are zero until it is being terminated, and is.
+	ending, gone time.Time
+}
+
+// cloud sells machines.
+type cloud struct {
+	w      *world
+	ledger []*machine
+	// empty are the places that have nothing to sell; refused is until when the catalogue says so.
+	empty   map[place]bool
+	refused map[place]time.Time
+	// strange counts the next machines that never join.
+	strange int
+}
+
+// alive are the machines that cost money.
+func (c *cloud) alive() []*machine {
+	return slices.DeleteFunc(slices.Clone(c.ledger), func(m *machine) bool { return !m.gone.IsZero() })
+}
+
+func (c *cloud) machine(id string) *machine {
+	for _, m := range c.ledger {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// launch sells one machine for a claim, the one it sold before if it did. It is nil when there is no capacity.
+func (c *cloud) launch(of *claim) *machine {
+	for _, m := range c.ledger {
+		if m.claimUID == of.uid {
+			return m
+		}
+	}
+	var best *machine
+	for i := range c.w.setting.types {
+		t := &c.w.setting.types[i]
+		if !covers(t, of) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			at := place{t.Name, o.Zone, o.CapacityType}
+			labels := labelsAt(t, o)
+			if !compatible(of.requirements, labels) || best != nil && best.price <= o.Price {
+				continue
+			}
+			if c.empty[at] {
+				c.refuse(at)
+				continue
+			}
+			best = &machine{claim: of.name, claimUID: of.uid, place: at, kind: t, price: o.Price, labels: labels, bought: c.w.now}
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	best.id = fmt.Sprintf("machine-%d", len(c.ledger))
+	c.ledger = append(c.ledger, best)
+	c.w.say("cloud sells %s (%v) for claim %s", best.id, best.place, of.name)
+	c.w.check.sold(best)
+	c.w.kubelet(best)
+	return best
+}
+
+func covers(t *model.InstanceType, of *claim) bool {
+	for _, a := range of.requests {
+		if amountOf(t.Allocatable, a.Name) < a.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// compatible leaves out what the type does not speak of: labels of the user's own come from the claim.
+func compatible(all []label.Requirement, labels map[string]string) bool {
+	return !slices.ContainsFunc(all, func(r label.Requirement) bool {
+		value, there := labels[r.Key]
+		return there && !allows(r, value, there)
+	})
+}
+
+func labelsAt(t *model.InstanceType, o model.Offering) map[string]string {
+	labels := map[string]string{model.LabelZone: o.Zone, model.LabelCapacityType: o.CapacityType, model.LabelType: t.Name}
+	for _, r := range t.Requirements {
+		if r.Key == labelArch {
+			labels[labelArch] = r.Values[0]
+		}
+	}
+	return labels
+}
+
+// refuse notes an empty place in the catalogue for a while.
+func (c *cloud) refuse(at place) {
+	if c.refused[at].After(c.w.now) {
+		return
+	}
+	c.refused[at] = c.w.now.Add(3 * time.Minute)
+	c.publish()
+	c.w.after(3*time.Minute+time.Second, c.publish)
+}
+
+// publish gives all pools a catalogue that shows what was refused lately.
+func (c *cloud) publish() {
+	types := slices.Clone(c.w.setting.types)
+	for i := range types {
+		types[i].Offerings = slices.Clone(types[i].Offerings)
+		for j := range types[i].Offerings {
+			o := &types[i].Offerings[j]
+			o.Available = !c.refused[place{types[i].Name, o.Zone, o.CapacityType}].After(c.w.now)
+		}
+	}
+	catalogue := &model.Catalogue{Types: types, WellKnown: wellKnown}
+	for i, p := range c.w.setting.pools {
+		fresh := *p
+		fresh.Catalogue = catalogue
+		c.w.setting.pools[i] = &fresh
+	}
+	c.w.catalogues++
+}
+
+// terminate begins the end of a machine; false when there is no such machine any more.
+func (c *cloud) terminate(id string) bool {
+	m := c.machine(id)
+	if m == nil || !m.gone.IsZero() {
+		return false
+	}
+	if m.ending.IsZero() {
+		m.ending = c.w.now
+		c.w.after(c.w.between(500*time.Millisecond, 8*time.Second), func() { c.end(m) })
+	}
+	return true
+}
+
+// end is when the machine costs nothing any more.
+func (c *cloud) end(m *machine) {
+	if m.gone.IsZero() {
+		m.gone = c.w.now
+		c.w.say("%s is gone", m.id)
+	}
+}
+
+// drought empties a random part of the places, or fills all of them again.
+func (c *cloud) drought(share int) {
+	c.empty = map[place]bool{}
+	for i := range c.w.setting.types {
+		t := &c.w.setting.types[i]
+		for _, o := range t.Offerings {
+			if c.w.rng.IntN(100) < share {
+				c.empty[place{t.Name, o.Zone, o.CapacityType}] = true
+			}
+		}
+	}
+}
+
+// kubelet makes a machine join, if it ever does, and its node ready.
+func (w *world) kubelet(m *machine) {
+	if w.cloud.strange > 0 {
+		w.cloud.strange--
+		w.say("%s will never join", m.id)
+		return
+	}
+	delay := w.between(time.Second, 10*time.Second)
+	if w.rng.IntN(10) == 0 {
+		delay = w.between(30*time.Second, 6*time.Minute)
+	}
+	w.after(delay, func() { w.join(m) })
+}
+
+func (w *world) join(m *machine) {
+	if !m.gone.IsZero() || !m.ending.IsZero() {
+		return
+	}
+	n := &node{meta: meta{name: "node-" + m.id}, provider: m.id, labels: maps.Clone(m.labels), taints: []model.Taint{unregisteredTaint},
+		capacity: m.kind.Capacity, allocatable: m.kind.Allocatable}
+	n.labels[model.LabelHostname] = n.name
+	w.api.create(n)
+	w.say("%s joins as %s", m.id, n.name)
+	w.after(w.between(200*time.Millisecond, 5*time.Second), func() {
+		if m.gone.IsZero() {
+			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = true })
+			w.after(w.between(0, 3*time.Second), func() { w.daemon(n) })
+		}
+	})
+}
+
+// daemon puts a pod of every DaemonSet on a node.
+func (w *world) daemon(n *node) {
+	if w.api.node(n.name) == nil {
+		return
+	}
+	for _, d := range w.setting.daemons {
+		w.api.create(&pod{meta: meta{name: d.Name + "-" + n.name}, app: d.UID, requests: d.Requests, tolerations: d.Tolerations, daemon: true, node: n.name})
+	}
+}

@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// facts are the specs that describe a view, in a fixed order. It is what cluster/convert makes of Kubernetes' objects.
+type facts struct {
+	now     time.Time
+	pods    []model.PodSpec
+	nodes   []model.NodeSpec
+	pools   []*model.PoolSpec
+	daemons []model.DaemonSpec
+}
+
+// factsOf describes pods, nodes and claims.
+func factsOf(s *setting, now time.Time, objects func(kind) map[string]object, promised map[string]time.Time) facts {
+	f := facts{now: now, pools: s.pools, daemons: s.daemons}
+	for _, p := range list[*pod](objects(podKind)) {
+		if spec, relevant := podSpec(p); relevant {
+			f.pods = append(f.pods, spec)
+		}
+	}
+	byProvider := map[string]*node{}
+	for _, n := range list[*node](objects(nodeKind)) {
+		byProvider[n.provider] = n
+	}
+	for _, c := range list[*claim](objects(claimKind)) {
+		var n *node
+		if c.provider != "" {
+			n = byProvider[c.provider]
+		}
+		spec := nodeSpec(c, n)
+		spec.NominatedUntil = promised[spec.Name]
+		if until := promised[c.name]; until.After(spec.NominatedUntil) {
+			spec.NominatedUntil = until
+		}
+		f.nodes = append(f.nodes, spec)
+	}
+	return f
+}
+
+func podSpec(p *pod) (model.PodSpec, bool) {
+	spec := model.PodSpec{UID: p.uid, Namespace: "default", Name: p.name, Created: p.created, Node: p.node, Priority: p.priority,
+		Requests: p.requests, Alternatives: p.alternatives, Tolerations: p.tolerations, Daemon: p.daemon, EvictionCost: 1000}
+	if p.daemon {
+		spec.Controller = model.Owner{Kind: "DaemonSet", Name: p.app, UID: p.app}
+	}
+	if p.node != "" {
+		spec.State = model.Bound
+		spec.Reschedulable = !p.daemon && p.deleting.IsZero()
+		return spec, true
+	}
+	spec.Nominated = p.nominated
+	return spec, p.deleting.IsZero() && p.unschedulable
+}
+
+func nodeSpec(c *claim, n *node) model.NodeSpec {
+	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
+		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
+		Command: c.command, Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
+	switch {
+	case n == nil && c.launched.IsZero():
+		spec.Requirements = slices.Concat(c.requirements, exactly(c.labels))
+		return spec
+	case n == nil:
+		spec.Stage = model.Launched
+		spec.Capacity, spec.Allocatable = c.capacity, c.allocatable
+		spec.Deleting = spec.Deleting || !c.registered.IsZero()
+		return spec
+	}
+	spec.Name, spec.UID, spec.Ready = n.name, n.uid, n.ready
+	spec.Capacity, spec.Allocatable = n.capacity, n.allocatable
+	spec.Disrupted = n.tainted(disruptedTaint)
+	spec.Deleting = spec.Deleting || !n.deleting.IsZero()
+	switch {
+	case n.initialized || !c.initialized.IsZero():
+		spec.Stage, spec.InitializedAt = model.Initialized, c.initialized
+		if spec.InitializedAt.IsZero() {
+			spec.InitializedAt = n.created
+		}
+	case n.registered || !c.registered.IsZero():
+		spec.Stage = model.Registered
+	default:
+		spec.Stage = model.Launched
+		return spec
+	}
+	spec.Labels, spec.Taints = n.labels, n.taints
+	return spec
+}
+
+func exactly(labels map[string]string) []label.Requirement {
+	var reqs []label.Requirement
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		reqs = append(reqs, label.Requirement{Key: k, Operator: label.In, Values: []string{labels[k]}})
+	}
+	return reqs
+}
+
+// fresh builds a snapshot from nothing, told in the order of the generator (nil: as listed).
+func (f facts) fresh(shuffle *rand.Rand) *model.Snapshot {
+	b := model.NewBuilder()
+	var tell []func()
+	for i := range f.pods {
+		tell = append(tell, func() { b.UpsertPod(f.pods[i]) })
+	}
+	for i := range f.nodes {
+		tell = append(tell, func() { b.UpsertNode(f.nodes[i]) })
+	}
+	for _, p := range f.pools {
+		tell = append(tell, func() { b.UpsertPool(*p) })
+	}
+	for i := range f.daemons {
+		tell = append(tell, func() { b.UpsertDaemon(f.daemons[i]) })
+	}
+	if shuffle != nil {
+		shuffle.Shuffle(len(tell), func(i, j int) { tell[i], tell[j] = tell[j], tell[i] })
+	}
+	for _, t := range tell {
+		t()
+	}
+	return b.Snapshot(f.now)
+}
+
+// store keeps a builder up to date with a view, telling it only what changed.
+type store struct {
+	builder *model.Builder
+	pods    map[string]*pod
+	nodes   map[string]toldNode
+	pools   map[string]*model.PoolSpec
+}
+
+type toldNode struct {
+	claim, node int
+	until       time.Time
+}
+
+func newStore(s *setting) *store {
+	st := &store{builder: model.NewBuilder(), pods: map[string]*pod{}, nodes: map[string]toldNode{}, pools: map[string]*model.PoolSpec{}}
+	for _, d := range s.daemons {
+		st.builder.UpsertDaemon(d)
+	}
+	return st
+}
+
+// snapshot tells the builder what changed and freezes it.
+func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[string]time.Time) *model.Snapshot {
+	for _, p := range s.pools {
+		if st.pools[p.Name] != p {
+			st.pools[p.Name] = p
+			st.builder.UpsertPool(*p)
+		}
+	}
+	st.tellPods(list[*pod](v.present(podKind)))
+	st.tellNodes(list[*node](v.present(nodeKind)), list[*claim](v.present(claimKind)), promised)
+	return st.builder.Snapshot(now)
+}
+
+func (st *store) tellPods(pods []*pod) {
+	there := map[string]bool{}
+	for _, p := range pods {
+		there[p.uid] = true
+		if st.pods[p.uid] == p {
+			continue
+		}
+		st.pods[p.uid] = p
+		if spec, relevant := podSpec(p); relevant {
+			st.builder.UpsertPod(spec)
+		} else {
+			st.builder.DeletePod(p.uid)
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(st.pods)) {
+		if !there[uid] {
+			delete(st.pods, uid)
+			st.builder.DeletePod(uid)
+		}
+	}
+}
+
+func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]time.Time) {
+	byProvider := map[string]*node{}
+	for _, n := range nodes {
+		byProvider[n.provider] = n
+	}
+	there := map[string]bool{}
+	for _, c := range claims {
+		var n *node
+		if c.provider != "" {
+			n = byProvider[c.provider]
+		}
+		told := toldNode{claim: c.version}
+		name := c.name
+		if n != nil {
+			told.node, name = n.version, n.name
+		}
+		told.until = promised[name]
+		if promised[c.name].After(told.until) {
+			told.until = promised[c.name]
+		}
+		there[name] = true
+		if st.nodes[name] == told {
+			continue
+		}
+		st.nodes[name] = told
+		spec := nodeSpec(c, n)
+		spec.NominatedUntil = told.until
+		st.builder.UpsertNode(spec)
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.nodes)) {
+		if !there[name] {
+			delete(st.nodes, name)
+			st.builder.DeleteNode(name)
+		}
+	}
+}
+
+// claimOf is the claim that a plan asks for (execute.claimOf).
+func claimOf(s *setting, planned *model.PoolSpec, name string, reqs []label.Requirement, labels map[string]string) *claim {
+	c := &claim{meta: meta{name: name}, pool: planned.Name, taints: planned.Taints, labels: map[string]string{}}
+	for _, r := range reqs {
+		if r.Key != model.LabelHostname {
+			c.requirements = append(c.requirements, r)
+		}
+		if r.Operator == label.In && len(r.Values) > 0 && !wellKnown[r.Key] && r.Key != model.LabelHostname {
+			c.labels[r.Key] = slices.Min(r.Values)
+		}
+	}
+	maps.Copy(c.labels, labels)
+	c.labels[model.LabelPool] = planned.Name
+	return c
+}
+
+func names(pods []*model.Pod) string {
+	all := make([]string, len(pods))
+	for i, p := range pods {
+		all[i] = p.Name
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}

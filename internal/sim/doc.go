@@ -1,0 +1,32 @@
+// Package sim is a world with a virtual clock in which the production engine lives through random histories. It finds
+// the orders of events that nobody thinks of: a crash between any two writes, a watch that lags and skips, a cloud that
+// loses its answer after it sold the machine.
+//
+//	History{Seed, Disturbances} --> Run --> Result{Trace, Failure}        Shrink --> the shortest history that fails
+//
+//	owner, scheduler, kubelets --write--> api <--write-- process: one action at a time, dies between any two
+//	                                       |                ^
+//	                                       +--watch, late, with gaps--> view + own writes --> model.Snapshot
+//	                                                                                            |
+//	       cloud: a ledger of all it ever sold <-- launch --                placement, disruption, plan: the real ones
+//
+// Everything is decided by the seed: one goroutine, a heap of events, one source of random numbers per history. A
+// failing history is a text (seed and disturbances) that runs again the same.
+//
+// The engine's functions are those of production; Options holds them so that tests can plant bugs and see that the
+// properties (property.go, settled.go) notice. What is around the engine is a model, simpler than the real thing:
+//
+//   - Objects have the fields that decisions read. The versions of one API are one counter; the watch of each kind
+//     lags on its own, and may coalesce as a relist does. There is no admission and no priority preemption.
+//   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write. They
+//     share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled beside them from
+//     the watch's objects, with optimistic locks, as controller/nodeclaim and controller/node do: launch, register,
+//     initialise, liveness, drain, terminate, finalise, collect garbage. Pod disruption budgets, termination grace
+//     periods, start-up taints, node repair and volumes do not exist.
+//   - kube-scheduler binds to a random node that fits, to the nominated one if it can, a little after it chose, so that
+//     a taint may come too late. Pods nominated elsewhere reserve their room.
+//   - A machine either joins after a while, late, or never; it may vanish. The cloud sells the cheapest offering it has
+//     that the claim allows, and answers a repeated launch of one claim with the first machine.
+//
+// The package must not know Kubernetes' types, clients or clocks.
+package sim

@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Disturbance is something that happens to the world from outside.
+type Disturbance struct {
+	// At is the time since the history began.
+	At time.Duration
+	// What happens: one of the names in disturb. Which and Much say to whom and how much; they are taken modulo what
+	// there is.
+	What        string
+	Which, Much int
+}
+
+func (d Disturbance) String() string {
+	return fmt.Sprintf("%v %s %d %d", d.At, d.What, d.Which, d.Much)
+}
+
+// History is a world and what happens to it. It is all that a run depends on.
+type History struct {
+	Seed         uint64
+	Disturbances []Disturbance
+}
+
+// String is a text that Parse reads.
+func (h History) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d\n", h.Seed)
+	for _, d := range h.Disturbances {
+		fmt.Fprintln(&b, d)
+	}
+	return b.String()
+}
+
+// Parse reads the text of a history: a line "seed N", then a line "AT WHAT WHICH MUCH" per disturbance. Empty lines and
+// those that begin with # are skipped.
+func Parse(text string) (History, error) {
+	var h History
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "seed %d", &h.Seed); err == nil {
+			continue
+		}
+		var at string
+		var d Disturbance
+		if _, err := fmt.Sscanf(line, "%s %s %d %d", &at, &d.What, &d.Which, &d.Much); err != nil {
+			return History{}, fmt.Errorf("line %d: %q is neither a seed nor a disturbance such as \"1m30s crash 0 3\"", i+1, line)
+		}
+		var err error
+		if d.At, err = time.ParseDuration(at); err != nil {
+			return History{}, fmt.Errorf("line %d: time of %s: %w", i+1, d.What, err)
+		}
+		if !slices.Contains(mischief, d.What) {
+			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(mischief, ", "))
+		}
+		h.Disturbances = append(h.Disturbances, d)
+	}
+	return h, nil
+}
+
+// mischief are the disturbances; those named twice are twice as likely.
+var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
+	"strange", "vanish", "untaint", "revoke"}
+
+// NewHistory draws a history: half of the disturbances come close upon each other.
+func NewHistory(seed uint64) History {
+	rng := rand.New(rand.NewPCG(seed, 0xd157))
+	h := History{Seed: seed}
+	at := time.Duration(0)
+	for range 4 + rng.IntN(30) {
+		if rng.IntN(2) == 0 {
+			at += time.Duration(rng.IntN(15_000)) * time.Millisecond
+		} else {
+			at += time.Duration(rng.IntN(100_000)) * time.Millisecond
+		}
+		h.Disturbances = append(h.Disturbances, Disturbance{at, mischief[rng.IntN(len(mischief))], rng.IntN(1000), rng.IntN(1000)})
+	}
+	return h
+}
+
+// disturb makes a disturbance happen.
+func (w *world) disturb(d Disturbance) {
+	w.say("-- %s %d %d", d.What, d.Which, d.Much)
+	switch d.What {
+	case "scale":
+		w.scale(w.setting.apps[d.Which%len(w.setting.apps)], d.Much%16)
+	case "empty":
+		w.scale(w.setting.apps[d.Which%len(w.setting.apps)], 0)
+	case "kill":
+		if pods := w.api.pods(); len(pods) > 0 {
+			w.deletePod(pods[d.Which%len(pods)])
+		}
+	case "crash":
+		w.crash = 1 + d.Much%12
+	case "depose":
+		w.depose()
+	case "drought":
+		w.cloud.drought(20 + d.Much%81)
+	case "rain":
+		w.cloud.drought(0)
+	case "flaky":
+		w.flaky = w.now.Add(time.Duration(1+d.Much%30) * time.Second)
+	case "strange":
+		w.cloud.strange = 1 + d.Much%3
+	case "vanish":
+		if alive := w.cloud.alive(); len(alive) > 0 {
+			w.cloud.end(alive[d.Which%len(alive)])
+		}
+	case "untaint":
+		w.untaint(d.Which)
+	case "revoke":
+		if claims := w.api.claims(); len(claims) > 0 {
+			c := claims[d.Which%len(claims)]
+			w.api.markDeleted(c.key(), c.uid)
+		}
+	}
+}
+
+// untaint takes the disruption taint off one of the nodes that carry it, as a user might.
+func (w *world) untaint(which int) {
+	nodes := slices.DeleteFunc(w.api.nodes(), func(n *node) bool { return !n.tainted(disruptedTaint) })
+	if len(nodes) > 0 {
+		n := nodes[which%len(nodes)]
+		w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).untaint(disruptedTaint) })
+	}
+}
+
+// Result is what became of a history.
+type Result struct {
+	// Trace is everything that happened, a line each. It ends where the history failed.
+	Trace []string
+	// Failure is nil when all properties held.
+	Failure *Failure
+	// Sold is how many machines the cloud ever sold.
+	Sold int
+}
+
+// Hash identifies the trace.
+func (r *Result) Hash() uint64 {
+	h := fnv.New64a()
+	for _, line := range r.Trace {
+		fmt.Fprintln(h, line)
+	}
+	return h.Sum64()
+}
+
+// Run lets a history happen: the disturbances, then a calm until the world is at rest.
+func Run(h History, opts Options) *Result {
+	w := newWorld(h.Seed, opts)
+	end := time.Duration(0)
+	for _, d := range h.Disturbances {
+		w.after(d.At, func() { w.disturb(d) })
+		end = max(end, d.At)
+	}
+	calm := epoch.Add(end + time.Minute)
+	for w.failure == nil && w.next(calm) {
+	}
+	if w.failure == nil {
+		w.settle(calm.Add(patience))
+	}
+	return &Result{Trace: w.trace, Failure: w.failure, Sold: len(w.cloud.ledger)}
+}
+
+// settle ends all mischief, waits until the world is at rest, and looks at it.
+func (w *world) settle(until time.Time) {
+	w.say("-- calm")
+	w.calm, w.crash, w.cloud.strange = true, 0, 0
+	w.cloud.drought(0)
+	for w.failure == nil && !w.atRest() {
+		if !w.next(until) {
+			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)
+		}
+	}
+	if w.failure == nil {
+		w.check.settled()
+	}
+}
+
+// Shrink returns a shorter history that fails in the same property: parts of the disturbances are left out, in ever
+// smaller pieces, as long as it does. It runs at most that many histories.
+func Shrink(h History, opts Options, runs int) History {
+	failed := Run(h, opts).Failure
+	if failed == nil {
+		return h
+	}
+	fails := func(shorter History) bool {
+		if runs--; runs < 0 {
+			return false
+		}
+		f := Run(shorter, opts).Failure
+		return f != nil && f.Property == failed.Property
+	}
+	for size := (len(h.Disturbances) + 1) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(h.Disturbances); {
+			to := min(from+size, len(h.Disturbances))
+			shorter := History{h.Seed, slices.Concat(h.Disturbances[:from], h.Disturbances[to:])}
+			if fails(shorter) {
+				h = shorter
+			} else {
+				from = to
+			}
+		}
+	}
+	return h
+}

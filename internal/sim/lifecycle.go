@@ -1,0 +1,280 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+)
+
+// The timers of the claim and node controllers, as controller.Production has them.
+const (
+	launchLiveness       = 5 * time.Minute
+	registrationLiveness = 15 * time.Minute
+	collection           = 2 * time.Minute
+	leak                 = 5 * time.Minute
+	drainMin             = 5 * time.Second
+)
+
+// reconcile looks at every claim and node as the watch shows them, and queues what is to be done.
+func (p *process) reconcile() {
+	nodes := map[string]*node{}
+	for _, n := range list[*node](p.view.seen[nodeKind]) {
+		nodes[n.provider] = n
+		if !n.deleting.IsZero() && p.due(n) {
+			p.drain(n)
+		}
+	}
+	for _, c := range list[*claim](p.view.seen[claimKind]) {
+		switch {
+		case !p.due(c):
+		case !c.deleting.IsZero():
+			p.finalize(c, nodes[p.machineOf(c)])
+		case c.launched.IsZero():
+			p.launch(c)
+		default:
+			p.join(c, nodes[c.provider])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.view.podEvents)) {
+		delete(p.view.podEvents, name)
+		p.notePodEvent(name)
+	}
+	if !p.w.now.Before(p.collect) {
+		p.collect = p.w.now.Add(collection)
+		p.collectGarbage()
+	}
+}
+
+// due is false while an object's pause lasts.
+func (p *process) due(o object) bool { return !p.again[o.header().uid].After(p.w.now) }
+
+func (p *process) pause(o object, d time.Duration) { p.again[o.header().uid] = p.w.now.Add(d) }
+
+// chore queues a write to what the watch showed; a conflict is left to the next look.
+func (p *process) chore(text string, do func()) {
+	p.chores = append(p.chores, write{text, func() bool { do(); return true }})
+}
+
+func (p *process) edit(o object, edit func(object)) {
+	p.w.api.update(o.key(), o.header().uid, o.header().version, edit)
+}
+
+// machineOf is the claim's machine as far as the process knows.
+func (p *process) machineOf(c *claim) string {
+	if c.provider != "" {
+		return c.provider
+	}
+	if said := p.calls[c.uid]; said != nil && said.machine != nil {
+		return said.machine.id
+	}
+	return ""
+}
+
+func (p *process) launch(c *claim) {
+	said := p.calls[c.uid]
+	switch {
+	case p.w.now.Sub(c.created) > launchLiveness:
+		p.chore("delete claim "+c.name+", never launched", func() { p.w.api.markDeleted(c.key(), c.uid) })
+	case said == nil:
+		p.chore("ask the cloud for claim "+c.name, func() { p.ask(c) })
+	case !said.answered:
+	case said.machine == nil:
+		p.chore("delete claim "+c.name+", no capacity", func() { p.w.api.markDeleted(c.key(), c.uid) })
+	default:
+		m := said.machine
+		p.chore("note "+m.id+" on claim "+c.name, func() {
+			p.edit(c, func(o object) {
+				c := o.(*claim)
+				c.provider, c.launched, c.capacity, c.allocatable = m.id, p.w.now, m.kind.Capacity, m.kind.Allocatable
+				c.labels = maps.Clone(c.labels)
+				maps.Copy(c.labels, m.labels)
+			})
+		})
+	}
+}
+
+// ask sends a launch. The cloud may be slow, and its answer may be lost, or come when nobody is there any more.
+func (p *process) ask(c *claim) {
+	if p.calls[c.uid] != nil {
+		return
+	}
+	said := &call{}
+	p.calls[c.uid] = said
+	slow := p.w.between(50*time.Millisecond, 3*time.Second)
+	if !p.w.calm && p.w.rng.IntN(8) == 0 {
+		slow = p.w.between(5*time.Second, 90*time.Second)
+	}
+	p.w.after(slow, func() {
+		m := p.w.cloud.launch(c)
+		lost := !p.w.calm && p.w.rng.IntN(8) == 0
+		p.w.after(p.w.between(0, time.Second), func() {
+			switch {
+			case p.dead:
+			case lost:
+				delete(p.calls, c.uid)
+				p.pause(c, p.w.between(time.Second, 5*time.Second))
+			default:
+				said.answered, said.machine = true, m
+			}
+		})
+	})
+}
+
+// join registers and initialises the node of a launched claim.
+func (p *process) join(c *claim, n *node) {
+	switch {
+	case c.registered.IsZero() && p.w.now.Sub(c.created) > registrationLiveness:
+		p.chore("delete claim "+c.name+", never registered", func() { p.w.api.markDeleted(c.key(), c.uid) })
+	case n == nil || !c.initialized.IsZero():
+	case c.registered.IsZero() && !n.registered:
+		p.register(c, n)
+	case c.registered.IsZero():
+		p.chore("claim "+c.name+" is registered", func() {
+			p.edit(c, func(o object) { o.(*claim).registered, o.(*claim).node = p.w.now, n.name })
+		})
+	case n.ready && !n.initialized:
+		p.chore("node "+n.name+" is initialised", func() { p.edit(n, func(o object) { o.(*node).initialized = true }) })
+	case n.ready:
+		p.chore("claim "+c.name+" is initialised", func() { p.edit(c, func(o object) { o.(*claim).initialized = p.w.now }) })
+	}
+}
+
+// register promises the node to its pods and then opens it.
+func (p *process) register(c *claim, n *node) {
+	for _, a := range p.promises(c, n) {
+		p.chores = append(p.chores, write{a.String(), func() bool { return p.perform(a) }})
+	}
+	p.chore("register node "+n.name, func() {
+		p.edit(n, func(o object) {
+			n := o.(*node)
+			n.labels = maps.Clone(n.labels)
+			maps.Copy(n.labels, c.labels)
+			n.untaint(unregisteredTaint)
+			n.taints = append(n.taints, c.taints...)
+			n.registered = true
+		})
+	})
+}
+
+// finalize takes a deleted claim down: node first, then machine, then the finaliser.
+func (p *process) finalize(c *claim, n *node) {
+	if said := p.calls[c.uid]; said != nil && !said.answered {
+		return // one reconciler, one claim: the launch is still being asked for
+	}
+	if n != nil && (!c.registered.IsZero() || n.registered) {
+		if n.deleting.IsZero() {
+			p.chore("delete node "+n.name, func() { p.w.api.markDeleted(n.key(), n.uid) })
+		}
+		return
+	}
+	p.pause(c, time.Second)
+	p.chore("take down the machine of claim "+c.name, func() {
+		waiting := false
+		for _, id := range p.machinesOf(c) {
+			waiting = p.w.cloud.terminate(id) || waiting
+		}
+		switch {
+		case !waiting:
+			if live := p.w.api.claim(c.name); live != nil && live.version == c.version {
+				p.w.api.remove(c.key(), c.uid)
+			}
+		case c.terminating.IsZero():
+			p.edit(c, func(o object) { o.(*claim).terminating = p.w.now })
+		}
+	})
+}
+
+// machinesOf searches the cloud's list for a claim that shows no machine, unless the cloud has said that there is none.
+func (p *process) machinesOf(c *claim) []string {
+	if id := p.machineOf(c); id != "" {
+		return []string{id}
+	}
+	if p.calls[c.uid] != nil {
+		return nil
+	}
+	var ids []string
+	for _, m := range p.w.cloud.alive() {
+		if m.claim == c.name {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
+// drain empties a node that is being deleted, ends its machine and lets it go.
+func (p *process) drain(n *node) {
+	if !n.tainted(disruptedTaint) {
+		p.chore("taint leaving node "+n.name, func() { p.edit(n, func(o object) { o.(*node).taint(disruptedTaint) }) })
+		return
+	}
+	left := false
+	for _, q := range list[*pod](p.view.seen[podKind]) {
+		if q.node != n.name || q.daemon {
+			continue
+		}
+		left = true
+		if q.deleting.IsZero() {
+			p.chore("evict "+q.name, func() {
+				if live := p.w.api.pod(q.name); live != nil && live.uid == q.uid {
+					p.w.deletePod(live)
+				}
+			})
+		}
+	}
+	p.pause(n, time.Second)
+	if left || p.w.now.Sub(n.deleting) < drainMin {
+		return
+	}
+	p.chore("take down node "+n.name, func() {
+		if !p.w.cloud.terminate(n.provider) {
+			p.w.api.remove(n.key(), n.uid)
+		}
+	})
+}
+
+// notePodEvent writes when a pod came to or left a node on its claim.
+func (p *process) notePodEvent(name string) {
+	n, _ := p.view.seen[nodeKind][name].(*node)
+	if n == nil {
+		return
+	}
+	c, _ := p.view.seen[claimKind][p.claimName(n)].(*claim)
+	if c == nil || c.initialized.IsZero() || p.w.now.Sub(c.lastPodEvent) < 5*time.Second {
+		return
+	}
+	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.w.now }) })
+}
+
+func (p *process) claimName(n *node) string {
+	for _, c := range list[*claim](p.view.seen[claimKind]) {
+		if c.provider == n.provider {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// collectGarbage ends machines without a claim and claims without a machine.
+func (p *process) collectGarbage() {
+	machines, shown, unlaunched := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, m := range p.w.cloud.alive() {
+		machines[m.id] = m.ending.IsZero()
+	}
+	for _, c := range p.w.api.claims() {
+		if c.provider == "" {
+			unlaunched[c.name] = true
+			continue
+		}
+		shown[c.provider] = true
+		if !machines[c.provider] && c.deleting.IsZero() && !c.registered.IsZero() {
+			p.chore("delete claim "+c.name+", its machine is gone", func() { p.w.api.markDeleted(c.key(), c.uid) })
+		}
+	}
+	for _, m := range p.w.cloud.alive() {
+		if m.ending.IsZero() && !shown[m.id] && !unlaunched[m.claim] && p.w.now.Sub(m.bought) > leak {
+			p.chore("end leaked "+m.id, func() { p.w.cloud.terminate(m.id) })
+		}
+	}
+}
+

@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// The timers of the loops, as controller.Production has them.
+const (
+	batchIdle      = time.Second
+	podRetrigger   = 10 * time.Second
+	nomination     = 20 * time.Second
+	disruptionPoll = 10 * time.Second
+	commandRetry   = time.Second
+	mostSteps      = 8
+)
+
+type provisionLoop struct {
+	last time.Time
+	// version and catalogues are what the last plan was made from.
+	version, catalogues int
+	// targets are the pods by the name of the claim or node that the latest plan puts them on; nil before the first.
+	targets map[string][]*model.Pod
+}
+
+type disruptLoop struct {
+	at    time.Time
+	known []plan.Command
+}
+
+// loops begins a pass of a loop that is due.
+func (p *process) loops() {
+	since := p.w.now.Sub(p.provision.last)
+	news := p.provision.version != p.view.version || p.provision.catalogues != p.w.catalogues
+	switch {
+	case (news && since > batchIdle || since > podRetrigger) && p.pending() > 0:
+		p.plan()
+	case !p.w.now.Before(p.disrupt.at):
+		p.tick()
+	}
+}
+
+// plan is a pass of the provision loop: decide on a snapshot, check on a later one, write, promise.
+func (p *process) plan() {
+	p.provision.last, p.provision.version, p.provision.catalogues = p.w.now, p.view.version, p.w.catalogues
+	snap := p.snapshot()
+	decided := p.w.opts.Schedule(snap)
+	p.w.check.planned(p, snap, decided)
+	p.remember(decided)
+	p.then = func() {
+		kept, dropped := p.w.opts.CheckProvision(p.snapshot(), decided)
+		for _, d := range dropped {
+			p.w.say("process %d drops claim %s: code %d", p.id, d.Claim, d.Verdict.Code)
+		}
+		var actions []plan.Action
+		for _, c := range kept.Claims {
+			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
+		}
+		p.carryOut(actions, func() {
+			for _, placed := range decided.Placed {
+				p.promised[placed.Node] = p.w.now.Add(nomination)
+			}
+			p.carryOut(nominations(snap, decided), nil)
+		})
+	}
+}
+
+func (p *process) remember(decided *plan.Provision) {
+	p.provision.targets = map[string][]*model.Pod{}
+	for _, c := range decided.Claims {
+		p.provision.targets[c.Name] = c.Pods
+	}
+	for _, placed := range decided.Placed {
+		p.provision.targets[placed.Node] = placed.Pods
+	}
+}
+
+// nominations are the writes that make the pods' nominations agree with the plan.
+func nominations(snap *model.Snapshot, decided *plan.Provision) []plan.Action {
+	var actions []plan.Action
+	agree := func(pods []*model.Pod, node string) {
+		for _, pod := range pods {
+			if pod.Nominated != node {
+				actions = append(actions, nominationOf(pod, node))
+			}
+		}
+	}
+	for _, placed := range decided.Placed {
+		node := ""
+		if n := snap.Node(placed.Node); n != nil && n.Ours() && n.Stage >= model.Registered {
+			node = n.Name
+		}
+		agree(placed.Pods, node)
+	}
+	for _, c := range decided.Claims {
+		agree(c.Pods, "")
+	}
+	for _, r := range decided.Refused {
+		agree(r.Pods, "")
+	}
+	return actions
+}
+
+func nominationOf(pod *model.Pod, node string) plan.Action {
+	if node == "" {
+		return plan.ClearNomination{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	}
+	return plan.NominatePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: node}
+}
+
+// promises are the nominations for a node that is about to be opened.
+func (p *process) promises(c *claim, n *node) []plan.Action {
+	snap := p.snapshot()
+	if p.provision.targets == nil { // after a restart: with its claims in flight, the same plan comes out
+		p.remember(p.w.opts.Schedule(snap))
+	}
+	planned := p.provision.targets[n.name]
+	if planned == nil {
+		planned = p.provision.targets[c.name]
+	}
+	pending := map[string]*model.Pod{}
+	for _, g := range snap.Groups {
+		for _, pod := range g.Pods {
+			pending[pod.UID] = pod
+		}
+	}
+	var actions []plan.Action
+	for _, pod := range planned {
+		if now := pending[pod.UID]; now != nil && now.Nominated != n.name {
+			actions = append(actions, nominationOf(now, n.name))
+		}
+	}
+	return actions
+}
+
+// tick is a pass of the disrupt loop: resume, propose, then step by step.
+func (p *process) tick() {
+	snap := p.snapshot()
+	commands := p.w.opts.Resume(snap, p.disrupt.known...)
+	proposed := p.w.opts.Propose(snap)
+	p.w.check.proposed(p, snap, proposed)
+	p.disrupt.known = nil
+	p.advance(append(commands, proposed...), 0)
+}
+
+// advance takes a step with every command, on the newest snapshot, until none has anything more to do now.
+func (p *process) advance(commands []plan.Command, step int) {
+	if len(commands) == 0 || step == mostSteps {
+		p.disrupt.known = append(p.disrupt.known, commands...)
+		p.rest()
+		return
+	}
+	snap := p.snapshot()
+	steps := p.w.opts.Advance(snap, commands)
+	var again []plan.Command
+	var actions []plan.Action
+	for i, s := range steps {
+		if s.Command.Phase != commands[i].Phase {
+			p.w.say("process %d: command %s is %s (code %d)", p.id, s.Command.ID, s.Command.Phase, s.Command.Why.Code)
+		}
+		actions = append(actions, s.Actions...)
+		switch {
+		case len(s.Actions) > 0:
+			again = append(again, s.Command)
+		case !s.Command.Phase.Over():
+			p.disrupt.known = append(p.disrupt.known, s.Command)
+		}
+	}
+	p.carryOut(actions, func() {
+		if p.failed > 0 {
+			p.disrupt.known = append(p.disrupt.known, again...)
+			p.rest()
+			return
+		}
+		p.advance(again, step+1)
+	})
+}
+
+// rest ends the pass: what carries the taint of no command is cleaned, and the next pass is planned.
+func (p *process) rest() {
+	p.disrupt.at = p.w.now.Add(disruptionPoll)
+	if len(p.disrupt.known) > 0 {
+		p.disrupt.at = p.w.now.Add(commandRetry)
+	}
+	p.carryOut(p.w.opts.Orphans(p.snapshot()), nil)
+}

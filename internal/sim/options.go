@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/audit"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Options are the decisions of the process. Production has the real ones; tests replace one by a broken one, to see
+// that a property notices.
+type Options struct {
+	Schedule       func(*model.Snapshot) *plan.Provision
+	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
+	Propose        func(*model.Snapshot) []plan.Command
+	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
+	// Advance takes one step with every command, in order, with the same budgets.
+	Advance func(*model.Snapshot, []plan.Command) []Stepped
+	Orphans func(*model.Snapshot) []plan.Action
+	// Audit returns what is wrong with a plan.
+	Audit func(*model.Snapshot, *plan.Provision) []string
+	// Forget drops the memory of own writes of that object: the process then knows what the watch has shown.
+	Forget func(object string) bool
+	// Skip names properties that are not checked, so that a bug which breaks several shows in another.
+	Skip []string
+}
+
+// Stepped is a command after one step, and the writes that lead on.
+type Stepped struct {
+	Command plan.Command
+	Actions []plan.Action
+}
+
+// Production are the functions that the binary runs.
+func Production() Options {
+	return Options{
+		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(s, placement.Options{}) },
+		CheckProvision: plan.CheckProvision,
+		Propose:        func(s *model.Snapshot) []plan.Command { return disruption.Propose(s).Commands },
+		Resume:         plan.Resume,
+		Advance:        advance,
+		Orphans:        plan.Orphans,
+		Audit:          problems,
+	}
+}
+
+func advance(snap *model.Snapshot, commands []plan.Command) []Stepped {
+	guard := plan.NewGuard(snap)
+	steps := make([]Stepped, len(commands))
+	for i, c := range commands {
+		steps[i].Command, steps[i].Actions = guard.Step(c)
+	}
+	return steps
+}
+
+func problems(snap *model.Snapshot, p *plan.Provision) []string {
+	var texts []string
+	for _, problem := range audit.Provision(snap, p) {
+		texts = append(texts, problem.String())
+	}
+	return texts
+}
+
+func (o *Options) remember(written object) bool {
+	return o.Forget == nil || !o.Forget(written.key().name)
+}

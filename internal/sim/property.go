@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Failure is a property that does not hold.
+type Failure struct {
+	// Property is the name of the check.
+	Property string
+	Text     string
+	// At is the time since the history began.
+	At time.Duration
+}
+
+func (f *Failure) String() string {
+	return fmt.Sprintf("%s at %.3f: %s", f.Property, f.At.Seconds(), f.Text)
+}
+
+// The properties that are checked all along. Those of a world at rest are in settled.go.
+const (
+	// Audited: an independent judge finds every plan right.
+	Audited = "audited"
+	// Idempotent: with a plan's claims in flight, a process that knows nothing else buys nothing more. Otherwise every
+	// restart, and every second look, costs money.
+	Idempotent = "idempotent"
+	// Deterministic: the same facts, told in another order to an engine without a past, give the same plan. Otherwise no
+	// capture could be replayed, and two replicas would name one claim differently.
+	Deterministic = "deterministic"
+	// BoughtOnce: no need is paid for twice, no machine is more than its plan asked for. Money is the damage that
+	// nobody notices.
+	BoughtOnce = "bought once"
+	// WithinBudgets: at no moment are more nodes of a pool leaving by our will than its budgets allow.
+	WithinBudgets = "within budgets"
+	// EmptyMeansEmpty: emptiness removes no node on which somebody's pod runs.
+	EmptyMeansEmpty = "empty means empty"
+	// Announced: a node is only removed by a command that stands on its claim, so that a crash leaves a trace.
+	Announced = "announced"
+)
+
+// checks watches a world. It reads all and changes nothing.
+type checks struct {
+	w *world
+	// rng is apart from the world's, so that a check more or less changes no history.
+	rng *rand.Rand
+	// plans are what each claim was created for, by its uid; creator is the process, when it knows.
+	plans   map[string]plan.NewClaim
+	creator map[string]*process
+	// commands by ID, as written; removed are the claims deleted by one, by uid.
+	commands map[string]plan.Command
+	removed  map[string]bool
+}
+
+func newChecks(w *world) *checks {
+	return &checks{w: w, rng: rand.New(rand.NewPCG(1, 2)), plans: map[string]plan.NewClaim{}, creator: map[string]*process{},
+		commands: map[string]plan.Command{}, removed: map[string]bool{}}
+}
+
+func (c *checks) fail(property, format string, args ...any) {
+	if c.w.failure == nil && !slices.Contains(c.w.opts.Skip, property) {
+		c.w.failure = &Failure{Property: property, Text: fmt.Sprintf(format, args...), At: c.w.now.Sub(epoch)}
+		c.w.say("FAILS: %s", c.w.failure)
+	}
+}
+
+// planned judges a plan: Audited, Idempotent, Deterministic.
+func (c *checks) planned(p *process, snap *model.Snapshot, decided *plan.Provision) {
+	for _, n := range decided.Claims {
+		c.w.say("process %d plans claim %s for %s", p.id, n.Name, names(n.Pods))
+	}
+	for _, placed := range decided.Placed {
+		c.w.say("process %d plans %s onto %s", p.id, names(placed.Pods), placed.Node)
+	}
+	for _, r := range decided.Refused {
+		c.w.say("process %d has no place for %s: %s", p.id, names(r.Pods), refusal(r))
+	}
+	if found := c.w.opts.Audit(snap, decided); len(found) > 0 {
+		c.fail(Audited, "%s", strings.Join(found, "; "))
+	}
+	known := p.facts()
+	if again := text(c.w.opts.Schedule(known.fresh(c.rng))); again != text(decided) {
+		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, text(decided))
+	}
+	c.idempotent(known, decided)
+}
+
+func (c *checks) idempotent(known facts, decided *plan.Provision) {
+	if len(decided.Claims) == 0 {
+		return
+	}
+	known.nodes = slices.Clone(known.nodes)
+	for i := range decided.Claims {
+		n := &decided.Claims[i]
+		created := claimOf(c.w.setting, c.w.setting.pool(n.Pool), n.Name, n.Requirements, n.Labels)
+		created.requests, created.uid, created.created = n.Requests, "uid-of-"+n.Name, known.now
+		known.nodes = append(known.nodes, nodeSpec(created, nil))
+	}
+	again := c.w.opts.Schedule(known.fresh(c.rng))
+	if len(again.Claims) > 0 {
+		c.fail(Idempotent, "with the claims of\n%s\nin flight, the next plan is\n%s", text(decided), text(again))
+	}
+}
+
+// proposed judges proposals: Deterministic.
+func (c *checks) proposed(p *process, snap *model.Snapshot, commands []plan.Command) {
+	if len(commands) == 0 {
+		return
+	}
+	again := c.w.opts.Propose(p.facts().fresh(c.rng))
+	if !slices.EqualFunc(commands, again, func(a, b plan.Command) bool { return a.Encode() == b.Encode() }) {
+		c.fail(Deterministic, "told in another order, there are %d commands %v, not %d %v", len(again), again, len(commands), commands)
+	}
+}
+
+// created judges a purchase: BoughtOnce.
+func (c *checks) created(p *process, fresh *claim, n plan.NewClaim) {
+	visible := p.view.present(claimKind)
+	known := p.facts()
+	unknown := 0
+	for _, other := range c.w.api.claims() {
+		if visible[other.name] != nil || other.uid == fresh.uid || !other.deleting.IsZero() || !other.registered.IsZero() {
+			continue
+		}
+		before := c.plans[other.uid]
+		if before.Pool == n.Pool && names(before.Pods) == names(n.Pods) {
+			c.fail(BoughtOnce, "claim %s is bought for %s, as %s was", fresh.name, names(n.Pods), other.name)
+		}
+		if c.creator[other.uid] == p {
+			unknown++
+			known.nodes = append(known.nodes, nodeSpec(other, nil))
+		}
+	}
+	if unknown > 0 && !slices.ContainsFunc(c.w.opts.Schedule(known.fresh(nil)).Claims, func(again plan.NewClaim) bool { return shares(again, n) }) {
+		c.fail(BoughtOnce, "claim %s is bought for %s though the process itself had created claims that hold them", fresh.name, names(n.Pods))
+	}
+	c.plans[fresh.uid] = n
+	c.creator[fresh.uid] = p
+}
+
+func shares(a, b plan.NewClaim) bool {
+	return slices.ContainsFunc(a.Pods, func(p *model.Pod) bool {
+		return slices.ContainsFunc(b.Pods, func(q *model.Pod) bool { return p.UID == q.UID })
+	})
+}
+
+// unanswered forgets who created a claim: its answer was lost, and only the watch can tell.
+func (c *checks) unanswered(uid string) { delete(c.creator, uid) }
+
+// sold judges a machine: BoughtOnce.
+func (c *checks) sold(m *machine) {
+	for _, other := range c.w.cloud.alive() {
+		if other != m && other.claimUID == m.claimUID {
+			c.fail(BoughtOnce, "%s and %s are both for claim %s", other.id, m.id, m.claim)
+		}
+	}
+	n := c.plans[m.claimUID]
+	if !slices.ContainsFunc(n.Options, func(o plan.Option) bool { return o.Type == m.place.kind }) {
+		c.fail(BoughtOnce, "%s is a %s, which no plan asked for on claim %s", m.id, m.place.kind, m.claim)
+	}
+}
+
+// commanded notes a command that is about to be written.
+func (c *checks) commanded(a plan.WriteCommand) { c.commands[a.Command.ID] = a.Command }
+
+// deleting judges the removal of a node: Announced, WithinBudgets, EmptyMeansEmpty.
+func (c *checks) deleting(p *process, of *claim) {
+	if _, known := c.commands[commandID(of)]; !known {
+		c.fail(Announced, "claim %s is deleted without a command on it", of.name)
+	}
+	c.budgets(p, of)
+	c.removed[of.uid] = true
+	for _, q := range c.w.api.pods() {
+		if q.node != of.node || q.daemon || !q.deleting.IsZero() {
+			continue
+		}
+		seen, _ := p.view.seen[podKind][q.name].(*pod)
+		told := seen != nil && seen.uid == q.uid && seen.node == q.node
+		if told || c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
+			c.fail(EmptyMeansEmpty, "node %s is removed as empty, %s runs there", of.node, q.name)
+		}
+	}
+}
+
+func commandID(of *claim) string {
+	if of.command == "" {
+		return ""
+	}
+	cmd, err := plan.DecodeCommand(of.command)
+	if err != nil {
+		return ""
+	}
+	return cmd.ID
+}
+
+func (c *checks) budgets(p *process, of *claim) {
+	leaving := int64(1)
+	for _, other := range c.w.api.claims() {
+		if other.pool == of.pool && other.uid != of.uid && c.removed[other.uid] {
+			leaving++
+		}
+	}
+	total := max(count(c.w.api.claims(), of.pool), count(list[*claim](p.view.present(claimKind)), of.pool))
+	if most := allowed(c.w.setting.pool(of.pool), total); leaving > most {
+		c.fail(WithinBudgets, "%d of %d nodes of %s are leaving, %d may", leaving, total, of.pool, most)
+	}
+}
+
+func count(claims []*claim, pool string) int64 {
+	total := int64(0)
+	for _, c := range claims {
+		if c.pool == pool && !c.initialized.IsZero() {
+			total++
+		}
+	}
+	return total
+}
+
+// allowed is the least of the budgets for emptiness; percentages round up.
+func allowed(pool *model.PoolSpec, total int64) int64 {
+	least := int64(1 << 40)
+	for _, b := range pool.Budgets {
+		switch {
+		case len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(plan.Empty)):
+		case b.IsPercent:
+			least = min(least, (total*b.Percent+99)/100)
+		default:
+			least = min(least, b.Count)
+		}
+	}
+	return least
+}
+
+// text writes a plan down, down to the last name.
+func text(p *plan.Provision) string {
+	var b strings.Builder
+	for _, n := range p.Claims {
+		fmt.Fprintf(&b, "claim %s %v %v %v %v for %s\n", n.Name, n.Requirements, n.Labels, sorted(n.Requests), n.Options, names(n.Pods))
+	}
+	for _, placed := range p.Placed {
+		fmt.Fprintf(&b, "onto %s: %s\n", placed.Node, names(placed.Pods))
+	}
+	for _, r := range p.Refused {
+		fmt.Fprintf(&b, "refused: %s: %s\n", names(r.Pods), refusal(r))
+	}
+	return b.String()
+}
+
+// sorted orders amounts by name: their order is that of ids, which depend on what came first.
+func sorted[T any](amounts []T) []T {
+	amounts = slices.Clone(amounts)
+	slices.SortFunc(amounts, func(a, b T) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return amounts
+}
+
+func refusal(r plan.Refusal) string {
+	codes := []string{fmt.Sprint(r.Verdict.Code)}
+	for _, v := range r.Pools {
+		codes = append(codes, fmt.Sprintf("%s %d", v.Pool, v.Verdict.Code))
+	}
+	return strings.Join(codes, ", ")
+}

@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The properties of a world at rest: nothing has happened for a while, and nobody makes mischief any more.
+const (
+	// ComesToRest: the controller stops when there is nothing to do; buying and removing in turns costs more than either.
+	ComesToRest = "comes to rest"
+	// NothingLeaked: what is paid for is known to the cluster, and what the cluster knows exists.
+	NothingLeaked = "nothing leaked"
+	// CommandsEnd: every command that was ever begun is carried out or taken back, without a trace.
+	CommandsEnd = "commands end"
+	// NoPodStuck: a pod that some pool could hold runs.
+	NoPodStuck = "no pod stuck"
+)
+
+// quiet is how long nothing must have happened: longer than every timer but the liveness of claims.
+const quiet = 8 * time.Minute
+
+// patience is how long a world may take to come to rest: two rounds of claims that never register.
+const patience = 100 * time.Minute
+
+// atRest reports whether nothing has happened for long, and nothing is on its way.
+func (w *world) atRest() bool {
+	if w.now.Sub(w.api.changed) < quiet {
+		return false
+	}
+	return !slices.ContainsFunc(w.api.claims(), func(c *claim) bool { return c.registered.IsZero() || !c.deleting.IsZero() })
+}
+
+// settled checks a world at rest.
+func (c *checks) settled() {
+	c.machines()
+	c.traces()
+	c.stuck()
+}
+
+// machines is NothingLeaked.
+func (c *checks) machines() {
+	byProvider := map[string]*claim{}
+	for _, of := range c.w.api.claims() {
+		byProvider[of.provider] = of
+	}
+	joined := map[string]bool{}
+	for _, n := range c.w.api.nodes() {
+		joined[n.provider] = true
+		if byProvider[n.provider] == nil {
+			c.fail(NothingLeaked, "node %s has no claim", n.name)
+		}
+	}
+	running := map[string]bool{}
+	for _, m := range c.w.cloud.alive() {
+		running[m.id] = true
+		if byProvider[m.id] == nil {
+			c.fail(NothingLeaked, "%s runs for claim %s, which is not there", m.id, m.claim)
+		}
+		if !joined[m.id] {
+			c.fail(NothingLeaked, "%s runs and has no node", m.id)
+		}
+	}
+	for _, of := range c.w.api.claims() {
+		if !running[of.provider] {
+			c.fail(NothingLeaked, "claim %s has no machine", of.name)
+		}
+	}
+}
+
+// traces is CommandsEnd.
+func (c *checks) traces() {
+	for _, of := range c.w.api.claims() {
+		if of.command != "" || of.reason != "" {
+			c.fail(CommandsEnd, "claim %s still carries command %q, reason %q", of.name, of.command, of.reason)
+		}
+	}
+	for _, n := range c.w.api.nodes() {
+		if n.tainted(disruptedTaint) {
+			c.fail(CommandsEnd, "node %s is still tainted", n.name)
+		}
+	}
+}
+
+// stuck is NoPodStuck.
+func (c *checks) stuck() {
+	for _, p := range c.w.api.pods() {
+		if p.node != "" {
+			continue
+		}
+		if p.nominated != "" && c.w.api.node(p.nominated) == nil {
+			c.fail(NoPodStuck, "%s is nominated to node %s, which is gone", p.name, p.nominated)
+		}
+		for _, pool := range c.w.setting.pools {
+			if kind := c.holds(pool, p); kind != "" {
+				c.fail(NoPodStuck, "%s waits, and %s could have bought a %s", p.name, pool.Name, kind)
+			}
+		}
+	}
+}
+
+// holds returns a type that the pool may buy now and on which the pod runs, empty if there is none. It is the dumb twin
+// of placement: one pod, one pool, one type after the other.
+func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
+	if !tolerates(p, pool.Taints) {
+		return ""
+	}
+	for i := range pool.Catalogue.Types {
+		t := &pool.Catalogue.Types[i]
+		if t.Special != asks(p) || !c.room(pool, t) || !c.carries(t, pool, p) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			if o.Available && c.suits(pool, labelsAt(t, o), p) {
+				return t.Name
+			}
+		}
+	}
+	return ""
+}
+
+// suits tries every value of the label that pools leave open.
+func (c *checks) suits(pool *model.PoolSpec, labels map[string]string, p *pod) bool {
+	labels[model.LabelPool] = pool.Name
+	choices := []string{""}
+	for _, r := range pool.Requirements {
+		if r.Key == labelTeam && r.Operator == label.In {
+			choices = r.Values
+		}
+	}
+	for _, team := range choices {
+		delete(labels, labelTeam)
+		if team != "" {
+			labels[labelTeam] = team
+		}
+		if satisfies(pool.Requirements, labels) && accepts(p.alternatives, labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// asks reports whether the pod wants something that only special types have.
+func asks(p *pod) bool {
+	return amountOf(p.requests, gpu)+amountOf(p.requests, nic) > 0
+}
+
+func (c *checks) carries(t *model.InstanceType, pool *model.PoolSpec, p *pod) bool {
+	need := map[string]int64{}
+	add(need, p.requests)
+	for _, d := range c.w.setting.daemons {
+		add(need, d.Requests)
+	}
+	for name, amount := range need {
+		if amount > amountOf(t.Allocatable, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// room reports whether the pool's limits allow a node of the type.
+func (c *checks) room(pool *model.PoolSpec, t *model.InstanceType) bool {
+	used := map[string]int64{}
+	for _, of := range c.w.api.claims() {
+		if of.pool == pool.Name {
+			add(used, of.capacity)
+			used[model.ResourceNodes]++
+		}
+	}
+	return !slices.ContainsFunc(pool.Limits, func(limit quantity.Amount) bool {
+		more := amountOf(t.Capacity, limit.Name)
+		if limit.Name == model.ResourceNodes {
+			more = 1
+		}
+		return used[limit.Name]+more > limit.Value
+	})
+}

@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// world is everything in one history.
+type world struct {
+	agenda
+	rng     *rand.Rand
+	opts    Options
+	setting *setting
+	api     *api
+	cloud   *cloud
+	check   *checks
+	// processes ever started; the last one leads.
+	processes []*process
+	// catalogues counts the catalogues that were published.
+	catalogues int
+
+	// flaky is until when writes fail at times, crash how many more actions the leader lives for (0: for ever), calm
+	// that no more mischief happens.
+	flaky time.Time
+	crash int
+	calm  bool
+
+	// assumed are the nodes of pods that kube-scheduler has chosen and not bound yet, by pod UID.
+	assumed   map[string]assumption
+	scheduled int
+	owned     int
+
+	trace   []string
+	failure *Failure
+}
+
+type assumption struct {
+	node string
+	pod  *pod
+}
+
+func newWorld(seed uint64, opts Options) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]assumption{}}
+	w.now = epoch
+	w.setting = newSetting(w.rng)
+	w.api = newAPI(func() time.Time { return w.now })
+	w.cloud = &cloud{w: w, refused: map[place]time.Time{}}
+	w.check = newChecks(w)
+	w.say("%d pools, %d types, %d apps, %d daemons, watches lag up to %v", len(w.setting.pools), len(w.setting.types),
+		len(w.setting.apps), len(w.setting.daemons), w.setting.lag)
+	for _, p := range w.setting.pools {
+		w.say("%s weight %d limits %v budgets %v consolidate after %v", p.Name, p.Weight, p.Limits, p.Budgets, p.ConsolidateAfter)
+	}
+	w.start()
+	w.after(0, w.own)
+	w.after(0, w.schedule)
+	w.after(0, w.sweep)
+	return w
+}
+
+// say adds a line to the trace.
+func (w *world) say(format string, args ...any) {
+	w.trace = append(w.trace, fmt.Sprintf("%9.3f ", w.now.Sub(epoch).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// between is a random duration.
+func (w *world) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.rng.Int64N(int64(most-least)+1))
+}
+
+// start begins a new process, which leads from now on.
+func (w *world) start() {
+	p := newProcess(w, len(w.processes))
+	w.processes = append(w.processes, p)
+	w.say("process %d starts", p.id)
+	w.after(w.between(0, time.Second), p.wake)
+}
+
+// leader is the process that leads, nil while there is none.
+func (w *world) leader() *process {
+	last := w.processes[len(w.processes)-1]
+	if last.dead || last.deposed {
+		return nil
+	}
+	return last
+}
+
+// own is the owner's controller: each app has as many pods as it should.
+func (w *world) own() {
+	w.after(w.between(500*time.Millisecond, 1500*time.Millisecond), w.own)
+	if w.owned == w.api.version {
+		return
+	}
+	byApp := map[string][]*pod{}
+	for _, p := range w.api.pods() {
+		if p.deleting.IsZero() && !p.daemon {
+			byApp[p.app] = append(byApp[p.app], p)
+		}
+	}
+	for _, a := range w.setting.apps {
+		there := byApp[a.name]
+		for range a.replicas - len(there) {
+			a.made++
+			p := a.pod
+			p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
+			w.api.create(&p)
+		}
+		for _, p := range there[min(len(there), a.replicas):] {
+			w.deletePod(p)
+		}
+	}
+	w.owned = w.api.version
+}
+
+// scale gives an app another number of replicas; who comes last goes first, or at random.
+func (w *world) scale(a *app, replicas int) {
+	w.say("%s scales from %d to %d", a.name, a.replicas, replicas)
+	a.replicas = replicas
+	w.owned = -1
+}
+
+// deletePod deletes a pod: at once while it is nowhere, else after a while.
+func (w *world) deletePod(p *pod) {
+	if p.node == "" {
+		w.api.remove(p.key(), p.uid)
+		return
+	}
+	if w.api.markDeleted(p.key(), p.uid) != nil {
+		w.after(w.between(500*time.Millisecond, 5*time.Second), func() { w.api.remove(p.key(), p.uid) })
+	}
+}
+
+// schedule is kube-scheduler.
+func (w *world) schedule() {
+	w.after(w.between(200*time.Millisecond, 600*time.Millisecond), w.schedule)
+	if w.scheduled == w.api.version {
+		return
+	}
+	w.scheduled = w.api.version
+	pods := w.api.pods()
+	waiting := slices.DeleteFunc(slices.Clone(pods), func(p *pod) bool {
+		_, assumed := w.assumed[p.uid]
+		return p.node != "" || assumed || !p.deleting.IsZero()
+	})
+	slices.SortStableFunc(waiting, func(a, b *pod) int { return int(b.priority - a.priority) })
+	if len(waiting) == 0 {
+		return
+	}
+	nodes := w.api.nodes()
+	for _, p := range waiting {
+		var fit []*node
+		for _, n := range nodes {
+			if w.fits(p, n, pods) {
+				fit = append(fit, n)
+			}
+		}
+		switch {
+		case len(fit) > 0:
+			w.choose(p, fit)
+		case !p.unschedulable:
+			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).unschedulable = true })
+		}
+	}
+}
+
+// fits is kube-scheduler's filter. Pods that were nominated to the node hold their place against others of no higher
+// priority.
+func (w *world) fits(p *pod, n *node, pods []*pod) bool {
+	if !n.ready || !n.deleting.IsZero() || !accepts(p.alternatives, n.labels) || !tolerates(p, n.taints) {
+		return false
+	}
+	used := map[string]int64{}
+	for _, other := range pods {
+		a, assumed := w.assumed[other.uid]
+		promised := other.uid != p.uid && other.node == "" && other.nominated == n.name && other.priority >= p.priority
+		if other.node == n.name || assumed && a.node == n.name || promised && !assumed {
+			add(used, other.requests)
+		}
+	}
+	add(used, p.requests)
+	for name, amount := range used {
+		if amount > amountOf(n.allocatable, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func add(to map[string]int64, amounts []quantity.Amount) {
+	for _, a := range amounts {
+		to[a.Name] += a.Value
+	}
+}
+
+// choose picks a node and binds a little later, whatever happens in between.
+func (w *world) choose(p *pod, fit []*node) {
+	n := fit[w.rng.IntN(len(fit))]
+	for _, candidate := range fit {
+		if candidate.name == p.nominated {
+			n = candidate
+		}
+	}
+	w.assumed[p.uid] = assumption{n.name, p}
+	w.after(w.between(0, w.setting.binding), func() {
+		delete(w.assumed, p.uid)
+		w.scheduled = -1
+		live := w.api.pod(p.name)
+		if live == nil || live.uid != p.uid || live.node != "" || !live.deleting.IsZero() || w.api.node(n.name) == nil {
+			return
+		}
+		w.api.update(p.key(), p.uid, 0, func(o object) {
+			bound := o.(*pod)
+			bound.node, bound.nominated, bound.unschedulable = n.name, "", false
+		})
+		w.say("%s is bound to %s", p.name, n.name)
+	})
+}
+
+// sweep is what the node life cycle and garbage collectors of Kubernetes do: nodes without a machine are not ready and,
+// unless somebody has a finaliser on them, go; so do pods without a node.
+func (w *world) sweep() {
+	w.after(5*time.Second, w.sweep)
+	for _, n := range w.api.nodes() {
+		m := w.cloud.machine(n.provider)
+		switch {
+		case m.gone.IsZero():
+		case !n.registered:
+			w.api.remove(n.key(), n.uid)
+		case n.ready:
+			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = false })
+		}
+	}
+	for _, p := range w.api.pods() {
+		if p.node != "" && w.api.node(p.node) == nil {
+			w.api.remove(p.key(), p.uid)
+		}
+	}
+}
