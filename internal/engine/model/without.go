@@ -6,7 +6,7 @@ import (
 )
 
 // Without returns the snapshot as it would be without the named nodes: their pods that somebody will start again are
-// pending. Nothing is rebuilt; the receiver is unchanged.
+// pending, or set aside where they cannot be placed. Nothing is rebuilt; the receiver is unchanged.
 func (s *Snapshot) Without(names ...string) *Snapshot {
 	gone := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -14,14 +14,17 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	}
 	what := *s
 	what.Nodes = make([]*Node, 0, len(s.Nodes))
-	var homeless []*Pod
+	var homeless, rejected []*Pod
 	for _, n := range s.Nodes {
 		if !gone[n.Name] {
 			what.Nodes = append(what.Nodes, n)
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Reschedulable {
+			switch {
+			case p.Reschedulable && p.Rejected != nil:
+				rejected = append(rejected, p)
+			case p.Reschedulable:
 				homeless = append(homeless, p)
 			}
 		}
@@ -31,6 +34,10 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	what.claimed = slices.DeleteFunc(slices.Clone(s.claimed), isGone)
 	what.Pools = s.poolsWithout(gone)
 	what.Groups = s.groupsWith(homeless)
+	if len(rejected) > 0 {
+		what.Rejected = slices.Concat(s.Rejected, rejected)
+		slices.SortFunc(what.Rejected, comparePods)
+	}
 	return &what
 }
 
