@@ -216,7 +216,7 @@ nominate pod default/old to node here`)
 	if diff := cmp.Diff(map[string]time.Time{"here": noon.Add(20 * time.Second), "coming": noon.Add(20 * time.Second)}, promised); diff != "" {
 		t.Errorf("promised (-want +got):\n%s", diff)
 	}
-	if got := emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !!strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
+	if got := emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
 		t.Errorf("events %q", got)
 	}
 	if n := testutil.ToFloat64(p.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
