@@ -32,9 +32,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Store is told of every object that was written, as the API returned it.
+// Store is told of every object that was written, as the API returned it, and of every one whose deletion the API
+// accepted.
 type Store interface {
 	Wrote(object client.Object)
+	Deleted(object client.Object)
 }
 
 const (

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -156,13 +157,16 @@ func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid s
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err = writer.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(convert.NominationManager))
+	if refusedField(err, "status.nominatedNodeName") {
+		return nil // the pod was bound in the meantime; the watch is about to say so
+	}
 	return x.wrote(pod, err)
 }
 
-// wrote hands the object to the store. A conflict of a patch without a version is one about the UID: the object that
-// was meant is gone, as it is when nothing is found.
+// wrote hands the object to the store. A patch with another UID than the object has means one that is gone, as it is
+// when nothing is found; the API calls that a conflict, or an invalid field.
 func (x *Executor) wrote(object client.Object, err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || refusedField(err, "metadata.uid") {
 		return nil
 	}
 	if err != nil {
@@ -170,6 +174,15 @@ func (x *Executor) wrote(object client.Object, err error) error {
 	}
 	x.Store.Wrote(object)
 	return nil
+}
+
+// refusedField says whether the API found the field invalid.
+func refusedField(err error, field string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
 // deleteClaim begins the end of a claim.
@@ -192,18 +205,14 @@ func (x *Executor) deleteClaim(ctx context.Context, a plan.DeleteClaim) error {
 	return nil
 }
 
-// deleted shows the deletion to the store, to metrics and to users. The answer to a delete does not hold the object;
-// when it cannot be read, the watch will tell.
+// deleted shows the deletion to the store, to metrics and to users.
 func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) {
+	x.Store.Deleted(claim)
 	x.Metrics.NodeClaimsDisrupted.WithLabelValues(strings.ToLower(string(reason)), claim.Labels[karpv1.LabelNodePool],
 		claim.Labels[karpv1.LabelCapacityType]).Inc()
 	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
 	node := &corev1.Node{}
 	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {
 		x.Recorder.Emit(telemetry.DisruptionTerminating(node, karpv1.DisruptionReason(reason)))
-	}
-	now := &karpv1.NodeClaim{}
-	if x.Live.Get(ctx, client.ObjectKeyFromObject(claim), now) == nil && now.UID == claim.UID {
-		x.Store.Wrote(now)
 	}
 }

@@ -112,9 +112,11 @@ func (p *Provider) bootNext(ctx context.Context) bool {
 
 // advance brings one machine to the state that is due, and queues it for the next.
 func (p *Provider) advance(ctx context.Context, name string) error {
-	lock := p.lock(name)
-	lock.Lock()
-	defer lock.Unlock()
+	unlock, err := p.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	s, err := p.record(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil

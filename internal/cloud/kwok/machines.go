@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,9 +86,11 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	if !ours {
 		return notFound(providerID)
 	}
-	lock := p.lock(name)
-	lock.Lock()
-	defer lock.Unlock()
+	unlock, err := p.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	object, err := p.recordObject(ctx, name)
 	if apierrors.IsNotFound(err) {
 		if err := p.deleteNode(ctx, name); err != nil {
@@ -161,9 +162,16 @@ func (p *Provider) deleteNode(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(err)
 }
 
-// lock serialises what is done to one machine in this process; machines that share a lock only wait for each other.
-func (p *Provider) lock(name string) *sync.Mutex {
+// lock serialises what is done to one machine in this process; machines that share a lock only wait for each other. The
+// wait ends with ctx: who holds the lock may be waiting for a slow API server.
+func (p *Provider) lock(ctx context.Context, name string) (unlock func(), err error) {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
-	return &p.locks[hash.Sum32()%uint32(len(p.locks))]
+	slot := p.locks[hash.Sum32()%uint32(len(p.locks))]
+	select {
+	case slot <- struct{}{}:
+		return func() { <-slot }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for another action on machine %s: %w", name, ctx.Err())
+	}
 }

@@ -231,3 +231,41 @@ func testForeignRecord(t *testing.T, w *world) {
 		t.Errorf("Launch: %+v, %v, want an error that names the UID", m, err)
 	}
 }
+
+// A call whose context ends does not wait for an action on the same machine that a slow server holds up.
+func testBusyMachine(t *testing.T, w *world) {
+	p := w.provider(t)
+	m := w.launch(t, p, w.claim())
+	arrived := make(chan struct{})
+	restore := w.faults.set(func(ctx context.Context, verb string, _ runtime.Object, send func() error) error {
+		if verb == "create" {
+			close(arrived)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return send()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	advanced := make(chan error, 1)
+	go func() { advanced <- p.advance(ctx, nodeName(m)) }()
+	<-arrived
+	short, cancelShort := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancelShort()
+	answer := make(chan error, 1)
+	go func() { answer <- p.Terminate(short, m.ProviderID) }()
+	select {
+	case err := <-answer:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Terminate: %v, want the context's error", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("Terminate waits for the other action beyond its deadline")
+	}
+	cancel()
+	if err := <-advanced; !errors.Is(err, context.Canceled) {
+		t.Errorf("advance: %v, want the context's error", err)
+	}
+	restore()
+	wantGone(t, p, m)
+}

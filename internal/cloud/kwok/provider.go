@@ -90,7 +90,7 @@ type Provider struct {
 	soldOut     soldOut
 	failures    failures
 	queue       workqueue.TypedRateLimitingInterface[string] // names of machines that have something to do
-	locks       [64]sync.Mutex                               // by hash of the machine's name
+	locks       [64]chan struct{}                            // by hash of the machine's name; full while held
 }
 
 var (
@@ -113,7 +113,7 @@ func New(opts Options) (*Provider, error) {
 	catalogue := withSizeLabels(opts.Types)
 	cloud.SortCatalogue(catalogue)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.RetryBackoff, 30*time.Second)
-	return &Provider{
+	p := &Provider{
 		opts:        opts,
 		types:       catalogue,
 		labels:      slices.Compact(labels),
@@ -122,7 +122,11 @@ func New(opts Options) (*Provider, error) {
 		failures:    failures{count: map[types.UID]int{}},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[string]{Clock: opts.Clock}),
-	}, nil
+	}
+	for i := range p.locks {
+		p.locks[i] = make(chan struct{}, 1)
+	}
+	return p, nil
 }
 
 // Name implements cloud.Provider.

@@ -56,6 +56,7 @@ func TestProvider(t *testing.T) {
 		{"options make offerings sold out", testUnavailableOption},
 		{"busy API server", testBusyServer},
 		{"refused requests are not repeated", testForbidden},
+		{"busy machine", testBusyMachine},
 		{"spoilt record", testSpoiltRecord},
 		{"record of another claim", testForeignRecord},
 	} {

@@ -234,6 +234,7 @@ func (b *Builder) mention(alternatives ...[]label.Requirement) {
 func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
 	b.mention(spec.Requirements)
+	b.hear(spec.Capacity, spec.Allocatable, spec.Requests)
 	b.dirtyNodes[spec.Name] = true
 	for key := range b.topology {
 		b.mentionDomain(key, spec.Labels)
@@ -270,6 +271,11 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.version++
 	b.poolsDirty = true
 	b.mention(spec.Requirements)
+	for _, limit := range spec.Limits {
+		if limit.Name != ResourceNodes {
+			b.resources.Intern(limit.Name)
+		}
+	}
 	if spec.Catalogue != nil {
 		b.mentionCatalogue(spec.Catalogue)
 	}
@@ -295,6 +301,7 @@ func (b *Builder) mentionCatalogue(c *Catalogue) {
 		b.mentionTypes(key, c)
 	}
 	for i := range c.Types {
+		b.hear(c.Types[i].Capacity, c.Types[i].Allocatable)
 		for _, o := range c.Types[i].Offerings {
 			b.mentions.Value(LabelZone, o.Zone)
 			b.mentions.Value(LabelCapacityType, o.CapacityType)
@@ -330,6 +337,7 @@ func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	b.version++
 	b.daemonsDirty = true
 	b.mention(spec.Alternatives...)
+	b.hear(spec.Requests)
 	b.daemons[spec.UID] = &daemonRecord{spec: &spec}
 }
 
@@ -344,6 +352,7 @@ func (b *Builder) DeleteDaemon(uid string) {
 
 // Snapshot freezes the world as it is at now.
 func (b *Builder) Snapshot(now time.Time) *Snapshot {
+	b.renumber()
 	if space := b.mentions.Space(); space != b.space {
 		b.space = space
 		b.forgetRows()
@@ -364,14 +373,10 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 }
 
 func (b *Builder) resourceNames() []string {
-	if len(b.last.Resources) == b.resources.Len() {
-		return b.last.Resources
+	if names := b.names(); !slices.Equal(names, b.last.Resources) {
+		return names
 	}
-	names := make([]string, b.resources.Len())
-	for r := range names {
-		names[r] = b.resources.Name(quantity.Resource(r))
-	}
-	return names
+	return b.last.Resources
 }
 
 // forgetRows marks everything that holds a row.

@@ -5,7 +5,7 @@ import (
 )
 
 // Without returns the snapshot as it would be without the named nodes: their pods that somebody will start again are
-// pending. Nothing is rebuilt; the receiver is unchanged.
+// pending, or set aside where they cannot be placed. Nothing is rebuilt; the receiver is unchanged.
 func (s *Snapshot) Without(names ...string) *Snapshot {
 	gone := make(map[string]bool, len(names))
 	for _, name := range names {

@@ -211,6 +211,10 @@ func (r *run) keepPromises(tasks []*task) {
 	if promised == nil {
 		return
 	}
+	// What was wished for then may have been dropped: only what must hold is asked.
+	for _, t := range tasks {
+		t.force(len(t.levels) - 1)
+	}
 	var kept []keptPod
 	for _, t := range tasks {
 		rest := make([]*model.Pod, 0, len(t.left))
@@ -229,6 +233,9 @@ func (r *run) keepPromises(tasks []*task) {
 	}
 	for _, k := range kept {
 		r.confirm(k)
+	}
+	for _, t := range tasks {
+		t.force(0)
 	}
 }
 

@@ -14,10 +14,12 @@ import (
 type task struct {
 	group *model.Group
 	left  []*model.Pod
-	// levels are what may be in force; at is the one that is.
-	levels []level
-	at     int
-	rules  *rules
+	// levels are what may be in force; at is the one that is, rules are what it says. compiled are the rules of the
+	// levels that were needed so far.
+	levels   []level
+	at       int
+	rules    *rules
+	compiled map[int]*rules
 	// rows are the group's alternatives with the preference in force.
 	rows []label.Row
 	// shut are the domains, as tuples over rules.pins, that proved to have no room.
@@ -65,11 +67,17 @@ func (r *run) queue() []*task {
 // compile makes the rules of all tasks and counts what is there.
 func (r *run) compile(tasks []*task) {
 	for _, t := range tasks {
-		t.rules = r.counters.compile(t.group, &t.levels[0])
+		t.compiled = map[int]*rules{0: r.counters.compile(t.group, &t.levels[0])}
+		if last := len(t.levels) - 1; last > 0 {
+			t.compiled[last] = r.counters.compile(t.group, &t.levels[last])
+		}
+		t.force(0)
 	}
 	r.counters.fill(r.snap.Nodes)
 	for _, t := range tasks {
-		r.counters.touch(t.rules, t.group)
+		for _, rules := range t.compiled {
+			r.counters.touch(rules, t.group)
+		}
 		t.rows = r.rowsAt(t)
 	}
 	if len(r.snap.Marks) > 0 {
@@ -82,12 +90,17 @@ func (r *run) relax(t *task) bool {
 	if t.at+1 >= len(t.levels) {
 		return false
 	}
-	t.at++
-	t.rules = r.counters.compile(t.group, &t.levels[t.at])
-	r.counters.touch(t.rules, t.group)
+	if next := t.at + 1; t.compiled[next] == nil {
+		t.compiled[next] = r.counters.compile(t.group, &t.levels[next])
+		r.counters.touch(t.compiled[next], t.group)
+	}
+	t.force(t.at + 1)
 	t.rows, t.shut, t.domains = r.rowsAt(t), nil, nil
 	return true
 }
+
+// force puts the rules of a compiled level in force.
+func (t *task) force(at int) { t.at, t.rules = at, t.compiled[at] }
 
 // rowsAt is the group's alternatives, narrowed by the preferred term in force.
 func (r *run) rowsAt(t *task) []label.Row {

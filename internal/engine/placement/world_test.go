@@ -104,6 +104,7 @@ const (
 	keyTeam   = "team"
 	keyRack   = "rack"
 	device    = "example.com/accelerator"
+	encoder   = "example.com/encoder"
 	mi        = 1 << 20
 	gi        = 1 << 30
 )
@@ -176,8 +177,10 @@ func (d dice) kind(family, arch string, cpus, devices int64) model.InstanceType 
 		t.Requirements[2] = in(keyOS, "linux", "windows")
 	}
 	if devices > 0 {
-		t.Capacity = append(t.Capacity, quantity.Amount{Name: device, Value: devices})
-		t.Allocatable = append(t.Allocatable, quantity.Amount{Name: device, Value: devices})
+		for _, name := range []string{device, encoder} {
+			t.Capacity = append(t.Capacity, quantity.Amount{Name: name, Value: devices})
+			t.Allocatable = append(t.Allocatable, quantity.Amount{Name: name, Value: devices})
+		}
 		t.Requirements = append(t.Requirements, in(keyDevice, "v1"))
 	} else {
 		t.Requirements = append(t.Requirements, label.Requirement{Key: keyDevice, Operator: label.DoesNotExist})
@@ -302,6 +305,9 @@ func (w *world) deployment(d dice, name string, count int) {
 	}
 	if d.chance(12) {
 		p.Requests = append(p.Requests, quantity.Amount{Name: device, Value: 1})
+	}
+	if d.chance(8) {
+		p.Requests = append(p.Requests, quantity.Amount{Name: encoder, Value: int64(1 + d.IntN(2))})
 	}
 	if d.chance(5) {
 		p.Requests[0].Value = 40_000

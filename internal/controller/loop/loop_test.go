@@ -1,0 +1,549 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// world is a cluster in memory that carries actions out at once, and can refuse some.
+type world struct {
+	mu    sync.Mutex
+	clock *clocktesting.FakeClock
+	nodes map[string]*model.NodeSpec // by claim
+	pods  map[string]*model.PodSpec  // by UID
+	pool  model.PoolSpec
+	// refuse makes actions fail whose text contains it, when it is not empty.
+	refuse string
+	log    []string
+}
+
+func newWorld() *world {
+	return &world{
+		clock: clocktesting.NewFakeClock(noon), nodes: map[string]*model.NodeSpec{}, pods: map[string]*model.PodSpec{},
+		pool: model.PoolSpec{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second},
+	}
+}
+
+func (w *world) node(name string, stage model.Stage) *model.NodeSpec {
+	n := &model.NodeSpec{Name: name, UID: "uid-" + name, Claim: "c-" + name, ClaimUID: "uid-c-" + name, Pool: "p", Stage: stage,
+		InitializedAt: noon, Ready: true, Labels: map[string]string{model.LabelPool: "p"},
+		Capacity: []quantity.Amount{{Name: "pods", Value: 10}}, Allocatable: []quantity.Amount{{Name: "pods", Value: 10}}}
+	w.nodes[n.Claim] = n
+	return n
+}
+
+func (w *world) pending(name, nominated string) {
+	w.pods["uid-"+name] = &model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, Nominated: nominated, Requests: []quantity.Amount{{Name: "pods", Value: 1}}}
+}
+
+func (w *world) bound(name, node string) {
+	w.pending(name, "")
+	w.pods["uid-"+name].State, w.pods["uid-"+name].Node, w.pods["uid-"+name].Reschedulable = model.Bound, node, true
+}
+
+func (w *world) Snapshot() *model.Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := model.NewBuilder()
+	b.UpsertPool(w.pool)
+	for _, n := range w.nodes {
+		b.UpsertNode(*n)
+	}
+	for _, p := range w.pods {
+		b.UpsertPod(*p)
+	}
+	return b.Snapshot(w.clock.Now())
+}
+
+func (w *world) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
+	kept, dropped := plan.CheckProvision(newest(), p)
+	var actions []plan.Action
+	for _, c := range kept.Claims {
+		actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
+	}
+	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: w.Do(ctx, actions)}
+}
+
+func (w *world) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []execute.Advanced {
+	guard := plan.NewGuard(newest())
+	advanced := make([]execute.Advanced, len(commands))
+	for i, command := range commands {
+		next, actions := guard.Step(command)
+		advanced[i] = execute.Advanced{Command: next, Outcomes: w.Do(ctx, actions)}
+	}
+	return advanced
+}
+
+func (w *world) Do(_ context.Context, actions []plan.Action) []execute.Outcome {
+	outcomes := make([]execute.Outcome, len(actions))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, action := range actions {
+		outcomes[i] = execute.Outcome{Action: action}
+		text := action.String()
+		if w.refuse != "" && strings.Contains(text, w.refuse) {
+			outcomes[i].Err = errors.New("refused")
+			text += " (refused)"
+		} else {
+			w.do(action)
+		}
+		if cmd, ok := action.(plan.WriteCommand); ok {
+			text = strings.ReplaceAll(text, cmd.Command.ID, "ID")
+		}
+		w.log = append(w.log, text)
+	}
+	return outcomes
+}
+
+func (w *world) do(action plan.Action) {
+	switch a := action.(type) {
+	case plan.TaintNode:
+		w.nodes["c-"+a.Node].Disrupted = true
+	case plan.UntaintNode:
+		w.nodes["c-"+a.Node].Disrupted = false
+	case plan.WriteCommand:
+		w.nodes[a.Claim].Command = a.Command.Encode()
+	case plan.ClearCommand:
+		w.nodes[a.Claim].Command = ""
+	case plan.CreateClaim:
+		w.nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name, Pool: "p", Stage: model.Launching}
+	case plan.DeleteClaim:
+		w.nodes[a.Claim].Deleting = true
+	case plan.NominatePod:
+		w.pods[a.UID].Nominated = a.Node
+	case plan.ClearNomination:
+		w.pods[a.UID].Nominated = ""
+	}
+}
+
+// took returns what was done since the last call, sorted.
+func (w *world) took() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.Sort(w.log)
+	text := strings.Join(w.log, "\n")
+	w.log = nil
+	return text
+}
+
+func (w *world) provision(schedule func(*model.Snapshot) *plan.Provision) *loop.Provision {
+	return &loop.Provision{
+		Snapshot: w.Snapshot, Schedule: schedule, Writer: w, Nominate: true,
+		Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) },
+		Timers:  controller.Production(), Clock: w.clock, Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
+	}
+}
+
+func (w *world) disrupt() *loop.Disrupt {
+	return &loop.Disrupt{
+		Snapshot: w.Snapshot, Propose: disruption.Propose, Writer: w, Timers: controller.Production(), Clock: w.clock,
+		Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
+	}
+}
+
+func podsOf(snap *model.Snapshot, names ...string) []*model.Pod {
+	var pods []*model.Pod
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			if slices.Contains(names, p.Name) {
+				pods = append(pods, p)
+			}
+		}
+	}
+	return pods
+}
+
+func want(t *testing.T, w *world, text string) {
+	t.Helper()
+	if diff := cmp.Diff(text, w.took()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+func TestProvisionTick(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Registered)
+	w.node("coming", model.Launched)
+	for _, pod := range []string{"new", "old", "soon", "none"} {
+		w.pending(pod, "")
+	}
+	w.pods["uid-none"].Nominated = "here" // a promise that no longer holds
+	w.pods["uid-new"].Nominated = "here"
+	schedule := func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{
+			Claims:  []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, "new")}},
+			Placed:  []plan.Placement{{Node: "here", Pods: podsOf(snap, "old")}, {Node: "coming", Pods: podsOf(snap, "soon")}},
+			Refused: []plan.Refusal{{Pods: podsOf(snap, "none"), Verdict: plan.Verdict{Code: plan.NoPools}}},
+		}
+	}
+	p := w.provision(schedule)
+	sink := events.NewFakeRecorder(20)
+	p.Recorder = telemetry.NewRecorder(sink, w.clock)
+	promised := map[string]time.Time{}
+	p.Promise = func(node string, until time.Time) { promised[node] = until }
+	p.Tick(t.Context())
+	want(t, w, `clear the nomination of pod default/new
+clear the nomination of pod default/none
+create claim claim-1
+nominate pod default/old to node here`)
+	if diff := cmp.Diff(map[string]time.Time{"here": noon.Add(20 * time.Second), "coming": noon.Add(20 * time.Second)}, promised); diff != "" {
+		t.Errorf("promised (-want +got):\n%s", diff)
+	}
+	if got := emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
+		t.Errorf("events %q", got)
+	}
+	if n := testutil.ToFloat64(p.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
+		t.Errorf("%v pods unschedulable, want 1", n)
+	}
+	if records := p.History.Records(); len(records) != 1 || len(records[0].Provision.Claims) != 1 {
+		t.Errorf("records %+v", records)
+	}
+}
+
+func emitted(sink *events.FakeRecorder) []string {
+	var all []string
+	for {
+		select {
+		case e := <-sink.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
+func TestProvisionObservesOnly(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Initialized)
+	w.pending("old", "")
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Placed: []plan.Placement{{Node: "here", Pods: podsOf(snap, "old")}}}
+	})
+	p.Nominate = false
+	p.Tick(t.Context())
+	if err := p.NominateFor(t.Context(), claimNamed("c-here"), nodeNamed("here")); err != nil {
+		t.Error(err)
+	}
+	want(t, w, "")
+}
+
+func claimNamed(name string) *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func nodeNamed(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// The pods are those of the latest plan; without one, as after a restart, of a plan made on the spot. Pods that are no
+// longer pending, or have the promise already, are left out; a failed write is no reason to keep the node closed.
+func TestNominateFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		tick   bool
+		refuse string
+		placed func(*model.Snapshot) *plan.Provision
+		want   string
+	}{
+		"bought in the latest plan": {true, "", func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Claims: []plan.NewClaim{{Name: "c-n", Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, "a", "b")}}}
+		}, "create claim c-n\nnominate pod default/a to node n\nnominate pod default/b to node n"},
+		"in flight in the latest plan": {true, "", func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Placed: []plan.Placement{{Node: "c-n", Pods: podsOf(snap, "a", "promised")}}}
+		}, "clear the nomination of pod default/promised\nnominate pod default/a to node n\nnominate pod default/promised to node n"},
+		"after a restart": {false, "", func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: podsOf(snap, "a", "promised")}}}
+		}, "nominate pod default/a to node n"},
+		"a pod went": {false, "", func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: []*model.Pod{{UID: "gone"}}}}}
+		}, ""},
+		"a write fails": {false, "default/a", func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: podsOf(snap, "a", "b")}}}
+		}, "nominate pod default/a to node n (refused)\nnominate pod default/b to node n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.refuse = c.refuse
+			w.pending("a", "")
+			w.pending("b", "")
+			w.pending("promised", "n")
+			p := w.provision(c.placed)
+			if c.tick {
+				p.Tick(t.Context())
+			}
+			if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); err != nil {
+				t.Error(err)
+			}
+			want(t, w, c.want)
+		})
+	}
+}
+
+// started runs a loop and returns a function that waits until it sleeps on so many timers.
+func started(t *testing.T, clock *clocktesting.FakeClock, start func(context.Context) error) (asleep func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the loop ended with %v", err)
+		}
+	})
+	return func() {
+		t.Helper()
+		waitForTimers(t, clock, 1)
+	}
+}
+
+// until polls a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	for !holds() {
+		if deadline.Err() != nil {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		runtime.Gosched()
+	}
+}
+
+// ticks counts passes.
+type ticks struct{ to chan time.Time }
+
+func (c ticks) next(t *testing.T) time.Time {
+	t.Helper()
+	select {
+	case at := <-c.to:
+		return at
+	case <-time.After(10 * time.Second):
+		t.Fatal("no pass")
+		return time.Time{}
+	}
+}
+
+func TestProvisionWaitsForTheBatch(t *testing.T) {
+	w := newWorld()
+	passes := ticks{make(chan time.Time, 10)}
+	bell := make(chan struct{}, 1)
+	p := w.provision(func(*model.Snapshot) *plan.Provision {
+		passes.to <- w.clock.Now()
+		return &plan.Provision{}
+	})
+	p.Pending = bell
+	asleep := started(t, w.clock, p.Start)
+
+	// Nothing rings: the timer.
+	asleep()
+	w.clock.Step(10 * time.Second)
+	if at := passes.next(t).Sub(noon); at != 10*time.Second {
+		t.Errorf("pass after %s, want 10s", at)
+	}
+	// Rings every 0.9 s: the longest batch.
+	ring := func() {
+		t.Helper()
+		bell <- struct{}{}
+		until(t, "the bell is heard", func() bool { return len(bell) == 0 })
+	}
+	asleep()
+	begin := w.clock.Now()
+	ring()
+	waitForTimers(t, w.clock, 2)
+	for w.clock.Since(begin) < 9*time.Second {
+		w.clock.Step(900 * time.Millisecond)
+		ring()
+		waitForTimers(t, w.clock, 2)
+	}
+	w.clock.Step(time.Second)
+	if at := passes.next(t).Sub(begin); at != 10*time.Second {
+		t.Errorf("pass %s after the first ring, want 10s", at)
+	}
+	// One ring and silence: the idle time.
+	asleep()
+	begin = w.clock.Now()
+	ring()
+	waitForTimers(t, w.clock, 2)
+	w.clock.Step(time.Second)
+	if at := passes.next(t).Sub(begin); at != time.Second {
+		t.Errorf("pass %s after the ring, want 1s", at)
+	}
+}
+
+func waitForTimers(t *testing.T, clock *clocktesting.FakeClock, n int) {
+	t.Helper()
+	until(t, fmt.Sprintf("%d timers run", n), func() bool { return clock.Waiters() >= n })
+}
+
+// What could not be created is tried again soon, at growing distances; success ends that.
+func TestProvisionComesBack(t *testing.T) {
+	w := newWorld()
+	w.refuse = "claim-1"
+	w.pending("a", "")
+	passes := ticks{make(chan time.Time, 10)}
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		passes.to <- w.clock.Now()
+		return &plan.Provision{Claims: []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, "a")}}}
+	})
+	asleep := started(t, w.clock, p.Start)
+	last := noon
+	for i, pause := range []time.Duration{10, 1, 2, 4, 8, 10, 10} {
+		asleep()
+		w.clock.Step(pause * time.Second)
+		at := passes.next(t)
+		if at.Sub(last) != pause*time.Second {
+			t.Errorf("pass %d after %s, want %ds", i, at.Sub(last), pause)
+		}
+		last = at
+		if i == 5 {
+			w.mu.Lock()
+			w.refuse = ""
+			w.mu.Unlock()
+		}
+	}
+}
+
+func TestDisruptLife(t *testing.T) {
+	w := newWorld()
+	w.node("a", model.Initialized)
+	w.node("b", model.Initialized)
+	w.bound("web", "b")
+	d := w.disrupt()
+	d.Tick(t.Context())
+	want(t, w, "")
+	w.clock.Step(30 * time.Second)
+	d.Tick(t.Context())
+	want(t, w, "set disruption reason Empty on claim c-a\ntaint node a\nwrite command ID (proposed) on claim c-a")
+	w.clock.Step(time.Second)
+	d.Tick(t.Context())
+	want(t, w, "delete claim c-a")
+	d.Tick(t.Context())
+	want(t, w, "")
+	delete(w.nodes, "c-a")
+	d.Tick(t.Context())
+	want(t, w, "")
+	if n := testutil.ToFloat64(d.Metrics.DisruptionDecisions.WithLabelValues("delete", "empty", "empty")); n != 1 {
+		t.Errorf("%v decisions, want 1", n)
+	}
+	if n := testutil.ToFloat64(d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues("p", "Empty")); n != 1 {
+		t.Errorf("%v nodes allowed to go, want the 1 that is left", n)
+	}
+}
+
+// A new process goes on from what stands on the claims, wherever the old one stopped; here with failing writes too.
+func TestDisruptResumes(t *testing.T) {
+	for _, refused := range []string{"", "write command", "set disruption", "taint node", "delete claim"} {
+		t.Run("refused: "+refused, func(t *testing.T) {
+			w := newWorld()
+			w.node("a", model.Initialized)
+			w.clock.Step(time.Minute)
+			w.refuse = refused
+			for range 3 {
+				w.disrupt().Tick(t.Context()) // each time a new process
+				w.clock.Step(2 * time.Second)
+			}
+			w.refuse = ""
+			for range 3 {
+				d := w.disrupt()
+				d.Tick(t.Context())
+				w.clock.Step(2 * time.Second)
+				d.Tick(t.Context())
+			}
+			if !w.nodes["c-a"].Deleting {
+				t.Errorf("the empty node stays; done:\n%s", w.took())
+			}
+		})
+	}
+}
+
+func TestDisruptRollsBackAndCleansUp(t *testing.T) {
+	w := newWorld()
+	w.node("a", model.Initialized)
+	orphan := w.node("orphan", model.Initialized)
+	orphan.Disrupted = true
+	w.bound("web", "orphan")
+	w.clock.Step(time.Minute)
+	d := w.disrupt()
+	d.Tick(t.Context())
+	want(t, w, "clear the disruption reason on claim c-orphan\nset disruption reason Empty on claim c-a\ntaint node a\nuntaint node orphan\nwrite command ID (proposed) on claim c-a")
+	w.bound("late", "a") // kube-scheduler had decided before it saw the taint
+	w.clock.Step(2 * time.Second)
+	d.Tick(t.Context())
+	want(t, w, "clear the command on claim c-a\nclear the disruption reason on claim c-a\nuntaint node a")
+	if n := testutil.ToFloat64(d.Metrics.DisruptionQueueFailures.WithLabelValues("delete", "empty", "empty")); n != 1 {
+		t.Errorf("%v commands rolled back, want 1", n)
+	}
+}
+
+// The loop does not wait for its poll when it knows when a node may go.
+func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
+	w := newWorld()
+	w.pool.ConsolidateAfter = 13 * time.Second
+	w.node("a", model.Initialized)
+	passes := ticks{make(chan time.Time, 10)}
+	d := w.disrupt()
+	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+		passes.to <- w.clock.Now()
+		return disruption.Propose(snap)
+	}
+	asleep := started(t, w.clock, d.Start)
+	for _, pause := range []time.Duration{10, 3, 1} { // poll, consolidateAfter, command retry
+		asleep()
+		before := w.clock.Now()
+		w.clock.Step(pause * time.Second)
+		if at := passes.next(t); at.Sub(before) != pause*time.Second {
+			t.Errorf("pass after %s, want %ds", at.Sub(before), pause)
+		}
+	}
+	asleep()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.nodes["c-a"].Deleting {
+		t.Error("the node stays")
+	}
+}
+
+func TestHistoryForgets(t *testing.T) {
+	h := loop.NewHistory(2)
+	for i := range 3 {
+		h.Add(loop.Record{Provision: &plan.Provision{Claims: make([]plan.NewClaim, i)}})
+	}
+	var sizes []int
+	for _, r := range h.Records() {
+		sizes = append(sizes, len(r.Provision.Claims))
+	}
+	if diff := cmp.Diff([]int{1, 2}, sizes); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	var none *loop.History
+	none.Add(loop.Record{})
+	if none.Records() != nil {
+		t.Error("no history remembers something")
+	}
+}

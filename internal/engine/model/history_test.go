@@ -1,0 +1,359 @@
+package model_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// history is a world that changes, and what is true of it now.
+type history struct {
+	*rand.Rand
+	builder    *model.Builder
+	catalogues []*model.Catalogue
+	pods       map[string]model.PodSpec
+	nodes      map[string]model.NodeSpec
+	pools      map[string]model.PoolSpec
+	daemons    map[string]model.DaemonSpec
+}
+
+func newHistory(seed uint64) *history {
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), builder: model.NewBuilder(), pods: map[string]model.PodSpec{},
+		nodes: map[string]model.NodeSpec{}, pools: map[string]model.PoolSpec{}, daemons: map[string]model.DaemonSpec{}}
+	for i := range 3 {
+		h.catalogues = append(h.catalogues, catalogue(int64(i+1)))
+	}
+	return h
+}
+
+func in(key string, values ...string) label.Requirement {
+	return label.Requirement{Key: key, Operator: label.In, Values: values}
+}
+
+// catalogue has four sizes; the third catalogue has a resource of its own, whose name comes first.
+func catalogue(n int64) *model.Catalogue {
+	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, "arch": true}}
+	for cpus := int64(2); cpus <= 16; cpus *= 2 {
+		amounts := []quantity.Amount{{Name: "cpu", Value: cpus * 1000}, {Name: "memory", Value: cpus * n << 30}, {Name: "pods", Value: 20}}
+		if n == 3 {
+			amounts = append(amounts, quantity.Amount{Name: "a.example.com/device", Value: cpus})
+		}
+		t := model.InstanceType{Name: fmt.Sprintf("t%d-%d", n, cpus), Capacity: amounts, Allocatable: amounts,
+			Requirements: []label.Requirement{in(model.LabelType, fmt.Sprintf("t%d-%d", n, cpus)), in("arch", []string{"x", "y"}[cpus%3%2])}}
+		for _, zone := range []string{"a", "b"} {
+			t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: "spot", Price: cpus * 10_000_000, Available: zone == "a" || n == 1})
+		}
+		c.Types = append(c.Types, t)
+	}
+	return c
+}
+
+func (h *history) name(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, h.IntN(n)) }
+
+// event changes one object.
+func (h *history) event() {
+	switch h.IntN(12) {
+	case 0, 1, 2, 3:
+		h.pod()
+	case 4:
+		name := h.name("pod", 40)
+		delete(h.pods, name)
+		h.builder.DeletePod(name)
+	case 5, 6, 7:
+		h.node()
+	case 8:
+		name := h.name("node", 8)
+		delete(h.nodes, name)
+		h.builder.DeleteNode(name)
+	case 9:
+		h.pool()
+	case 10:
+		name := h.name("pool", 3)
+		delete(h.pools, name)
+		h.builder.DeletePool(name)
+	case 11:
+		h.daemon()
+	}
+}
+
+func (h *history) requirements() []label.Requirement {
+	all := []label.Requirement{in("arch", "x"), in("arch", "x", "y"), in(model.LabelZone, "b"), in("team", "red"),
+		{Key: "rack", Operator: label.Gt, Values: []string{fmt.Sprint(h.IntN(9))}}, {Key: "team", Operator: label.NotIn, Values: []string{h.name("team", 5)}}}
+	return []label.Requirement{all[h.IntN(len(all))]}
+}
+
+func (h *history) pod() {
+	uid := h.name("pod", 40)
+	p := model.PodSpec{UID: uid, Name: uid, Namespace: "default", Created: epoch.Add(time.Duration(h.IntN(50)) * time.Second), Reschedulable: h.IntN(4) > 0,
+		Requests: []quantity.Amount{{Name: "cpu", Value: int64(1+h.IntN(4)) * 500}, {Name: "pods", Value: 1}}}
+	if h.IntN(3) == 0 {
+		p.Alternatives = [][]label.Requirement{h.requirements()}
+	}
+	if h.IntN(12) == 0 {
+		p.Requests = append(p.Requests, quantity.Amount{Name: []string{"z.example.com/device", "b.example.com/device"}[h.IntN(2)], Value: 1})
+	}
+	switch h.IntN(4) {
+	case 0, 1:
+		p.State, p.Node = model.Bound, h.name("node", 8)
+		if h.IntN(3) == 0 {
+			p.Controller, p.Daemon, p.Reschedulable = model.Owner{Kind: "DaemonSet", UID: h.name("daemon", 3)}, true, false
+		}
+	}
+	if !p.Daemon && h.IntN(6) == 0 {
+		p.Rejected = &model.Rejection{Reason: "is odd"}
+	}
+	h.pods[uid] = p
+	h.builder.UpsertPod(p)
+}
+
+func (h *history) node() {
+	name := h.name("node", 8)
+	t := h.catalogues[h.IntN(3)].Types[h.IntN(4)]
+	n := model.NodeSpec{Name: name, UID: name, Stage: model.Stage(h.IntN(4)), Created: epoch, Deleting: h.IntN(6) == 0}
+	if h.IntN(5) > 0 {
+		n.Claim, n.ClaimUID, n.Pool = "claim-"+name, "claim-uid-"+name, h.name("pool", 3)
+	}
+	if n.Stage == model.Launching {
+		n.Requirements = append(h.requirements(), in(model.LabelType, t.Name, h.catalogues[0].Types[0].Name))
+		n.Requests = []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "pods", Value: 2}}
+	} else {
+		n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
+		n.Labels = map[string]string{model.LabelType: t.Name, model.LabelZone: "a", model.LabelCapacityType: "spot", "arch": "x", "team": h.name("team", 3)}
+	}
+	h.nodes[name] = n
+	h.builder.UpsertNode(n)
+}
+
+func (h *history) pool() {
+	name := h.name("pool", 3)
+	p := model.PoolSpec{Name: name, UID: name, Weight: int32(h.IntN(3)), Catalogue: h.catalogues[h.IntN(3)], Requirements: append(h.requirements(), in(model.LabelPool, name))}
+	if h.IntN(3) == 0 {
+		p.Limits = []quantity.Amount{{Name: "cpu", Value: int64(h.IntN(64)) * 1000}, {Name: model.ResourceNodes, Value: int64(h.IntN(9))}}
+	}
+	if h.IntN(8) == 0 {
+		p.Catalogue = nil
+	}
+	h.pools[name] = p
+	h.builder.UpsertPool(p)
+}
+
+func (h *history) daemon() {
+	uid := h.name("daemon", 3)
+	if h.IntN(2) == 0 {
+		delete(h.daemons, uid)
+		h.builder.DeleteDaemon(uid)
+		return
+	}
+	d := model.DaemonSpec{UID: uid, Name: uid, Namespace: "kube-system", Requests: []quantity.Amount{{Name: "cpu", Value: 100}, {Name: "pods", Value: 1}}}
+	if h.IntN(2) == 0 {
+		d.Alternatives = [][]label.Requirement{h.requirements()}
+	}
+	h.daemons[uid] = d
+	h.builder.UpsertDaemon(d)
+}
+
+// cold is a new builder that is told what is true now.
+func (h *history) cold() *model.Builder {
+	b := model.NewBuilder()
+	for _, uid := range slices.Sorted(maps.Keys(h.pods)) {
+		b.UpsertPod(h.pods[uid])
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.nodes)) {
+		b.UpsertNode(h.nodes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.pools)) {
+		b.UpsertPool(h.pools[name])
+	}
+	for _, uid := range slices.Sorted(maps.Keys(h.daemons)) {
+		b.UpsertDaemon(h.daemons[uid])
+	}
+	return b
+}
+
+// description is a snapshot in names, without ids: what two builders must agree on.
+type description struct {
+	Pools, Nodes, Groups, Rejected, Daemons, Relations []string
+	Answer                                             explain.Answer
+}
+
+func describe(s *model.Snapshot) description {
+	var d description
+	for _, p := range s.Pools {
+		d.Pools = append(d.Pools, describePool(s, p))
+	}
+	for _, n := range s.Nodes {
+		d.Nodes = append(d.Nodes, fmt.Sprintf("%s %s pool %s used %s reserved %s usable %s total %s pods %v price %d types %v found %t %t", n.Name, n.Stage, n.Pool,
+			amounts(s, n.Used), amounts(s, n.Reserved), amounts(s, n.Usable), amounts(s, n.Total), uids(n.Pods), n.Price, n.Types, s.Node(n.Name) == n,
+			n.Claim == "" || s.Claim(n.Claim) == n))
+	}
+	for _, g := range s.Groups {
+		d.Groups = append(d.Groups, fmt.Sprintf("%q %s rows %d pods %v", g.Signature, amounts(s, g.Requests), len(g.Rows), uids(g.Pods)))
+		for _, n := range s.Nodes {
+			contains := slices.ContainsFunc(g.Rows, func(r label.Row) bool { return s.Space.Contains(r, n.Row) })
+			d.Relations = append(d.Relations, fmt.Sprintf("%v on %s: %t", g.Alternatives, n.Name, contains))
+		}
+		for _, p := range s.Pools {
+			compatible := slices.ContainsFunc(g.Rows, func(r label.Row) bool { return s.Space.Compatible(r, p.Start) })
+			d.Relations = append(d.Relations, fmt.Sprintf("%v in %s: %t", g.Alternatives, p.Name, compatible))
+		}
+	}
+	d.Rejected = uids(s.Rejected)
+	for _, x := range s.Daemons {
+		d.Daemons = append(d.Daemons, x.Name+" "+amounts(s, x.Requests))
+	}
+	d.Answer = explain.AnswerOf(s, placement.Schedule(s, placement.Options{}))
+	return d
+}
+
+func describePool(s *model.Snapshot, p *model.Pool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s weight %d valid %t nodes %d of %d used %s", p.Name, p.Weight, p.Valid, p.Nodes, p.NodeLimit, amounts(s, p.Used))
+	if p.Types == nil {
+		return b.String()
+	}
+	for r, name := range s.Resources {
+		if limit := p.LimitOf(quantity.Resource(r)); limit != model.NoLimit {
+			fmt.Fprintf(&b, " limit %s %d", name, limit)
+		}
+	}
+	for t := range p.Eligible.All() {
+		fmt.Fprintf(&b, " %s %s daemons %s", p.Catalogue.Types[t].Name, amounts(s, p.Net[t]), amounts(s, p.Daemons[t]))
+	}
+	return b.String()
+}
+
+func amounts(s *model.Snapshot, v quantity.Vector) string {
+	var parts []string
+	for r, n := range v {
+		if n != 0 {
+			parts = append(parts, fmt.Sprintf("%s=%d", s.Resources[r], n))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
+}
+
+func uids(pods []*model.Pod) []string {
+	list := []string{}
+	for _, p := range pods {
+		list = append(list, p.UID)
+	}
+	return list
+}
+
+// TestIncrementalIsCold: whatever happened, a builder that saw it all and one that was told the result agree.
+func TestIncrementalIsCold(t *testing.T) {
+	for seed := range uint64(150) {
+		h := newHistory(seed)
+		for step := range 60 {
+			h.event()
+			if h.IntN(4) > 0 {
+				continue
+			}
+			warm := describe(h.builder.Snapshot(epoch))
+			if diff := cmp.Diff(describe(h.cold().Snapshot(epoch)), warm); diff != "" {
+				t.Fatalf("seed %d, step %d: -cold +incremental\n%s", seed, step, diff)
+			}
+		}
+	}
+}
+
+// TestSnapshotsNeverChange: what was handed out reads the same after everything that came later.
+func TestSnapshotsNeverChange(t *testing.T) {
+	for seed := range uint64(40) {
+		h := newHistory(seed)
+		var snaps []*model.Snapshot
+		var then []description
+		for range 80 {
+			h.event()
+			if h.IntN(5) == 0 {
+				snap := h.builder.Snapshot(epoch)
+				snaps, then = append(snaps, snap), append(then, describe(snap))
+			}
+		}
+		for i, snap := range snaps {
+			if diff := cmp.Diff(then[i], describe(snap)); diff != "" {
+				t.Fatalf("seed %d: snapshot %d changed, -then +now\n%s", seed, i, diff)
+			}
+		}
+	}
+}
+
+// TestSnapshotSharesWhatDidNotChange: an event replaces the objects that it touches, and the lists they are in.
+func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
+	h := newHistory(1)
+	for range 200 {
+		h.event()
+	}
+	first := h.builder.Snapshot(epoch)
+	second := h.builder.Snapshot(epoch.Add(time.Second))
+	if first.Version != second.Version || len(first.Nodes) == 0 || &first.Nodes[0] != &second.Nodes[0] || &first.Pools[0] != &second.Pools[0] || &first.Groups[0] != &second.Groups[0] {
+		t.Error("nothing happened, and lists were made anew")
+	}
+	if !second.Now.Equal(epoch.Add(time.Second)) {
+		t.Errorf("now is %v", second.Now)
+	}
+	target := first.Nodes[0].Name
+	h.builder.UpsertPod(model.PodSpec{UID: "new", Name: "new", State: model.Bound, Node: target, Requests: []quantity.Amount{{Name: "cpu", Value: 1}}})
+	third := h.builder.Snapshot(epoch)
+	for i, n := range third.Nodes {
+		if shared := n == first.Nodes[i]; shared != (n.Name != target) {
+			t.Errorf("node %s: shared is %t", n.Name, shared)
+		}
+	}
+	if third.Version == first.Version {
+		t.Error("an event did not change the version")
+	}
+}
+
+// TestWithout: a what-if is the world without the nodes, with their pods pending.
+func TestWithout(t *testing.T) {
+	for seed := range uint64(120) {
+		h := newHistory(seed)
+		for range 70 {
+			h.event()
+		}
+		snap := h.builder.Snapshot(epoch)
+		before := describe(snap)
+		var gone []string
+		for _, n := range snap.Nodes {
+			if h.IntN(2) == 0 {
+				gone = append(gone, n.Name)
+			}
+		}
+		got := describe(snap.Without(gone...))
+		if diff := cmp.Diff(before, describe(snap)); diff != "" {
+			t.Fatalf("seed %d: the snapshot changed:\n%s", seed, diff)
+		}
+		for uid, p := range h.pods {
+			if p.State != model.Bound || !slices.Contains(gone, p.Node) {
+				continue
+			}
+			delete(h.pods, uid)
+			if p.Reschedulable {
+				p.State = model.Pending
+				h.pods[uid] = p
+			}
+		}
+		for _, name := range gone {
+			delete(h.nodes, name)
+		}
+		if diff := cmp.Diff(describe(h.cold().Snapshot(epoch)), got); diff != "" {
+			t.Fatalf("seed %d: without %v, -cold +overlay\n%s", seed, gone, diff)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The numbers of resources are in the order of their names, whatever the order in which the world was told: sums of
+// floats, ties and "the first resource that is short" depend on them, and the same world must give the same plan. A new
+// name mostly comes last or with the first snapshot; one that does not makes the builder number everything again, which
+// costs as much as a cold start and happens once per name.
+
+// knownResources is how many resources every table begins with; their numbers are fixed.
+const knownResources = int(quantity.Pods) + 1
+
+// hear interns the names before anything is encoded.
+func (b *Builder) hear(lists ...[]quantity.Amount) {
+	for _, list := range lists {
+		for _, a := range list {
+			b.resources.Intern(a.Name)
+		}
+	}
+}
+
+// names of all resources, by number.
+func (b *Builder) names() []string {
+	names := make([]string, b.resources.Len())
+	for r := range names {
+		names[r] = b.resources.Name(quantity.Resource(r))
+	}
+	return names
+}
+
+// renumber puts the resources in order. What snapshots share is replaced, not written.
+func (b *Builder) renumber() {
+	old := b.names()
+	if slices.IsSorted(old[knownResources:]) {
+		return
+	}
+	sorted := slices.Clone(old)
+	slices.Sort(sorted[knownResources:])
+	b.resources = quantity.NewTable()
+	for _, name := range sorted {
+		b.resources.Intern(name)
+	}
+	moved := func(v quantity.Vector) quantity.Vector {
+		to := make(quantity.Vector, len(old))
+		for r, n := range v {
+			at, _ := b.resources.Lookup(old[r])
+			to[at] = n
+		}
+		return to
+	}
+	for _, s := range b.shapes {
+		shape := *s.Shape
+		shape.Requests = moved(shape.Requests)
+		s.Shape = &shape
+	}
+	for _, record := range b.pods {
+		b.replace(record)
+	}
+	for _, n := range b.nodes {
+		n.uncount()
+		n.used = moved(n.used)
+	}
+	for _, p := range b.pools {
+		p.used = nil
+	}
+	b.forgetRows()
+	b.rejectedDirty = true
+}
+
+// replace gives the pod its shape as it is now.
+func (b *Builder) replace(record *podRecord) {
+	pod := *record.pod
+	shape := b.shapes[pod.Signature]
+	pod.Shape = shape.Shape
+	record.pod = &pod
+	switch {
+	case pod.state == Bound && b.nodes[pod.Node] != nil:
+		b.nodes[pod.Node].pods[pod.UID] = &pod
+	case pod.state == Bound:
+		b.strays[pod.Node][pod.UID] = &pod
+	case pod.Rejected == nil:
+		shape.pending[pod.UID] = &pod
+	}
+}
