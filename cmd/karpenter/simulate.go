@@ -223,7 +223,7 @@ func (m *manifests) tellPods(b *model.Builder, v *convert.Vocabulary) []refusal 
 		if waiting {
 			pod = unschedulable(pod)
 		}
-		spec, disposition := convert.Pod(pod, v)
+		spec, disposition := convert.Pod(pod, v, nil)
 		switch {
 		case disposition != convert.Ignore:
 			b.UpsertPod(spec)

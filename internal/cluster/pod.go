@@ -32,7 +32,7 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 	e.told = told{}
 	var spec model.PodSpec
 	if pod != nil {
-		spec, e.told.disposition = convert.Pod(pod, s.vocabulary)
+		spec, e.told.disposition = convert.Pod(pod, s.vocabulary, nil)
 		e.told.uid, e.told.version = string(pod.UID), pod.ResourceVersion
 		e.told.nominated, e.told.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}

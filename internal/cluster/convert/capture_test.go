@@ -42,7 +42,7 @@ func world(t testing.TB) *Capture {
 		"metadata: {name: w3, uid: u3}\nspec: {nodeSelector: {karpenter.sh/x: b}}" + unschedulableStatus,
 		"metadata: {name: w4, uid: u4}\nspec: {nodeName: node-1}",
 	} {
-		spec, _ := Pod(decode[corev1.Pod](t, text), v)
+		spec, _ := Pod(decode[corev1.Pod](t, text), v, nil)
 		c.Pods = append(c.Pods, spec)
 	}
 	return c

@@ -1,8 +1,6 @@
 package convert
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -34,69 +32,12 @@ func reject(pod *corev1.Pod, alternatives [][]label.Requirement, v *Vocabulary) 
 	return nil
 }
 
-// notYet are the constraints that a pod may state and the engine cannot honour yet. Each goes when the engine learns
-// it. To place such a pod as if it had not asked would buy nodes that it cannot use.
-var notYet = []func(*corev1.Pod) *model.Rejection{
-	refuseSpread, refusePodAffinity, refusePodAntiAffinity, refuseVolumes, refuseHostPorts, refuseDevices,
-}
+// notYet are the constraints that a pod may state and the engine cannot honour yet. To place such a pod as if it had not
+// asked would buy nodes that it cannot use.
+var notYet = []func(*corev1.Pod) *model.Rejection{refuseDevices}
 
 func unsupported(field, what string) *model.Rejection {
 	return &model.Rejection{Unsupported: true, Field: field, Reason: what + " not supported yet; no node is launched for the pod"}
-}
-
-func refuseSpread(pod *corev1.Pod) *model.Rejection {
-	for i := range pod.Spec.TopologySpreadConstraints {
-		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.DoNotSchedule {
-			return unsupported(at("spec.topologySpreadConstraints", i), "topology spread with whenUnsatisfiable: DoNotSchedule is")
-		}
-	}
-	return nil
-}
-
-func refusePodAffinity(pod *corev1.Pod) *model.Rejection {
-	a := pod.Spec.Affinity
-	if a == nil || a.PodAffinity == nil || len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
-		return nil
-	}
-	return unsupported("spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution", "required pod affinity is")
-}
-
-func refusePodAntiAffinity(pod *corev1.Pod) *model.Rejection {
-	a := pod.Spec.Affinity
-	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
-		return nil
-	}
-	return unsupported("spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", "required pod anti-affinity is")
-}
-
-func refuseVolumes(pod *corev1.Pod) *model.Rejection {
-	for i := range pod.Spec.Volumes {
-		switch volume := &pod.Spec.Volumes[i]; {
-		case volume.PersistentVolumeClaim != nil:
-			return unsupported(at("spec.volumes", i)+".persistentVolumeClaim", "persistent volumes are")
-		case volume.Ephemeral != nil:
-			return unsupported(at("spec.volumes", i)+".ephemeral", "generic ephemeral volumes are")
-		}
-	}
-	return nil
-}
-
-func refuseHostPorts(pod *corev1.Pod) *model.Rejection {
-	if refused := hostPortIn("spec.containers", pod.Spec.Containers); refused != nil {
-		return refused
-	}
-	return hostPortIn("spec.initContainers", pod.Spec.InitContainers)
-}
-
-func hostPortIn(list string, containers []corev1.Container) *model.Rejection {
-	for i := range containers {
-		for j := range containers[i].Ports {
-			if port := containers[i].Ports[j].HostPort; port > 0 {
-				return unsupported(fmt.Sprintf("%s[%d].ports[%d].hostPort", list, i, j), "host ports are")
-			}
-		}
-	}
-	return nil
 }
 
 func refuseDevices(pod *corev1.Pod) *model.Rejection {

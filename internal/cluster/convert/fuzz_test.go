@@ -27,14 +27,14 @@ func FuzzPod(f *testing.F) {
 			return
 		}
 		before := pod.DeepCopy()
-		spec, disposition := Pod(pod, v)
+		spec, disposition := Pod(pod, v, nil)
 		if diff := cmp.Diff(before, pod); diff != "" {
 			t.Fatalf("the pod was changed:\n%s", diff)
 		}
 		if (disposition == Bound) != (spec.Node != "") {
 			t.Errorf("disposition %d on node %q", disposition, spec.Node)
 		}
-		if again, _ := Pod(pod, v); !cmp.Equal(spec, again) {
+		if again, _ := Pod(pod, v, nil); !cmp.Equal(spec, again) {
 			t.Errorf("a second conversion differs:\n%s", cmp.Diff(spec, again))
 		}
 	})

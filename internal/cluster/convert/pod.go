@@ -30,7 +30,10 @@ const (
 // changed afterwards.
 //
 // Rejected is set on pending pods, and on bound ones that would have to be placed anew if their node went.
-func Pod(pod *corev1.Pod, v *Vocabulary) (model.PodSpec, Disposition) {
+func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposition) {
+	if around == nil {
+		around = &Around{}
+	}
 	disposition := dispositionOf(pod)
 	if disposition == Ignore {
 		return model.PodSpec{}, Ignore
@@ -52,11 +55,20 @@ func Pod(pod *corev1.Pod, v *Vocabulary) (model.PodSpec, Disposition) {
 		spec.State = model.Pending
 		spec.Nominated = pod.Status.NominatedNodeName
 	}
-	if !daemon {
-		spec.Alternatives = alternatives(&pod.Spec, v)
+	spec.Terminating = pod.DeletionTimestamp != nil
+	spec.HostPorts = hostPorts(pod)
+	if daemon {
+		return spec, disposition
 	}
+	spec.Alternatives = alternatives(&pod.Spec, v)
+	spec.Spread, spec.Terms, spec.Preferred = spreads(pod, v, around), terms(pod, v, around), preferred(pod, v)
 	if disposition == Pending || spec.Reschedulable {
 		spec.Rejected = reject(pod, spec.Alternatives, v)
+	}
+	var refused *model.Rejection
+	spec.Volumes, spec.VolumeAlternatives, refused = volumes(pod, v, around)
+	if spec.Rejected == nil && (disposition == Pending || spec.Reschedulable) {
+		spec.Rejected = refused
 	}
 	return spec, disposition
 }

@@ -56,7 +56,7 @@ spec:
     resources: {requests: {cpu: 250.5m, memory: 256Mi, nvidia.com/gpu: "1"}}
   overhead: {cpu: 10m}
 `+unschedulableStatus)
-	got, disposition := Pod(pod, words())
+	got, disposition := Pod(pod, words(), nil)
 	if disposition != Pending {
 		t.Fatalf("disposition is %d, want Pending", disposition)
 	}
@@ -118,13 +118,13 @@ func TestDisposition(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			pod := decode[corev1.Pod](t, test.pod)
-			spec, got := Pod(pod, words())
+			spec, got := Pod(pod, words(), nil)
 			if got != test.want {
 				t.Errorf("disposition is %d, want %d", got, test.want)
 			}
 			Trim(pod)
 			Trim(pod)
-			again, trimmed := Pod(pod, words())
+			again, trimmed := Pod(pod, words(), nil)
 			if diff := cmp.Diff(spec, again); trimmed != got || diff != "" {
 				t.Errorf("after Trim the disposition is %d, was %d; spec:\n%s", trimmed, got, diff)
 			}
@@ -168,13 +168,11 @@ func TestRejected(t *testing.T) {
 		{"volume", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim", "not supported yet", true, false},
 		{"ephemeral volume", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "not supported yet", true, false},
 		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
-		{"host port", "spec: {containers: [{name: a}, {name: b, ports: [{containerPort: 80}, {containerPort: 81, hostPort: 81}]}]}", "spec.containers[1].ports[1].hostPort", "not supported yet", true, false},
-		{"host port of a sidecar", "spec: {initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 81, hostPort: 81}]}]}", "spec.initContainers[0].ports[0].hostPort", "not supported yet", true, false},
 		{"device", "spec: {resourceClaims: [{name: gpu, resourceClaimName: g}]}", "spec.resourceClaims[0]", "not supported yet", true, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			spec, disposition := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), words())
+			spec, disposition := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), words(), nil)
 			if disposition != Pending {
 				t.Fatalf("disposition is %d, want Pending", disposition)
 			}
@@ -213,7 +211,7 @@ func TestBoundPods(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			spec, _ := Pod(decode[corev1.Pod](t, "metadata: {"+test.metadata+"}\nspec:\n  nodeName: node-1"+test.spec), words())
+			spec, _ := Pod(decode[corev1.Pod](t, "metadata: {"+test.metadata+"}\nspec:\n  nodeName: node-1"+test.spec), words(), nil)
 			if spec.State != model.Bound || spec.Node != "node-1" {
 				t.Errorf("state %d on node %q, want Bound on node-1", spec.State, spec.Node)
 			}
@@ -293,7 +291,7 @@ status:
     resources: {requests: {cpu: 400m, memory: 512Mi}}
     allocatedResources: {cpu: 300m, memory: 512Mi}
 `)
-	spec, _ := Pod(pod, words())
+	spec, _ := Pod(pod, words(), nil)
 	want := []quantity.Amount{{Name: "cpu", Value: 400}, {Name: "memory", Value: 1 << 30}, {Name: "pods", Value: 1}}
 	if diff := cmp.Diff(want, spec.Requests); diff != "" {
 		t.Errorf("while a pod is resized the largest counts (-want +got):\n%s", diff)

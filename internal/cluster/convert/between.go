@@ -1,0 +1,197 @@
+package convert
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Constraints between pods: topology spread, pod affinity and anti-affinity, and host ports.
+
+// Around is what a pod's meaning depends on beyond its own manifest. The zero value knows nothing: no namespace has
+// labels, no claim exists.
+type Around struct {
+	// Namespaces are the labels of the namespaces, by name.
+	Namespaces map[string]map[string]string
+	// Volumes answers about the claims of pods; nil when there are none.
+	Volumes Volumes
+	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
+	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
+}
+
+// spreads converts the topology spread constraints (Kubernetes API, TopologySpreadConstraint).
+func spreads(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Spread {
+	constraints := pod.Spec.TopologySpreadConstraints
+	if len(constraints) == 0 && around.DefaultSpread != nil {
+		constraints = around.DefaultSpread(pod)
+	}
+	var list []model.Spread
+	for i := range constraints {
+		c := &constraints[i]
+		s := model.Spread{
+			Key: v.Rules.Key(c.TopologyKey), MaxSkew: int(c.MaxSkew),
+			Soft:           c.WhenUnsatisfiable == corev1.ScheduleAnyway,
+			IgnoreAffinity: c.NodeAffinityPolicy != nil && *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore,
+			HonorTaints:    c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor,
+			Selector:       selector(c.LabelSelector, []string{pod.Namespace}),
+		}
+		if c.MinDomains != nil {
+			s.MinDomains = int(*c.MinDomains)
+		}
+		if c.LabelSelector != nil {
+			s.Selector.Requirements = append(s.Selector.Requirements, ownValues(pod, c.MatchLabelKeys, label.In)...)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// ownValues are requirements on labels that the pod itself has. Keys that it has not are left out (KEP-3243).
+func ownValues(pod *corev1.Pod, keys []string, operator label.Operator) []label.Requirement {
+	var reqs []label.Requirement
+	for _, key := range slices.Sorted(slices.Values(keys)) {
+		if value, has := pod.Labels[key]; has {
+			reqs = append(reqs, label.Requirement{Key: key, Operator: operator, Values: []string{value}})
+		}
+	}
+	return reqs
+}
+
+// terms converts pod affinity and anti-affinity.
+func terms(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Term {
+	a := pod.Spec.Affinity
+	if a == nil {
+		return nil
+	}
+	var list []model.Term
+	add := func(term *corev1.PodAffinityTerm, anti bool, weight int32) {
+		list = append(list, model.Term{
+			Key: v.Rules.Key(term.TopologyKey), Anti: anti, Weight: int(weight), Selector: termSelector(pod, term, around),
+		})
+	}
+	if a.PodAffinity != nil {
+		for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], false, 0)
+		}
+		for i := range a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			w := &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
+			add(&w.PodAffinityTerm, false, w.Weight)
+		}
+	}
+	if a.PodAntiAffinity != nil {
+		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			add(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], true, 0)
+		}
+		for i := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			w := &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
+			add(&w.PodAffinityTerm, true, w.Weight)
+		}
+	}
+	return list
+}
+
+// termSelector is whom a term is about. The API server merges matchLabelKeys and mismatchLabelKeys into the selector
+// when a pod is created (KEP-3633); pods from files have not been there, and to merge twice changes nothing.
+func termSelector(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around) model.Selector {
+	s := selector(term.LabelSelector, namespacesOf(pod, term, around))
+	if term.NamespaceSelector != nil && isEmpty(term.NamespaceSelector) {
+		s.AllNamespaces, s.Namespaces = true, nil
+	}
+	if term.LabelSelector != nil {
+		s.Requirements = append(s.Requirements, ownValues(pod, term.MatchLabelKeys, label.In)...)
+		s.Requirements = append(s.Requirements, ownValues(pod, term.MismatchLabelKeys, label.NotIn)...)
+	}
+	return s
+}
+
+func isEmpty(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
+
+// namespacesOf are the pod's own namespace if the term names none, else the listed ones and those selected.
+func namespacesOf(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around) []string {
+	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
+		return []string{pod.Namespace}
+	}
+	names := slices.Clone(term.Namespaces)
+	if term.NamespaceSelector != nil && !isEmpty(term.NamespaceSelector) {
+		wanted := selector(term.NamespaceSelector, nil)
+		wanted.AllNamespaces = true
+		for _, name := range slices.Sorted(maps.Keys(around.Namespaces)) {
+			if wanted.Selects("", around.Namespaces[name]) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// selector converts a label selector. A null selector selects nothing, an empty one everything.
+func selector(s *metav1.LabelSelector, namespaces []string) model.Selector {
+	if s == nil {
+		return model.Selector{Nothing: true}
+	}
+	out := model.Selector{Namespaces: namespaces}
+	for _, key := range sortedKeys(s.MatchLabels) {
+		out.Requirements = append(out.Requirements, label.Requirement{Key: key, Operator: label.In, Values: []string{s.MatchLabels[key]}})
+	}
+	for _, e := range s.MatchExpressions {
+		operator, ok := label.ParseOperator(string(e.Operator))
+		if !ok {
+			return model.Selector{Nothing: true}
+		}
+		out.Requirements = append(out.Requirements, label.Requirement{Key: e.Key, Operator: operator, Values: slices.Sorted(slices.Values(e.Values))})
+	}
+	return out
+}
+
+// preferred converts the preferred node affinity terms. Terms without expressions match no node and are left out.
+func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	var list []model.Preference
+	for i := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		p := &a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
+		if len(p.Preference.MatchExpressions) == 0 {
+			continue
+		}
+		q := model.Preference{Weight: int(p.Weight)}
+		for _, e := range p.Preference.MatchExpressions {
+			q.Requirements = append(q.Requirements, v.expression(e))
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// hostPorts are the ports that the pod takes on its node. Init containers run before the others and have gone when they
+// start, except sidecars.
+func hostPorts(pod *corev1.Pod) []model.HostPort {
+	var list []model.HostPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				port := model.HostPort{IP: p.HostIP, Protocol: string(p.Protocol), Port: p.HostPort}
+				if port.Protocol == "" {
+					port.Protocol = string(corev1.ProtocolTCP)
+				}
+				list = append(list, port)
+			}
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		if policy := pod.Spec.InitContainers[i].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+			add(&pod.Spec.InitContainers[i])
+		}
+	}
+	return list
+}
