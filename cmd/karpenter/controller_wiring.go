@@ -306,6 +306,8 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
+			// What one pool found sold out, another must not be planned onto either.
+			SoldOut: func(*karpv1.NodeClaim) { w.store.RefreshCatalogues() },
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
