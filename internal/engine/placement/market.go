@@ -149,11 +149,26 @@ func (m *market) front(o *offer) []purchase {
 	})
 	front := all[:0]
 	for _, p := range all {
-		if !slices.ContainsFunc(front, func(q purchase) bool { return covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) }) {
+		if !slices.ContainsFunc(front, func(q purchase) bool { return m.beats(q, p) }) {
 			front = append(front, p)
 		}
 	}
 	return front
+}
+
+// beats reports whether a purchase that is no dearer makes the other pointless: it holds as much, and takes no more of
+// what the pool limits.
+func (m *market) beats(q, p purchase) bool {
+	if !covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) {
+		return false
+	}
+	for r, left := range m.remaining {
+		total := m.pool.Types.Total
+		if left != model.NoLimit && total[q.kind].At(quantity.Resource(r)) > total[p.kind].At(quantity.Resource(r)) {
+			return false
+		}
+	}
+	return true
 }
 
 // covers reports whether a has at least as much of everything as b.
