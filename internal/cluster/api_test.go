@@ -81,11 +81,11 @@ func TestAgainstTheAPI(t *testing.T) {
 	w.delete(pod, client.GracePeriodSeconds(0))
 	w.delete(node)
 	w.delete(claim)
-	eventually(t, "all is gone", func() bool { return nodesOf(w.store) == "" && len(w.store.objects[pods]) == 0 })
+	eventually(t, "all is gone", func() bool {
+		return nodesOf(w.store) == "" && inside(w.store, func() bool { return len(w.store.objects[pods]) == 0 })
+	})
 	eventually(t, "nothing of our own is left to wait for", func() bool {
-		w.store.mutex.Lock()
-		defer w.store.mutex.Unlock()
-		return len(w.store.writes) == 0
+		return inside(w.store, func() bool { return len(w.store.writes) == 0 })
 	})
 }
 
