@@ -12,14 +12,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// CacheOptions are what the manager's cache needs on our account: managed fields are dropped but for our nominations,
-// and a watch that breaks is reported to us.
-func (s *Store) CacheOptions() cache.Options {
+// CacheOptions are what the manager's cache needs on the store's account: managed fields are dropped but for our
+// nominations, and broken, which must end in Store.Recheck, is called when a watch breaks.
+func CacheOptions(broken func()) cache.Options {
 	return cache.Options{
 		DefaultTransform: Transform,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-			s.Recheck()
+			broken()
 		},
 	}
 }
