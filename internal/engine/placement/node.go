@@ -71,7 +71,7 @@ func (r *run) keepPromises() {
 	for _, w := range r.work {
 		rest := make([]*model.Pod, 0, len(w.left))
 		for _, p := range w.left {
-			if t := promised(p); t != nil && r.fit(w.group, t).Count > 0 {
+			if t := r.firstFit(w.group, promised(p)); t != nil {
 				t.add(w.group, []*model.Pod{p})
 			} else {
 				rest = append(rest, p)
@@ -81,22 +81,33 @@ func (r *run) keepPromises() {
 	}
 }
 
-// promises answers which node a pod was promised, nil for none; nil when no pod was promised any.
-func (r *run) promises() func(*model.Pod) *target {
-	byName, byPod := map[string]*target{}, map[string]*target{}
+// firstFit is the first of the nodes that holds one more pod of the group, nil if none does.
+func (r *run) firstFit(g *model.Group, nodes []*target) *target {
+	for _, t := range nodes {
+		if r.fit(g, t).Count > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// promises answers which nodes a pod was promised; nil when no pod was promised any. The nomination comes first. A pod
+// may have been promised more than one: where it no longer fits, a claim was bought for it since.
+func (r *run) promises() func(*model.Pod) []*target {
+	byName, byPod := map[string]*target{}, map[string][]*target{}
 	for _, t := range r.nodes {
 		byName[t.node.Name] = t
 		for _, uid := range t.node.Promised {
-			byPod[uid] = t
+			byPod[uid] = append(byPod[uid], t)
 		}
 	}
 	nominated := func(p *model.Pod) bool { return p.Nominated != "" }
 	if len(byPod) == 0 && !slices.ContainsFunc(r.work, func(w *work) bool { return slices.ContainsFunc(w.left, nominated) }) {
 		return nil
 	}
-	return func(p *model.Pod) *target {
+	return func(p *model.Pod) []*target {
 		if t := byName[p.Nominated]; t != nil {
-			return t
+			return append([]*target{t}, byPod[p.UID]...)
 		}
 		return byPod[p.UID]
 	}
