@@ -225,7 +225,7 @@ func TestSimulateBadInput(t *testing.T) {
 		"pool.yaml":     strings.Replace(poolYAML, "operator: In", "operator: Near", 1),
 		"nameless.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {}\n", "twice.yaml": poolYAML + "---\n" + poolYAML,
 		"types.json": `{"instanceTypes": []}`, "list.json": `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"x": 1}}]}`,
-		"good.yaml": poolYAML,
+		"good.yaml": poolYAML, "syntax.json": "{\"apiVersion\": \"v1\",\n }",
 	})
 	if err := os.Mkdir(filepath.Join(folder, "empty"), 0o755); err != nil {
 		t.Fatal(err)
@@ -241,10 +241,11 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("empty")}, []string{"empty", "want manifests"}},
 		{[]string{"-f", at("broken.yaml")}, []string{"broken.yaml: document 2", "line"}},
 		{[]string{"-f", at("cut.json")}, []string{"cut.json: document 1", "cut off"}},
+		{[]string{"-f", at("syntax.json")}, []string{"syntax.json: document 1: line 2: is not JSON"}},
 		{[]string{"-f", at("kindless.yaml")}, []string{"kindless.yaml: document 1", "apiVersion or kind"}},
 		{[]string{"-f", at("typo.yaml")}, []string{"typo.yaml: document 1: NodePool default", `unknown field "spec.template.spec.requirments"`}},
-		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web", "replicas"}},
-		{[]string{"-f", at("quantity.yaml")}, []string{"quantity.yaml: document 1: Deployment web", "quantities"}},
+		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want int32"}},
+		{[]string{"-f", at("quantity.yaml")}, []string{`Deployment web: spec.template.spec.containers[0].resources.requests.cpu: is "a lot", want a quantity`}},
 		{[]string{"-f", at("pool.yaml")}, []string{"pool.yaml: document 1: NodePool default", "spec.template.spec.requirements[0].operator", "Near"}},
 		{[]string{"-f", at("nameless.yaml")}, []string{"nameless.yaml: document 1", "metadata.name is missing"}},
 		{[]string{"-f", at("twice.yaml")}, []string{"twice.yaml: document 2: NodePool default", "another object of the name"}},
