@@ -170,6 +170,8 @@ func TestRejected(t *testing.T) {
 		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
 		{"host port", "spec: {containers: [{name: a}, {name: b, ports: [{containerPort: 80}, {containerPort: 81, hostPort: 81}]}]}", "spec.containers[1].ports[1].hostPort", "not supported yet", true, false},
 		{"host port of a sidecar", "spec: {initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 81, hostPort: 81}]}]}", "spec.initContainers[0].ports[0].hostPort", "not supported yet", true, false},
+		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}", "spec.containers[1].resources.requests[cpu]", "out of range", false, false},
+		{"overhead beyond all reason", "spec: {overhead: {memory: 1e100000000}}", "spec.overhead[memory]", "out of range", false, false},
 		{"device", "spec: {resourceClaims: [{name: gpu, resourceClaimName: g}]}", "spec.resourceClaims[0]", "not supported yet", true, false},
 	}
 	for _, test := range tests {
