@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -56,6 +57,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	}
 	defer flush()
 	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
 	ctx = ctrllog.IntoContext(ctx, log)
 	for _, line := range o.notes {
 		log.Info(line)

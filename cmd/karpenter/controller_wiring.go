@@ -46,6 +46,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
+// nominationBurst is how many nominations may be written in one go, however low --kube-client-burst is: a large node
+// opens for its pods only when they know of it.
+const nominationBurst = 1000
+
 // keptRecords is how many (snapshot, plan) pairs each loop keeps.
 const keptRecords = 16
 
@@ -251,6 +255,7 @@ func (w *wiring) addHealth(context.Context) error {
 func (w *wiring) addExecutor(config *rest.Config) error {
 	// Nominations have a rate limit of their own: a thousand of them must not keep claims from being written.
 	separate := rest.CopyConfig(config)
+	separate.Burst = max(separate.Burst, nominationBurst)
 	nominations, err := client.New(separate, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("setting up the executor: %w", err)
@@ -306,6 +311,8 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
+			// What one pool found sold out, another must not be planned onto either.
+			SoldOut: func(*karpv1.NodeClaim) { w.store.RefreshCatalogues() },
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),

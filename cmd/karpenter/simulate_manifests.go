@@ -184,7 +184,10 @@ func nextJSON(data []byte) func() ([]byte, error) {
 			if errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil, errors.New("is cut off in the middle of a JSON object")
 			}
-			return nil, err
+			if errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			return nil, jsonProblem(data, err)
 		}
 		return text, nil
 	}
@@ -200,9 +203,6 @@ func nextYAML(data []byte) func() ([]byte, error) {
 		return yaml.YAMLToJSONStrict(text)
 	}
 }
-
-// oneLine is the text of an error without line breaks.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // object takes one object, or the members of a list.
 func (m *manifests) object(origin string, text []byte) error {
@@ -235,7 +235,7 @@ func (m *manifests) object(origin string, text []byte) error {
 		m.passed[head.Kind]++
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s: %s", origin, decodeProblem(err))
+		return fmt.Errorf("%s: %s", origin, decodeProblem(text, err))
 	}
 	return m.take(origin, object)
 }
@@ -245,16 +245,6 @@ func namespaced(namespace, name string) string {
 		return name
 	}
 	return namespace + "/" + name
-}
-
-// decodeProblem is what a decoder says, without its own packaging.
-func decodeProblem(err error) string {
-	text := oneLine(err)
-	text = strings.TrimPrefix(text, "strict decoding error: ")
-	if strict, ok := runtime.AsStrictDecodingError(err); ok && len(strict.Errors()) > 0 {
-		text = oneLine(strict.Errors()[0])
-	}
-	return text
 }
 
 // take sorts an object by its kind, with what the API server would have filled in.

@@ -81,11 +81,11 @@ func TestAgainstTheAPI(t *testing.T) {
 	w.delete(pod, client.GracePeriodSeconds(0))
 	w.delete(node)
 	w.delete(claim)
-	eventually(t, "all is gone", func() bool { return nodesOf(w.store) == "" && len(w.store.objects[pods]) == 0 })
+	eventually(t, "all is gone", func() bool {
+		return nodesOf(w.store) == "" && inside(w.store, func() bool { return len(w.store.objects[pods]) == 0 })
+	})
 	eventually(t, "nothing of our own is left to wait for", func() bool {
-		w.store.mutex.Lock()
-		defer w.store.mutex.Unlock()
-		return len(w.store.writes) == 0
+		return inside(w.store, func() bool { return len(w.store.writes) == 0 })
 	})
 }
 
@@ -141,7 +141,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	s := newStore(t, Config{Live: c, Provider: &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}, Options: Options{WriteVisible: time.Second}})
-	options := s.CacheOptions()
+	options := CacheOptions(s.Recheck)
 	options.Scheme = c.Scheme()
 	informers, err := cache.New(config, options)
 	if err != nil {

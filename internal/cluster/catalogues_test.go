@@ -84,6 +84,8 @@ func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 	provider.change(func() { provider.blocked["slow"] = false })
 	eventually(t, "the slow pool is served", func() bool { return catalogueOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
 	s.Gone(poolAt(t, "slow", "1", "1"))
+	s.catalogues.mutex.Lock()
+	defer s.catalogues.mutex.Unlock()
 	if n := len(s.catalogues.feeds); n != 1 {
 		t.Errorf("%d feeds, want that of the pool that is left", n)
 	}

@@ -70,9 +70,10 @@ type Store struct {
 	catalogues *catalogues
 	// recheck asks for the live reads at once.
 	recheck chan struct{}
-	synced  []toolscache.ResourceEventHandlerRegistration
 
-	mutex   sync.Mutex
+	mutex sync.Mutex
+	// synced are the informers' handlers, one for each kind once Watch has been called.
+	synced  []toolscache.ResourceEventHandlerRegistration
 	builder *model.Builder
 	objects [kinds]map[types.NamespacedName]*entry
 	// writes are the entries with an own write.

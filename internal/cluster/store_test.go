@@ -19,6 +19,13 @@ func poolRequirement(key, operator string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: karpv1.Operator(operator)}
 }
 
+// inside looks at the store under its lock.
+func inside[T any](s *Store, look func() T) T {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return look()
+}
+
 // picture is all that a store knows, and all that its snapshot holds, as text.
 func picture(t *testing.T, s *Store) string {
 	t.Helper()
@@ -130,7 +137,7 @@ func TestGhost(t *testing.T) {
 	if got := nodesOf(s); got != "" {
 		t.Errorf("a late write brought it back: %q", got)
 	}
-	if len(s.objects[claims])+len(s.writes) != 0 {
+	if kept := inside(s, func() int { return len(s.objects[claims]) + len(s.writes) }); kept != 0 {
 		t.Error("something is kept of it")
 	}
 }
@@ -149,7 +156,7 @@ func TestLiveReadKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("nodes: %q", got)
 	}
 	s.Saw(claimAt(t, "c", "1", "12", "id-1", ""))
-	if len(s.writes) != 0 {
+	if inside(s, func() int { return len(s.writes) }) != 0 {
 		t.Error("the write is not settled although the watch shows it")
 	}
 }

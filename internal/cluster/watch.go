@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -11,14 +12,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// CacheOptions are what the manager's cache needs on our account: managed fields are dropped but for our nominations,
-// and a watch that breaks is reported to us.
-func (s *Store) CacheOptions() cache.Options {
+// CacheOptions are what the manager's cache needs on the store's account: managed fields are dropped but for our
+// nominations, and broken, which must end in Store.Recheck, is called when a watch breaks.
+func CacheOptions(broken func()) cache.Options {
 	return cache.Options{
 		DefaultTransform: Transform,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-			s.Recheck()
+			broken()
 		},
 	}
 }
@@ -42,7 +43,9 @@ func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 		if err != nil {
 			return fmt.Errorf("watching objects of kind %s: %w", k, err)
 		}
+		s.mutex.Lock()
 		s.synced = append(s.synced, registration)
+		s.mutex.Unlock()
 	}
 	return nil
 }
@@ -70,12 +73,15 @@ func (s *Store) handler() toolscache.ResourceEventHandlerFuncs {
 // Synced reports whether the first list of every informer is in the store. Before that no snapshot means anything;
 // after it the answer stays yes.
 func (s *Store) Synced() bool {
-	for _, registration := range s.synced {
+	s.mutex.Lock()
+	registrations := slices.Clone(s.synced)
+	s.mutex.Unlock()
+	for _, registration := range registrations {
 		if !registration.HasSynced() {
 			return false
 		}
 	}
-	return len(s.synced) == int(kinds)
+	return len(registrations) == int(kinds)
 }
 
 // WaitForSync waits until Synced, false when the context ends before.

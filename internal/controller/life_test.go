@@ -3,13 +3,17 @@ package controller_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -28,6 +32,8 @@ func TestControllers(t *testing.T) {
 	}{
 		{"a claim's whole life", testLife},
 		{"no capacity deletes the claim", testInsufficientCapacity},
+		{"events reach the API", testEventsAreWritten},
+		{"a claim made by hand", testClaimByHand},
 		{"class not ready deletes the claim", testClassNotReady},
 		{"a create error is shown and tried again", testCreateError},
 		{"a node that never registers is given up", testNeverRegisters},
@@ -101,17 +107,14 @@ func testLife(t *testing.T, s *apiServer) {
 	if machines, launches := w.cloud.count(); machines != 0 || launches != 1 {
 		t.Errorf("%d machines after %d launches, want none after one", machines, launches)
 	}
-	for name, got := range map[string]float64{
-		"nodes created":      testutil.ToFloat64(w.metrics.NodesCreated.WithLabelValues("general", "zone-a")),
-		"nodes drained":      testutil.ToFloat64(w.metrics.NodesDrained.WithLabelValues("general")),
-		"nodes terminated":   testutil.ToFloat64(w.metrics.NodesTerminated.WithLabelValues("general", "zone-a")),
-		"claims terminated":  testutil.ToFloat64(w.metrics.NodeClaimsTerminated.WithLabelValues("general", "spot", "zone-a")),
-		"claims' durations":  float64(testutil.CollectAndCount(w.metrics.NodeClaimsTermination)),
-		"machines' duration": float64(testutil.CollectAndCount(w.metrics.NodeClaimsInstanceTermination)),
+	w.counted("nodes created", 1, w.metrics.NodesCreated.WithLabelValues("general", "zone-a"))
+	w.counted("nodes drained", 1, w.metrics.NodesDrained.WithLabelValues("general"))
+	w.counted("nodes terminated", 1, w.metrics.NodesTerminated.WithLabelValues("general", "zone-a"))
+	w.counted("claims terminated", 1, w.metrics.NodeClaimsTerminated.WithLabelValues("general", "spot", "zone-a"))
+	for name, durations := range map[string]prometheus.Collector{
+		"claims": w.metrics.NodeClaimsTermination, "machines": w.metrics.NodeClaimsInstanceTermination,
 	} {
-		if got != 1 {
-			t.Errorf("%s: counted %v, want 1", name, got)
-		}
+		w.until("the end of "+name+" is timed", func() bool { return testutil.CollectAndCount(durations) == 1 })
 	}
 	for _, e := range w.said() {
 		if e[:7] == "Warning" {
@@ -169,9 +172,47 @@ func testInsufficientCapacity(t *testing.T, s *apiServer) {
 	if _, launches := w.cloud.count(); launches != 1 {
 		t.Errorf("%d launches, want 1", launches)
 	}
-	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", "")); got != 1 {
-		t.Errorf("counted %v, want 1", got)
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", ""))
+}
+
+// The API accepts what the recorder writes, about an object without a namespace and with a long message.
+func testEventsAreWritten(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.written = true
+	w.cloud.refuse = func(*karpv1.NodeClaim) error {
+		return &cloud.InsufficientCapacityError{Message: strings.Repeat("no zone has any; ", 200)}
 	}
+	w.start()
+	claim := newClaim("unheard")
+	w.create(claim)
+	var found eventsv1.Event
+	w.until("the event is in the API", func() bool {
+		var list eventsv1.EventList
+		w.must(w.client.List(t.Context(), &list))
+		i := slices.IndexFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name == claim.Name })
+		if i >= 0 {
+			found = list.Items[i]
+		}
+		return i >= 0
+	})
+	if found.Reason != telemetry.ReasonInsufficientCapacity || found.ReportingController != "karpenter" || found.Type != corev1.EventTypeWarning {
+		t.Errorf("event %s of %s, %s", found.Reason, found.ReportingController, found.Type)
+	}
+}
+
+// A claim of no pool and without labels lives and ends like any other.
+func testClaimByHand(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	claim := newClaim("by-hand")
+	claim.Labels = nil
+	w.create(claim)
+	node := w.boot(claim)
+	w.report(node, corev1.ConditionTrue)
+	w.untilCondition(claim, "Ready", "True", "")
+	w.remove(claim)
+	w.gone(claim)
+	w.gone(node)
 }
 
 func testClassNotReady(t *testing.T, s *apiServer) {
@@ -182,9 +223,7 @@ func testClassNotReady(t *testing.T, s *apiServer) {
 	w.create(claim)
 	w.gone(claim)
 	w.untilSaid("NodeClassNotReady")
-	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", "")); got != 1 {
-		t.Errorf("counted %v, want 1", got)
-	}
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", ""))
 }
 
 func testCreateError(t *testing.T, s *apiServer) {
@@ -227,9 +266,7 @@ func testNeverRegisters(t *testing.T, s *apiServer) {
 	if w.cloud.has(id) {
 		t.Error("the machine is still there")
 	}
-	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot")); got != 1 {
-		t.Errorf("counted %v, want 1", got)
-	}
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot"))
 }
 
 func testNeverLaunches(t *testing.T, s *apiServer) {
@@ -243,9 +280,7 @@ func testNeverLaunches(t *testing.T, s *apiServer) {
 	if machines, _ := w.cloud.count(); machines != 0 {
 		t.Errorf("%d machines left", machines)
 	}
-	if got := testutil.ToFloat64(w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", "")); got != 1 {
-		t.Errorf("counted %v, want 1", got)
-	}
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", ""))
 }
 
 func testDeletedWhileLaunching(t *testing.T, s *apiServer) {
@@ -354,9 +389,7 @@ func testGarbage(t *testing.T, s *apiServer) {
 			t.Errorf("claim %s was collected", claim.Name)
 		}
 	}
-	if got := testutil.ToFloat64(w.metrics.CloudLeakedMachines.WithLabelValues("memory")); got != 1 {
-		t.Errorf("%v leaked machines counted, want 1", got)
-	}
+	w.counted("by reason", 1, w.metrics.CloudLeakedMachines.WithLabelValues("memory"))
 }
 
 func testManyClaims(t *testing.T, s *apiServer) {
@@ -405,9 +438,7 @@ func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
 	if machines, _ := w.cloud.count(); machines != 0 || !w.podGone(held) {
 		t.Error("the machine or the pod is still there")
 	}
-	if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("200")); got != 2 {
-		t.Errorf("%v evictions succeeded, want 2", got)
-	}
+	w.counted("evictions that succeeded", 2, w.metrics.PodsEvictionRequests.WithLabelValues("200"))
 	if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("429")); got == 0 {
 		t.Error("no eviction was refused")
 	}
@@ -434,9 +465,7 @@ func testGroupsInOrder(t *testing.T, s *apiServer) {
 				t.Errorf("%s is gone before %s", later.Name, pod.Name)
 			}
 		}
-		if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("200")); int(got) != i {
-			t.Errorf("%v evictions before that of %s, want %d", got, pod.Name, i)
-		}
+		w.counted("evictions before that of "+pod.Name, float64(i), w.metrics.PodsEvictionRequests.WithLabelValues("200"))
 		mine := budget
 		if i+1 < len(pods) {
 			budget = w.budget(pods[i+1].Name) // before its turn comes

@@ -3,12 +3,14 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 
 	"github.com/karpenter-go/karpenter/api/crds"
@@ -61,6 +64,7 @@ func startServer(t *testing.T) *apiServer {
 			t.Fatal(err)
 		}
 	}
+	ctrl.SetLogger(logr.Discard()) // of libraries; a manager has the test's
 	cfg := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -96,6 +100,8 @@ type world struct {
 	sink    *events.FakeRecorder
 	// hook is BeforeReady.
 	hook func(*karpv1.NodeClaim, *corev1.Node) error
+	// written lets events go to the API instead of sink.
+	written bool
 	// collect starts garbage collection as well.
 	collect bool
 
@@ -137,6 +143,9 @@ func (w *world) start() {
 
 func (w *world) setUp(mgr ctrl.Manager) error {
 	recorder := telemetry.NewRecorder(w.sink, clock.RealClock{})
+	if w.written {
+		recorder = telemetry.NewRecorder(mgr.GetEventRecorder(telemetry.Component), clock.RealClock{})
+	}
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Health: health},
@@ -252,6 +261,18 @@ func (w *world) untilSaid(text string) {
 			}
 		}
 		return false
+	})
+}
+
+// counted waits until a metric has the value, and fails at once when it is beyond: things are counted after they are done.
+func (w *world) counted(what string, want float64, metric prometheus.Collector) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%s: %v counted", what, want), func() bool {
+		got := testutil.ToFloat64(metric)
+		if got > want {
+			w.t.Fatalf("%s: counted %v, want %v", what, got, want)
+		}
+		return got == want
 	})
 }
 

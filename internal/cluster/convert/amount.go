@@ -36,24 +36,41 @@ func appendAmounts(to []quantity.Amount, list corev1.ResourceList, round roundin
 
 func compareAmounts(a, b quantity.Amount) int { return strings.Compare(a.Name, b.Name) }
 
-// units is the amount in the engine's unit: millicores of cpu, else whole units. It saturates at the ends of int64.
+// units is the amount in the engine's unit: millicores of cpu, else whole units. It saturates at the ends of int64. The
+// approximation comes first, because an exact look at a quantity such as 1e100000000 takes forever.
 func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 {
-	largest, value := int64(math.MaxInt64), q.Value
-	scale := resource.Scale(0)
+	value, factor, scale := q.Value, 1.0, resource.Scale(0)
 	if name == corev1.ResourceCPU {
-		largest, value, scale = math.MaxInt64/1000, q.MilliValue, resource.Milli
+		value, factor, scale = q.MilliValue, 1000, resource.Milli
 	}
-	switch {
-	case q.CmpInt64(largest) > 0:
+	switch about := q.AsApproximateFloat64() * factor; {
+	case about >= 1<<63:
 		return math.MaxInt64
-	case q.CmpInt64(-largest) < 0:
+	case about <= -1<<63:
 		return math.MinInt64
+	case math.Abs(about) < tiny && (q.Sign() <= 0 || round == down):
+		return 0
+	case math.Abs(about) < tiny:
+		return 1
 	}
 	n := value()
 	if round == down && n > math.MinInt64 && resource.NewScaledQuantity(n, scale).Cmp(q) > 0 {
 		n--
 	}
 	return n
+}
+
+// tiny is an amount that is nothing but for rounding: a quantity has nine decimals.
+const tiny = 1e-9
+
+// beyond returns the name of an amount that is too large or too small to be reckoned with, and whether there is one.
+func beyond(list corev1.ResourceList) (corev1.ResourceName, bool) {
+	for name, q := range list {
+		if about := math.Abs(q.AsApproximateFloat64()); about > math.MaxInt64 || about < tiny && q.Sign() != 0 {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // fromMap converts a provider's amounts, sorted by name. Zero amounts are left out.

@@ -23,6 +23,8 @@ func TestUnits(t *testing.T) {
 		{"memory", "100Ei", math.MaxInt64, math.MaxInt64},
 		{"memory", "9223372036854775807", math.MaxInt64, math.MaxInt64},
 		{"nvidia.com/gpu", "8", 8, 8},
+		{"cpu", "1e100000000", math.MaxInt64, math.MaxInt64},
+		{"memory", "-1e100000000", math.MinInt64, math.MinInt64},
 	}
 	for _, test := range tests {
 		t.Run(string(test.name)+" "+test.text, func(t *testing.T) {

@@ -22,9 +22,10 @@ func Daemon(set *appsv1.DaemonSet, v *Vocabulary) model.DaemonSpec {
 	if pod.Spec.Resources != nil {
 		requestLimits(pod.Spec.Resources)
 	}
+	requests, _ := podRequests(pod)
 	return model.DaemonSpec{
 		UID: string(set.UID), Namespace: set.Namespace, Name: set.Name,
-		Requests:     podRequests(pod),
+		Requests:     requests,
 		Alternatives: alternatives(&pod.Spec, v),
 		Tolerations:  append(tolerations(pod.Spec.Tolerations), daemonTolerations(&pod.Spec)...),
 	}

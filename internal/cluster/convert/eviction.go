@@ -6,13 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
-
-var onePod = *resource.NewQuantity(1, resource.DecimalSI)
 
 // evictionCost is core specification 5.5 in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between -10 and
 // 10. It is rounded up, so that a cost above zero stays above zero: a node is empty when no pod's cost is.

@@ -6,10 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podresource "k8s.io/component-helpers/resource"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // Disposition is what a pod is to us.
@@ -39,9 +37,10 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 		return model.PodSpec{}, Ignore
 	}
 	daemon := isDaemon(pod)
+	requests, refused := podRequests(pod)
 	spec := model.PodSpec{
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Created: utc(pod.CreationTimestamp),
-		Node: pod.Spec.NodeName, Labels: pod.Labels, Requests: podRequests(pod), Tolerations: tolerations(pod.Spec.Tolerations),
+		Node: pod.Spec.NodeName, Labels: pod.Labels, Requests: requests, Tolerations: tolerations(pod.Spec.Tolerations),
 		Controller: controllerOf(pod), Daemon: daemon,
 		EvictionCost: evictionCost(pod), ProtectedUntil: protectedUntil(pod),
 	}
@@ -62,10 +61,9 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	}
 	spec.Alternatives = alternatives(&pod.Spec, v)
 	spec.Spread, spec.Terms, spec.Preferred = spreads(pod, v, around), terms(pod, v, around), preferred(pod, v)
-	if disposition == Pending || spec.Reschedulable {
+	if spec.Rejected = refused; refused == nil && (disposition == Pending || spec.Reschedulable) {
 		spec.Rejected = reject(pod, spec.Alternatives, v)
 	}
-	var refused *model.Rejection
 	spec.Volumes, spec.VolumeAlternatives, refused = volumes(pod, v, around)
 	if spec.Rejected == nil && (disposition == Pending || spec.Reschedulable) {
 		spec.Rejected = refused
@@ -117,17 +115,6 @@ func controllerOf(pod *corev1.Pod) model.Owner {
 		return model.Owner{}
 	}
 	return model.Owner{Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
-}
-
-// podRequests is what the pod takes of a node: the effective request of KEP-753 with sidecars and overhead, during an
-// in-place resize the larger of what is asked and what is allocated, and one of the node's pods.
-func podRequests(pod *corev1.Pod) []quantity.Amount {
-	list := podresource.PodRequests(pod, podresource.PodResourcesOptions{
-		UseStatusResources: true,
-		InPlacePodLevelResourcesVerticalScalingEnabled: true,
-	})
-	list[corev1.ResourcePods] = onePod
-	return amounts(list, up)
 }
 
 func tolerations(from []corev1.Toleration) []model.Toleration {

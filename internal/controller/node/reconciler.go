@@ -104,7 +104,7 @@ type leave struct {
 	node *corev1.Node
 	// claim is nil for a node without one, or with more than one.
 	claim *karpv1.NodeClaim
-	pods  []corev1.Pod
+	pods  []corev1.Pod // shared with the cache: read only
 	now   time.Time
 }
 
@@ -155,7 +155,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 		}
 	}
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.MatchingFields{controller.FieldPodNode: node.Name}); err != nil {
+	if err := r.Client.List(ctx, &pods, client.MatchingFields{controller.FieldPodNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
 	}
 	l.pods = pods.Items

@@ -20,6 +20,7 @@ func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name // claims made by hand may not have it
 	maps.Copy(labels, claim.Labels)
 	claim.Labels = labels
 	if len(machine.Annotations) > 0 {
@@ -30,6 +31,11 @@ func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 		maps.Copy(annotations, machine.Annotations)
 		claim.Annotations = annotations
 	}
+}
+
+// classLabel is the label by which a claim and its node are recognised as ours.
+func classLabel(claim *karpv1.NodeClaim) string {
+	return karpv1.NodeClassLabel(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind)
 }
 
 // describeStatus copies what the provider knows of the machine.
@@ -65,6 +71,7 @@ func registered(claim *karpv1.NodeClaim, node *corev1.Node) *corev1.Node {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
+	node.Labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name
 	syncTaints := node.Labels[karpv1.LabelDoNotSyncTaints] != "true"
 	maps.Copy(node.Labels, claim.Labels)
 	node.Labels[karpv1.LabelRegistered] = "true"

@@ -61,6 +61,9 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 			return nil, err
 		}
 		said.err = err
+		if said.refusal == telemetry.DisruptedInsufficientCapacity && r.SoldOut != nil {
+			r.SoldOut(claim)
+		}
 	}
 	r.memory.keep(claim.UID, said, r.Clock.Now())
 	return said, nil

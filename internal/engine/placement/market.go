@@ -256,7 +256,7 @@ func (m *market) front(o *offer) []purchase {
 	sortPurchases(all)
 	front := all[:0]
 	for _, p := range all {
-		if !slices.ContainsFunc(front, func(q purchase) bool { return covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) }) {
+		if !slices.ContainsFunc(front, func(q purchase) bool { return m.beats(q, p) }) {
 			front = append(front, p)
 		}
 	}
@@ -267,6 +267,21 @@ func sortPurchases(list []purchase) {
 	slices.SortFunc(list, func(a, b purchase) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
 	})
+}
+
+// beats reports whether a purchase that is no dearer makes the other pointless: it holds as much, and takes no more of
+// what the pool limits.
+func (m *market) beats(q, p purchase) bool {
+	if !covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) {
+		return false
+	}
+	for r, left := range m.remaining {
+		total := m.pool.Types.Total
+		if left != model.NoLimit && total[q.kind].At(quantity.Resource(r)) > total[p.kind].At(quantity.Resource(r)) {
+			return false
+		}
+	}
+	return true
 }
 
 // covers reports whether a has at least as much of everything as b.

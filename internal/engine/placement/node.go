@@ -219,8 +219,8 @@ func (r *run) keepPromises(tasks []*task) {
 	for _, t := range tasks {
 		rest := make([]*model.Pod, 0, len(t.left))
 		for _, p := range t.left {
-			n := promised(p)
-			if n == nil || !r.mayReturn(t, n) {
+			n := r.firstReturn(t, promised(p))
+			if n == nil {
 				rest = append(rest, p)
 				continue
 			}
@@ -245,6 +245,16 @@ type keptPod struct {
 	node *target
 	pod  *model.Pod
 	to   *domain
+}
+
+// firstReturn is the first of the nodes that takes one more pod of the task, nil if none does.
+func (r *run) firstReturn(t *task, nodes []*target) *target {
+	for _, n := range nodes {
+		if r.mayReturn(t, n) {
+			return n
+		}
+	}
+	return nil
 }
 
 func (r *run) mayReturn(t *task, n *target) bool {
@@ -278,12 +288,13 @@ func (r *run) off(k keptPod) {
 	k.task.left = append(k.task.left, k.pod)
 }
 
-// promises answers which node a pod was promised, nil for none; nil when no pod was promised any.
-func (r *run) promises(tasks []*task) func(*model.Pod) *target {
-	byPod := map[string]*target{}
+// promises answers which nodes a pod was promised; nil when no pod was promised any. The nomination comes first. A pod
+// may have been promised more than one: where it no longer fits, a claim was bought for it since.
+func (r *run) promises(tasks []*task) func(*model.Pod) []*target {
+	byPod := map[string][]*target{}
 	for _, n := range r.nodes {
 		for _, uid := range n.node.Promised {
-			byPod[uid] = n
+			byPod[uid] = append(byPod[uid], n)
 		}
 	}
 	nominated := func(p *model.Pod) bool { return p.Nominated != "" }
@@ -294,9 +305,9 @@ func (r *run) promises(tasks []*task) func(*model.Pod) *target {
 	for _, n := range r.nodes {
 		byName[n.node.Name] = n
 	}
-	return func(p *model.Pod) *target {
+	return func(p *model.Pod) []*target {
 		if n := byName[p.Nominated]; n != nil {
-			return n
+			return append([]*target{n}, byPod[p.UID]...)
 		}
 		return byPod[p.UID]
 	}

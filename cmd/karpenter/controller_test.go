@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/version"
+)
+
+// readOptions is what the command line and the environment make of the options.
+func readOptions(t *testing.T, environment map[string]string, arguments ...string) (*controllerOptions, error) {
+	t.Helper()
+	for name, value := range environment {
+		t.Setenv(name, value)
+	}
+	o := newControllerOptions()
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
+	if err := fromEnvironment(flags); err != nil {
+		return nil, err
+	}
+	return o, o.complete()
+}
+
+// The table of core specification 7.3: flag, its default, and the type that --help shows.
+func TestControllerFlagsAreKarpenters(t *testing.T) {
+	want := map[string]string{
+		"karpenter-service": "", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
+		"enable-profiling": "false", "disable-controller-warmup": "true", "disable-leader-election": "false",
+		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
+		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
+		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
+		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "instance-types-file-path": "",
+		// beyond the table
+		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
+	}
+	got := map[string]string{}
+	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			got[f.Name] = f.DefValue
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("flags and defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestControllerReadsTheEnvironment(t *testing.T) {
+	o, err := readOptions(t, map[string]string{
+		"CLOUD_PROVIDER": "kwok", "METRICS_PORT": "9000", "HEALTH_PROBE_PORT": "9001", "DISABLE_LEADER_ELECTION": "true",
+		"BATCH_MAX_DURATION": "30s", "BATCH_IDLE_DURATION": "2s", "KUBE_CLIENT_QPS": "50", "LOG_LEVEL": "",
+		"FEATURE_GATES": "ReservedCapacity=true,NodeOverlay=false,SpotToSpotConsolidation=true,Whatever=true",
+	}, "--metrics-port=7000", "--timers", "drain-min=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.metricsPort != 7000 || o.healthPort != 9001 || !o.noElection || o.qps != 50 || o.logLevel != "info" {
+		t.Errorf("options %+v", o)
+	}
+	timers := o.timers
+	if timers.BatchIdle != 2*time.Second || timers.BatchMax != 30*time.Second || timers.Nomination != time.Minute || timers.DrainMin != time.Second {
+		t.Errorf("timers %s", timers.String())
+	}
+	if len(o.notes) != 2 || !strings.Contains(o.notes[0], "SpotToSpotConsolidation is on") || !strings.Contains(o.notes[1], "Whatever is not known") {
+		t.Errorf("notes %q", o.notes)
+	}
+}
+
+func TestControllerRefuses(t *testing.T) {
+	for _, c := range []struct {
+		environment map[string]string
+		arguments   []string
+		want        string
+	}{
+		{nil, nil, "--cloud-provider is aws, which is not built yet"},
+		{nil, []string{"--cloud-provider=gcp"}, `--cloud-provider is "gcp", want aws, kwok`},
+		{map[string]string{"METRICS_PORT": "many"}, nil, `environment variable METRICS_PORT is "many"`},
+		{map[string]string{"DISABLE_LEADER_ELECTION": "1"}, nil, `environment variable DISABLE_LEADER_ELECTION is "1": want true or false`},
+		{map[string]string{"BATCH_IDLE_DURATION": "1"}, nil, `environment variable BATCH_IDLE_DURATION is "1"`},
+		{nil, []string{"--feature-gates=NodeOverlay=true"}, "feature gate NodeOverlay is on, but NodeOverlay is not supported"},
+		{nil, []string{"--feature-gates=CapacityBuffer=true"}, "feature gate CapacityBuffer is on"},
+		{nil, []string{"--feature-gates=NodeRepair="}, `"NodeRepair=", want Name=true or Name=false`},
+		{nil, []string{"--feature-gates=NodeRepair"}, "want Name=true or Name=false"},
+		{nil, []string{"--ignore-dra-requests=false"}, "device allocation is not supported"},
+		{nil, []string{"--scheduler-config={}"}, "default topology spread is not supported yet"},
+		{nil, []string{"--log-level=loud"}, `--log-level is "loud", want debug, info, error`},
+		{nil, []string{"--preference-policy=Maybe"}, "want Respect, Ignore"},
+		{nil, []string{"--min-values-policy=Maybe"}, "want Strict, BestEffort"},
+		{nil, []string{"--pod-placement=guess"}, `--pod-placement is "guess", want nominate, observe`},
+		{nil, []string{"--batch-max-duration=1ms"}, "want a positive time and one that is not shorter"},
+		{nil, []string{"--metrics-port=70000"}, "--metrics-port is 70000, want 0 to 65535"},
+		{nil, []string{"--kube-client-qps=0"}, "want positive numbers"},
+		{nil, []string{"--timers=nap=1s"}, `--timers: timer "nap" is not known`},
+		{nil, []string{"--no-such-flag"}, "unknown flag: --no-such-flag"},
+		{nil, []string{"extra"}, "extra"},
+		{nil, []string{"--kubeconfig=/no/such/file"}, "reading the kubeconfig"},
+		{nil, []string{"--log-output-paths=/no/such/folder/log"}, "opening the log"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			for name, value := range c.environment {
+				t.Setenv(name, value)
+			}
+			arguments := append([]string{"controller"}, c.arguments...)
+			if c.arguments != nil && !strings.HasPrefix(c.arguments[0], "--cloud-provider") {
+				arguments = append(arguments, "--cloud-provider=kwok")
+			}
+			root := newRootCommand()
+			var stderr bytes.Buffer
+			root.SetErr(&stderr)
+			root.SetArgs(arguments)
+			code := run(t.Context(), root)
+			text := stderr.String()
+			if code != 2 || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
+				t.Errorf("code %d, message %q; want 2 and one line with %q", code, text, c.want)
+			}
+		})
+	}
+}
+
+// An API server that is not there is a failure of the work, in one line.
+func TestControllerWithoutCluster(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"u","user":{}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := newRootCommand()
+	var stderr bytes.Buffer
+	root.SetErr(&stderr)
+	root.SetArgs([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + kubeconfig})
+	if code := run(t.Context(), root); code != 1 || !strings.Contains(stderr.String(), "reaching the API server at https://127.0.0.1:1: ") || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("code %d, message %q", code, stderr.String())
+	}
+}
+
+func TestNominates(t *testing.T) {
+	for _, c := range []struct {
+		placement, major, minor string
+		want                    bool
+	}{
+		{"", "1", "34", false}, {"", "1", "35", true}, {"", "1", "36+", true}, {"", "2", "0", true}, {"", "", "", false},
+		{"observe", "1", "36", false}, {"nominate", "1", "30", true},
+	} {
+		if got := nominates(c.placement, &version.Info{Major: c.major, Minor: c.minor}); got != c.want {
+			t.Errorf("placement %q on %s.%s: %v, want %v", c.placement, c.major, c.minor, got, c.want)
+		}
+	}
+}
+
+// The keys of core specification 7.6.
+func TestControllerLog(t *testing.T) {
+	for level, wantKeys := range map[string][]string{
+		"info":  {"commit", "error", "level", "logger", "message", "time", "took"},
+		"debug": {"caller", "commit", "error", "level", "logger", "message", "time", "took"},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		o := newControllerOptions()
+		o.logLevel, o.logOutputs, o.errorOutput = level, path, "stderr"
+		log, flush, err := newControllerLog(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.WithName("sub").Error(os.ErrNotExist, "something", "took", 1500*time.Millisecond)
+		flush()
+		line, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var entry map[string]any
+		if err := json.Unmarshal(line, &entry); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if diff := cmp.Diff(wantKeys, slices.Sorted(maps.Keys(entry))); diff != "" {
+			t.Errorf("keys at level %s (-want +got):\n%s", level, diff)
+		}
+		if entry["level"] != "ERROR" || entry["logger"] != "controller.sub" || entry["took"] != "1.5s" {
+			t.Errorf("entry %s", line)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// oneLine is the text of an error without line breaks.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// wrongType is what the decoder says of a value of the wrong JSON type.
+var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \w+\.(\S+)|value) of type (\S+)`)
+
+// decodeProblem says in words of the file what a decoder complains of, with the field as far as it can be known.
+func decodeProblem(text []byte, err error) string {
+	if strict, ok := runtime.AsStrictDecodingError(err); ok && len(strict.Errors()) > 0 {
+		return oneLine(strict.Errors()[0])
+	}
+	if match := wrongType.FindStringSubmatch(err.Error()); match != nil {
+		field := match[2]
+		if field == "" {
+			field = "the object"
+		}
+		return fmt.Sprintf("%s: is a JSON %s, want %s", field, match[1], match[3])
+	}
+	if errors.Is(err, resource.ErrFormatWrong) || strings.Contains(err.Error(), resource.ErrFormatWrong.Error()) {
+		var object any
+		if json.Unmarshal(text, &object) == nil {
+			if field, value := wrongQuantity("", object); field != "" {
+				return fmt.Sprintf("%s: is %q, want a quantity such as 500m or 2Gi", field, value)
+			}
+		}
+	}
+	return oneLine(err)
+}
+
+// wrongQuantity finds the first value that is no quantity where quantities belong, by the path of its field.
+func wrongQuantity(path string, object any) (field, value string) {
+	switch object := object.(type) {
+	case []any:
+		for i, member := range object {
+			if field, value = wrongQuantity(fmt.Sprintf("%s[%d]", path, i), member); field != "" {
+				return field, value
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(object) {
+			at := strings.TrimPrefix(path+"."+key, ".")
+			if amounts, ok := object[key].(map[string]any); ok && slices.Contains([]string{"requests", "limits", "capacity", "allocatable"}, key) {
+				for _, name := range sortedKeys(amounts) {
+					text := fmt.Sprint(amounts[name])
+					if _, err := resource.ParseQuantity(text); err != nil {
+						return at + "." + name, text
+					}
+				}
+				continue
+			}
+			if field, value = wrongQuantity(at, object[key]); field != "" {
+				return field, value
+			}
+		}
+	}
+	return "", ""
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// jsonProblem says where JSON is broken; all is the text that the decoder reads.
+func jsonProblem(all []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	line := 1 + bytes.Count(all[:min(int(syntax.Offset), len(all))], []byte("\n"))
+	return fmt.Errorf("line %d: is not JSON: %w", line, err)
+}

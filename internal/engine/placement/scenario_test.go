@@ -1,0 +1,257 @@
+package placement_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+)
+
+var update = flag.Bool("update", false, "rewrite the plans in testdata")
+
+// TestScenarios reads testdata/*.txtar. A file begins with what it shows; "types" are lines of
+//
+//	NAME cpu=2 memory=8Gi price=0.10 [spot=0.03] [arch=arm64] [zones=a,b] [out=a/spot,...] [gpu=1] [label:KEY=VALUE ...]
+//
+// "objects.yaml" is what a user would have written, a Deployment standing for its pending pods; "plan" is the answer.
+// Every scenario is played again in another order, judged, and played once more with its claims in flight.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, file) })
+	}
+}
+
+func play(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if intent := strings.TrimSpace(string(archive.Comment)); !strings.HasSuffix(intent, ".") {
+		t.Fatalf("begins with %q, want a sentence of intent", intent)
+	}
+	w := readWorld(t, section(t, archive, "types"), section(t, archive, "objects.yaml"))
+	snap := w.snapshot(nil)
+	p := placement.Schedule(snap, placement.Options{})
+	check(t, snap, p)
+	got := explain.Provision(snap, p)
+
+	again := w.snapshot(rand.New(rand.NewPCG(1, 1)))
+	if diff := cmp.Diff(got, explain.Provision(again, placement.Schedule(again, placement.Options{}))); diff != "" {
+		t.Errorf("the order in which the world is told matters:\n%s", diff)
+	}
+	after := w.launching(p.Claims).snapshot(nil)
+	q := placement.Schedule(after, placement.Options{})
+	check(t, after, q)
+	if len(q.Claims) > 0 {
+		t.Errorf("with the claims in flight more is bought:\n%s", explain.Provision(after, q))
+	}
+	if *update {
+		at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "plan" })
+		if at < 0 {
+			archive.Files = append(archive.Files, txtar.File{Name: "plan"})
+			at = len(archive.Files) - 1
+		}
+		archive.Files[at].Data = []byte(got)
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(section(t, archive, "plan")), got); diff != "" {
+		t.Errorf("-want +got (go test -update writes it):\n%s", diff)
+	}
+}
+
+func section(t *testing.T, archive *txtar.Archive, name string) []byte {
+	t.Helper()
+	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+	if at < 0 {
+		if name == "plan" {
+			return nil
+		}
+		t.Fatalf("has no section %s", name)
+	}
+	return archive.Files[at].Data
+}
+
+func readWorld(t *testing.T, lines, objects []byte) world {
+	t.Helper()
+	kinds, labels := readTypes(t, lines)
+	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels}, schema.GroupKind{Group: "example.com", Kind: "Class"})
+	catalogue, refused := convert.Catalogue(kinds, v)
+	if len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	var w world
+	for i, document := range bytes.Split(objects, []byte("\n---\n")) {
+		if err := w.read(document, catalogue, v); err != nil {
+			t.Fatalf("object %d: %v", i, err)
+		}
+	}
+	return w
+}
+
+func (w *world) read(document []byte, catalogue *model.Catalogue, v *convert.Vocabulary) error {
+	var head metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &head); err != nil {
+		return err
+	}
+	switch head.Kind {
+	case "NodePool":
+		var pool karpv1.NodePool
+		if err := yaml.UnmarshalStrict(document, &pool); err != nil {
+			return err
+		}
+		pool.UID = types.UID("uid-" + pool.Name)
+		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "example.com", Kind: "Class", Name: "default"}
+		if errs := karpv1.Validate(&pool, v.Rules); len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+		if len(pool.Status.Conditions) == 0 {
+			pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+			pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+		}
+		spec := convert.Pool(&pool, v)
+		convert.AddCatalogue(&spec, catalogue, "nothing is for sale")
+		w.pools = append(w.pools, spec)
+	case "Node":
+		var node corev1.Node
+		if err := yaml.UnmarshalStrict(document, &node); err != nil {
+			return err
+		}
+		spec, _ := convert.Node(&node, nil, v)
+		w.nodes = append(w.nodes, spec)
+	case "NodeClaim":
+		var claim karpv1.NodeClaim
+		if err := yaml.UnmarshalStrict(document, &claim); err != nil {
+			return err
+		}
+		spec, refused := convert.Node(nil, &claim, v)
+		if refused != nil {
+			return fmt.Errorf("%s: %s", refused.Field, refused.Reason)
+		}
+		w.nodes = append(w.nodes, spec)
+	case "DaemonSet":
+		var set appsv1.DaemonSet
+		if err := yaml.UnmarshalStrict(document, &set); err != nil {
+			return err
+		}
+		set.UID = types.UID("uid-" + set.Name)
+		w.daemons = append(w.daemons, convert.Daemon(&set, v))
+	case "Pod":
+		var pod corev1.Pod
+		if err := yaml.UnmarshalStrict(document, &pod); err != nil {
+			return err
+		}
+		w.add(&pod, v)
+	case "Deployment":
+		var d appsv1.Deployment
+		if err := yaml.UnmarshalStrict(document, &d); err != nil {
+			return err
+		}
+		for i := range *d.Spec.Replicas {
+			w.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", d.Name, i)}, Spec: d.Spec.Template.Spec}, v)
+		}
+	default:
+		return fmt.Errorf("kind is %q, want one that the scenarios know", head.Kind)
+	}
+	return nil
+}
+
+func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
+	pod.Namespace, pod.UID = "default", types.UID("uid-"+pod.Name)
+	if pod.Spec.NodeName == "" {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	}
+	if pod.Status.NominatedNodeName != "" { // by us
+		fields := metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)
+		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: convert.NominationManager, Subresource: "status", FieldsV1: fields}}
+	}
+	if spec, disposition := convert.Pod(pod, v); disposition != convert.Ignore {
+		w.pods = append(w.pods, spec)
+	}
+}
+
+// readTypes reads the lines of types, and returns the provider's labels that they carry.
+func readTypes(t *testing.T, lines []byte) (all []cloud.InstanceType, known []string) {
+	t.Helper()
+	var given []map[string]string
+	for line := range strings.Lines(string(lines)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		values := map[string]string{"name": fields[0], "arch": "amd64", "zones": "a"}
+		for _, f := range fields[1:] {
+			at := strings.LastIndex(f, "=")
+			values[f[:at]] = f[at+1:]
+			if key, label := strings.CutPrefix(f[:at], "label:"); label && !slices.Contains(known, key) {
+				known = append(known, key)
+			}
+		}
+		given = append(given, values)
+	}
+	for _, values := range given {
+		all = append(all, readType(t, values, known))
+	}
+	return all, known
+}
+
+func readType(t *testing.T, values map[string]string, known []string) cloud.InstanceType {
+	t.Helper()
+	amount := func(name, text string) int64 { return cloud.Amount(name, resource.MustParse(text)) }
+	kind := cloud.InstanceType{Name: values["name"], Capacity: map[string]int64{"cpu": amount("cpu", values["cpu"]), "memory": amount("memory", values["memory"]), "pods": 110},
+		Requirements: []cloud.Requirement{{Key: keyArch, Operator: "In", Values: []string{values["arch"]}}, {Key: keyOS, Operator: "In", Values: []string{"linux"}}}}
+	if gpu := values["gpu"]; gpu != "" {
+		kind.Special, kind.Capacity["example.com/gpu"] = true, amount("gpu", gpu)
+	}
+	for _, key := range known {
+		if value, ok := values["label:"+key]; ok {
+			kind.Requirements = append(kind.Requirements, cloud.Requirement{Key: key, Operator: "In", Values: []string{value}})
+		} else {
+			kind.Requirements = append(kind.Requirements, cloud.Requirement{Key: key, Operator: "DoesNotExist"})
+		}
+	}
+	for zone := range strings.SplitSeq(values["zones"], ",") {
+		for capacityType, text := range map[string]string{"on-demand": values["price"], "spot": values["spot"]} {
+			if text == "" {
+				continue
+			}
+			price, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := slices.Contains(strings.Split(values["out"], ","), zone+"/"+capacityType)
+			kind.Offerings = append(kind.Offerings, cloud.Offering{Zone: zone, CapacityType: capacityType, Price: price, Available: !out})
+		}
+	}
+	cloud.SortCatalogue([]cloud.InstanceType{kind})
+	return kind
+}

@@ -1,0 +1,343 @@
+package placement_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The dumb twin of placement: it asks of one pool, type and offering whether it does for a pod, with strings, and buys
+// first-fit, pod by pod.
+
+// satisfied is the meaning of a requirement for one value; there says whether the label is present.
+func satisfied(r label.Requirement, text string, there bool) bool {
+	switch r.Operator {
+	case label.In:
+		return there && slices.Contains(r.Values, text)
+	case label.NotIn:
+		return !there || !slices.Contains(r.Values, text)
+	case label.Exists:
+		return there
+	case label.DoesNotExist:
+		return !there
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	bound, wrong := strconv.ParseInt(r.Values[0], 10, 64)
+	if !there || err != nil || wrong != nil {
+		return false
+	}
+	return r.Operator == label.Gt && n > bound || r.Operator == label.Lt && n < bound ||
+		r.Operator == label.Gte && n >= bound || r.Operator == label.Lte && n <= bound
+}
+
+// place is a type of a pool as one of its offerings.
+type place struct {
+	pool     *model.PoolSpec
+	kind     *model.InstanceType
+	offering *model.Offering
+}
+
+// suits reports whether each label can have a value with which all the requirements are satisfied.
+func (p place) suits(lists ...[]label.Requirement) bool {
+	all := slices.Concat(append(lists, p.pool.Requirements)...)
+	for _, r := range all {
+		if !p.hasValue(r.Key, all) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p place) hasValue(key string, all []label.Requirement) bool {
+	good := func(text string, there bool) bool {
+		return !slices.ContainsFunc(all, func(r label.Requirement) bool { return r.Key == key && !satisfied(r, text, there) })
+	}
+	switch key {
+	case model.LabelZone:
+		return good(p.offering.Zone, true)
+	case model.LabelCapacityType:
+		return good(p.offering.CapacityType, true)
+	case model.LabelHostname:
+		return good("new", true)
+	}
+	for _, r := range p.kind.Requirements {
+		if r.Key == key {
+			return r.Operator == label.DoesNotExist && good("", false) ||
+				slices.ContainsFunc(r.Values, func(text string) bool { return good(text, true) })
+		}
+	}
+	mine := slices.ContainsFunc(p.pool.Requirements, func(r label.Requirement) bool { return r.Key == key })
+	if !mine && !p.pool.Catalogue.WellKnown[key] {
+		return good("", false)
+	}
+	if good("", false) || good("some-word", true) {
+		return true
+	}
+	for _, r := range all {
+		for _, text := range r.Values {
+			n, err := strconv.Atoi(text)
+			if r.Key == key && (good(text, true) || err == nil && (good(strconv.Itoa(n-1), true) || good(strconv.Itoa(n+1), true))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func tolerates(taints []model.Taint, tolerations []model.Toleration) bool {
+	_, no := model.Untolerated(taints, tolerations)
+	return !no
+}
+
+// room is what the type has beside the daemons that nodes of the pool and type may run.
+func (p place) room(daemons []model.DaemonSpec) map[string]int64 {
+	room := map[string]int64{}
+	add := func(list []quantity.Amount, sign int64) {
+		for _, a := range list {
+			room[a.Name] += sign * a.Value
+		}
+	}
+	add(p.kind.Allocatable, 1)
+	for _, d := range daemons {
+		if tolerates(p.pool.Taints, d.Tolerations) && p.anyZone(d.Alternatives) {
+			add(d.Requests, -1)
+		}
+	}
+	return room
+}
+
+// anyZone reports whether an alternative suits the type somewhere, whatever is on sale: zone and capacity type count as
+// open.
+func (p place) anyZone(alternatives [][]label.Requirement) bool {
+	for _, zone := range append(zones, "elsewhere") {
+		for _, ct := range []string{"on-demand", "spot", "other"} {
+			at := place{p.pool, p.kind, &model.Offering{Zone: zone, CapacityType: ct}}
+			if len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(reqs []label.Requirement) bool { return at.suits(reqs) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// may lists what does for the pod in the pool, limits left aside, cheapest first. Special types are for those who ask,
+// or where no other type has the labels.
+func may(w world, pool *model.PoolSpec, pod model.PodSpec) []place {
+	if pool.Blocked != nil || !tolerates(pool.Taints, pod.Tolerations) {
+		return nil
+	}
+	alternatives := pod.Alternatives
+	if len(alternatives) == 0 {
+		alternatives = [][]label.Requirement{nil}
+	}
+	var all []place
+	for _, reqs := range alternatives {
+		plain := false
+		var some []place
+		for i := range pool.Catalogue.Types {
+			t := &pool.Catalogue.Types[i]
+			plain = plain || !t.Special && (place{pool: pool, kind: t}).anyZone([][]label.Requirement{reqs})
+			for k := range t.Offerings {
+				if p := (place{pool, t, &t.Offerings[k]}); p.offering.Available && p.suits(reqs) && fits(pod.Requests, p.room(w.daemons)) {
+					some = append(some, p)
+				}
+			}
+		}
+		asks := len(pod.Requests) > 3
+		all = append(all, slices.DeleteFunc(some, func(p place) bool { return p.kind.Special && plain && !asks })...)
+	}
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.offering.Price, b.offering.Price) })
+	return all
+}
+
+func fits(requests []quantity.Amount, room map[string]int64) bool {
+	return !slices.ContainsFunc(requests, func(a quantity.Amount) bool { return a.Value > room[a.Name] })
+}
+
+// left is what a pool's limits leave after the plan, by the judge's arithmetic: nodes of the snapshot, and the largest
+// type of each claim.
+func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[string]int64 {
+	left := map[string]int64{}
+	for _, a := range pool.Limits {
+		left[a.Name] = a.Value
+	}
+	charge := func(name string, n int64) {
+		if _, limited := left[name]; limited {
+			left[name] -= n
+		}
+	}
+	frozen := snap.Pool(pool.Name)
+	charge(model.ResourceNodes, int64(frozen.Nodes))
+	for r, n := range frozen.Used {
+		charge(snap.Resources[r], n)
+	}
+	for _, c := range p.Claims {
+		if c.Pool != pool.Name {
+			continue
+		}
+		most := map[string]int64{model.ResourceNodes: 1}
+		for _, o := range c.Options {
+			at, _ := frozen.Types.Lookup(o.Type)
+			for _, a := range pool.Catalogue.Types[at].Capacity {
+				most[a.Name] = max(most[a.Name], a.Value)
+			}
+		}
+		for name, n := range most {
+			charge(name, n)
+		}
+	}
+	return left
+}
+
+// within reports whether a node of the type may still be bought.
+func (p place) within(left map[string]int64) bool {
+	if n, limited := left[model.ResourceNodes]; limited && n < 1 {
+		return false
+	}
+	for _, a := range p.kind.Capacity {
+		if n, limited := left[a.Name]; limited && a.Value > max(0, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRefusalsAreTrue: whoever is refused could not have been bought a node of his own, and each pool's verdict says
+// why: a limit where there is something that would do, any other reason only where there is nothing.
+func TestRefusalsAreTrue(t *testing.T) {
+	refused, limited := 0, 0
+	for seed := range uint64(*worlds) {
+		w := randomWorld(seed)
+		byUID := map[string]model.PodSpec{}
+		for _, pod := range w.pods {
+			byUID[pod.UID] = pod
+		}
+		snap := w.snapshot(nil)
+		p := placement.Schedule(snap, placement.Options{})
+		for _, r := range p.Refused {
+			for _, v := range r.Pools {
+				refused++
+				pod, pool := byUID[r.Pods[0].UID], snap.Pool(v.Pool).PoolSpec
+				all, left := may(w, pool, pod), left(snap, p, pool)
+				limit := v.Verdict.Code == plan.LimitReached || v.Verdict.Code == plan.NodeLimitReached
+				if limit {
+					limited++
+				}
+				if limit != (len(all) > 0) {
+					t.Fatalf("seed %d: pool %s refuses %s (%s), though %d offerings would do\n%s", seed, v.Pool, pod.UID, explain.Verdict(snap, v.Verdict), len(all),
+						explain.Provision(snap, p))
+				}
+				if at := slices.IndexFunc(all, func(p place) bool { return p.within(left) }); at >= 0 {
+					t.Fatalf("seed %d: pool %s refuses %s (%s), though %s is within what the limits leave: %v\n%s", seed, v.Pool, pod.UID,
+						explain.Verdict(snap, v.Verdict), all[at].kind.Name, left, explain.Provision(snap, p))
+				}
+			}
+		}
+	}
+	if refused < *worlds/4 || limited < *worlds/20 {
+		t.Errorf("only %d refusals by pools, %d of them for limits: the worlds are too kind", refused, limited)
+	}
+}
+
+// twinBin is a node that the twin has bought.
+type twinBin struct {
+	place
+	room map[string]int64
+	reqs []label.Requirement
+}
+
+// buys is the twin: pod by pod, into the first bin that holds it, else the cheapest node that does, of the heaviest pool
+// that has one. It returns the cost, nano-USD per hour.
+func buys(w world, order []model.PodSpec) int64 {
+	pools := slices.Clone(w.pools)
+	slices.SortFunc(pools, func(a, b model.PoolSpec) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Name, a.Name))
+	})
+	var bins []*twinBin
+	var cost int64
+	for _, pod := range order {
+		for i := range pools {
+			all := may(w, &pools[i], pod)
+			if len(all) == 0 {
+				continue
+			}
+			if !joins(bins, &pools[i], all, pod) {
+				b := &twinBin{place: all[0], room: all[0].room(w.daemons)}
+				bins = append(bins, b)
+				cost += b.offering.Price + placement.ProductionNodePrice
+				if !joins(bins[len(bins)-1:], &pools[i], all, pod) {
+					panic("a node bought for a pod does not hold it")
+				}
+			}
+			break
+		}
+	}
+	return cost
+}
+
+func joins(bins []*twinBin, pool *model.PoolSpec, all []place, pod model.PodSpec) bool {
+	alternatives := pod.Alternatives
+	if len(alternatives) == 0 {
+		alternatives = [][]label.Requirement{nil}
+	}
+	for _, b := range bins {
+		if b.pool != pool || !slices.Contains(all, b.place) || !fits(pod.Requests, b.room) {
+			continue
+		}
+		for _, reqs := range alternatives {
+			if both := slices.Concat(b.reqs, reqs); b.suits(both) {
+				b.reqs = both
+				for _, a := range pod.Requests {
+					b.room[a.Name] -= a.Value
+				}
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestNoDearerThanTheTwin compares what plans cost with what the twin pays, where no limit and no node that exists
+// blurs the picture.
+func TestNoDearerThanTheTwin(t *testing.T) {
+	var ours, theirs int64
+	worst := 0.0
+	for seed := range uint64(*worlds / 4) {
+		w := randomWorld(seed)
+		w.nodes = nil
+		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.State == model.Bound || p.Rejected != nil })
+		for i := range w.pools {
+			w.pools[i].Limits = nil
+		}
+		order := slices.Clone(w.pods)
+		rand.New(rand.NewPCG(seed, 4)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		slices.SortStableFunc(order, func(a, b model.PodSpec) int { return cmp.Compare(b.Requests[0].Value, a.Requests[0].Value) })
+		var cost int64
+		for _, c := range placement.Schedule(w.snapshot(nil), placement.Options{}).Claims {
+			cost += c.Price() + placement.ProductionNodePrice
+		}
+		twin := buys(w, order)
+		ours, theirs = ours+cost, theirs+twin
+		if twin == 0 {
+			continue
+		}
+		ratio := float64(cost) / float64(twin)
+		worst = max(worst, ratio)
+		if ratio > 1.25 {
+			t.Errorf("seed %d: costs %s, the twin pays %s", seed, explain.Money(cost), explain.Money(twin))
+		}
+	}
+	t.Logf("all together %.3f of what the twin pays, at worst %.3f", float64(ours)/float64(theirs), worst)
+	if ours > theirs {
+		t.Errorf("all together costs %s, the twin pays %s", explain.Money(ours), explain.Money(theirs))
+	}
+}

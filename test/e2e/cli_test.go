@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Bad input is one clear line on standard error and exit code 2; work that failed is
+// exit code 1. There is never a stack trace.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	broken := filepath.Join(folder, "broken.yaml")
+	write(t, broken, "clusters: [unclosed")
+	nobody := filepath.Join(folder, "nobody.yaml")
+	write(t, nobody, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {}}]}`)
+	missing := filepath.Join(folder, "missing.yaml")
+	types := filepath.Join(folder, "types.json")
+	write(t, types, `[{"name": "broken"`)
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		code      int
+		says      []string
+	}{
+		{"unknown verb", []string{"buy"}, 2, []string{"buy"}},
+		{"unknown flag", []string{"controller", "--no-such-flag"}, 2, []string{"no-such-flag"}},
+		{"unexpected argument", []string{"demo", "now"}, 2, []string{"now"}},
+		{"bad number", []string{"demo", "--replicas=many"}, 2, []string{"replicas", "many"}},
+		{"number out of range", []string{"demo", "--replicas=0"}, 2, []string{"--replicas", "0"}},
+		{"unknown format", []string{"demo", "-o", "xml"}, 2, []string{"xml", "text"}},
+		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")}, 2, []string{"none"}},
+		{"missing kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", missing}, 2, []string{missing}},
+		{"broken kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", broken}, 2, []string{"kubeconfig"}},
+		{"unreachable API server", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", nobody}, 1, []string{"127.0.0.1:1"}},
+		{"unknown provider", []string{"controller", "--cloud-provider=moon"}, 2, []string{"moon", "kwok"}},
+		{"unknown timer", []string{"controller", "--cloud-provider=kwok", "--timers=nap=1s"}, 2, []string{"nap"}},
+		{"unsupported gate", []string{"controller", "--cloud-provider=kwok", "--feature-gates=NodeOverlay=true"}, 2, []string{"NodeOverlay"}},
+		{"missing instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(), "--instance-types-file-path", missing}, 2, []string{missing}},
+		{"broken instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(), "--instance-types-file-path", types}, 2, []string{types}},
+		{"no sandbox", []string{"sandbox", "kubeconfig", "--data-dir", filepath.Join(folder, "empty")}, 1, []string{"no sandbox"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), binary, test.arguments...)
+			command.Env = append(os.Environ(), "KUBECONFIG=")
+			var output, complaint bytes.Buffer
+			command.Stdout, command.Stderr = &output, &complaint
+			err := command.Run()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != test.code {
+				t.Errorf("it ended with %v, want exit code %d", err, test.code)
+			}
+			said := complaint.String()
+			if !strings.HasPrefix(said, "karpenter: ") || strings.Count(said, "\n") != 1 || !containsAll(said, test.says) {
+				t.Errorf("it said %q, want one line that begins with karpenter: and names %q", said, test.says)
+			}
+			if strings.Contains(said+output.String(), "goroutine ") {
+				t.Errorf("it printed a stack trace")
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

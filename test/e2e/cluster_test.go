@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+)
+
+// cluster is a control plane with our resource types.
+type cluster struct {
+	client.Client
+	sandbox    *sandbox.Sandbox
+	ledger     *ledger
+	controller *controller // the one that runs, nil while none does
+	end        context.CancelFunc
+}
+
+func startCluster(ctx context.Context, directory string) (*cluster, error) {
+	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
+	if err != nil {
+		return nil, err
+	}
+	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets})
+	if err != nil {
+		return nil, fmt.Errorf("starting the cluster: %w", err)
+	}
+	c := &cluster{sandbox: s}
+	if err := c.connect(ctx); err != nil {
+		s.Kill()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *cluster) connect(ctx context.Context) error {
+	config, err := c.sandbox.Config()
+	if err != nil {
+		return err
+	}
+	definitions, err := crds.Definitions()
+	if err != nil {
+		return err
+	}
+	if err := sandbox.Install(ctx, config, definitions); err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, eventsv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	c.end = end
+	c.ledger, err = openLedger(watching, config, scheme)
+	return err
+}
+
+func (c *cluster) stop() {
+	if c.end != nil {
+		c.end()
+	}
+	c.sandbox.Kill()
+}
+
+// ownCluster starts a cluster for one test, without a controller.
+func ownCluster(t *testing.T) *cluster {
+	t.Helper()
+	directory, err := os.MkdirTemp(artefacts, "own-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := startCluster(t.Context(), directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if c.controller != nil && c.controller.running() {
+			if err := c.controller.stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		c.stop()
+	})
+	return c
+}
+
+// await polls until check returns nil. Its last error says what was still missing.
+func await(t *testing.T, patience time.Duration, what string, check func(context.Context) error) {
+	t.Helper()
+	var missing error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if err := check(ctx); !errors.Is(err, context.DeadlineExceeded) || missing == nil {
+			missing = err
+		}
+		return missing == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s for %s: %v", patience, what, missing)
+	}
+}
+
+// patience is the deadline of waits that say nothing about speed.
+const patience = 2 * time.Minute

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+)
+
+type kwokClass = kwokv1alpha1.KWOKNodeClass
+
+// Empty nodes leave when consolidateAfter has passed since their last pod, not before
+// and not much later.
+func TestEmptyNodesLeave(t *testing.T) {
+	s := onShared(t, "leave")
+	s.scale("app", 6)
+	await(t, patience, "the pods to run", s.running("app", 6))
+	s.scale("app", 0)
+	await(t, patience, "the pods to be gone", s.running("app", 0))
+	await(t, patience, "the nodes to leave", s.empty)
+	for _, e := range s.ledger.claimsOf("leave") {
+		quiet := e.object.DeletionTimestamp.Sub(e.object.Status.LastPodEventTime.Time)
+		// Both times are whole seconds. The upper bound leaves 15 s for the disrupt
+		// loop's period and an overloaded machine.
+		if quiet < 29*time.Second || quiet > 45*time.Second {
+			t.Errorf("claim %s was deleted %s after its last pod event, want 30 s to 45 s", e.object.Name, quiet)
+		}
+	}
+}
+
+// A budget of zero keeps empty nodes; they leave when it is raised.
+func TestBudgetOfZero(t *testing.T) {
+	s := onShared(t, "frozen")
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	s.scale("app", 0)
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "frozen"}}
+	await(t, patience, "the pool to say that its budget forbids", func(ctx context.Context) error {
+		if err := s.Get(ctx, keyOf(pool), pool); err != nil {
+			return err
+		}
+		return s.says(pool, "DisruptionBlocked", "budget")(ctx)
+	})
+	for _, node := range s.ledger.nodesOf("frozen") {
+		if node.DeletionTimestamp != nil || tainted(node) {
+			t.Errorf("node %s is leaving, though the budget is 0", node.Name)
+		}
+	}
+	s.patch(pool, `{"spec":{"disruption":{"budgets":[{"nodes":"1"}]}}}`)
+	await(t, patience, "the nodes to leave", s.empty)
+}
+
+// A PodDisruptionBudget that lets nothing go holds up a drain, which says so; the
+// drain goes on when the budget is gone, and the pods get another node.
+func TestDrainBlockedByDisruptionBudget(t *testing.T) {
+	s := onShared(t, "budget")
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	pod := s.pods("app")[0]
+	node := s.node(pod)
+	claim := s.ledger.claimsOf("budget")[0].object
+	s.remove(claim)
+	await(t, patience, "the node to be drained, in vain", func(ctx context.Context) error {
+		if now := s.ledger.nodesOf("budget"); len(now) == 0 || now[0].DeletionTimestamp == nil || !tainted(now[0]) {
+			return fmt.Errorf("node %s is not being drained", node.Name)
+		}
+		return s.says(node, "FailedDraining")(ctx)
+	})
+	if err := s.running("app", 2)(t.Context()); err != nil || s.pods("app")[0].Spec.NodeName != node.Name {
+		t.Errorf("the pods did not stay on node %s: %v", node.Name, err)
+	}
+	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "budget", Name: "app"}})
+	await(t, patience, "the node to leave", func(context.Context) error {
+		for _, now := range s.ledger.nodesOf("budget") {
+			if now.UID == node.UID {
+				return fmt.Errorf("node %s is still there", node.Name)
+			}
+		}
+		return nil
+	})
+	await(t, patience, "the pods to run elsewhere", s.running("app", 2))
+}
+
+func tainted(node *corev1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == karpv1.TaintKeyDisrupted {
+			return true
+		}
+	}
+	return false
+}

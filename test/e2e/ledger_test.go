@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+// ledger notes what the watches show, also of objects that are gone by now. Machines
+// are the ConfigMaps in which the kwok provider records what it sold.
+type ledger struct {
+	mu        sync.Mutex
+	claims    map[types.UID]*entry[*karpv1.NodeClaim]
+	nodes     map[types.UID]*entry[*corev1.Node]
+	machines  map[types.UID]*entry[*corev1.ConfigMap]
+	pods      map[types.UID]*entry[*corev1.Pod]
+	nominated map[types.UID]map[string]bool // by pod: the nodes it was ever nominated to
+}
+
+// entry is the last that was seen of an object.
+type entry[T any] struct {
+	object T
+	gone   bool
+}
+
+func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*ledger, error) {
+	l := &ledger{
+		claims: map[types.UID]*entry[*karpv1.NodeClaim]{}, nodes: map[types.UID]*entry[*corev1.Node]{},
+		machines: map[types.UID]*entry[*corev1.ConfigMap]{}, pods: map[types.UID]*entry[*corev1.Pod]{},
+		nominated: map[types.UID]map[string]bool{},
+	}
+	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{kwok.LabelRecord: "true"})},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range []client.Object{&karpv1.NodeClaim{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Pod{}} {
+		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watching the cluster: %w", err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { l.note(object, false) },
+			UpdateFunc: func(_, object any) { l.note(object, false) },
+			DeleteFunc: func(object any) { l.note(object, true) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watching the cluster: %w", err)
+		}
+	}
+	go func() { _ = watched.Start(ctx) }()
+	if !watched.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("watching the cluster: %w", context.Cause(ctx))
+	}
+	return l, nil
+}
+
+func (l *ledger) note(object any, gone bool) {
+	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch object := object.(type) {
+	case *karpv1.NodeClaim:
+		l.claims[object.UID] = &entry[*karpv1.NodeClaim]{object, gone}
+	case *corev1.Node:
+		l.nodes[object.UID] = &entry[*corev1.Node]{object, gone}
+	case *corev1.ConfigMap:
+		l.machines[object.UID] = &entry[*corev1.ConfigMap]{object, gone}
+	case *corev1.Pod:
+		l.pods[object.UID] = &entry[*corev1.Pod]{object, gone}
+		if node := object.Status.NominatedNodeName; node != "" {
+			if l.nominated[object.UID] == nil {
+				l.nominated[object.UID] = map[string]bool{}
+			}
+			l.nominated[object.UID][node] = true
+		}
+	}
+}
+
+// census is how many objects of a case there ever were, and how many there are.
+type census struct {
+	claims, nodes, machines             int
+	claimsEver, nodesEver, machinesEver int
+}
+
+// count counts what belongs to the pools of a case. Machines are known by the claim
+// that their node's name, and so their record's, is made from.
+func (l *ledger) count(name string) census {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var c census
+	uids := map[types.UID]bool{}
+	for uid, e := range l.claims {
+		if e.object.Labels[caseLabel] != name {
+			continue
+		}
+		uids[uid] = true
+		c.claimsEver++
+		c.claims += present(e.gone)
+	}
+	for _, e := range l.nodes {
+		if e.object.Labels[caseLabel] == name {
+			c.nodesEver++
+			c.nodes += present(e.gone)
+		}
+	}
+	for _, e := range l.machines {
+		if uids[claimOf(e.object)] {
+			c.machinesEver++
+			c.machines += present(e.gone)
+		}
+	}
+	return c
+}
+
+func present(gone bool) int {
+	if gone {
+		return 0
+	}
+	return 1
+}
+
+// claimsOf returns the claims of a case that there ever were, and whether they are
+// gone, by creation time and name.
+func (l *ledger) claimsOf(name string) []entry[*karpv1.NodeClaim] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []entry[*karpv1.NodeClaim]
+	for _, e := range l.claims {
+		if e.object.Labels[caseLabel] == name {
+			out = append(out, *e)
+		}
+	}
+	slices.SortFunc(out, func(a, b entry[*karpv1.NodeClaim]) int {
+		if c := a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return slices.Compare([]string{a.object.Name}, []string{b.object.Name})
+	})
+	return out
+}
+
+// nodesOf returns the nodes of a case that are there.
+func (l *ledger) nodesOf(name string) []*corev1.Node {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*corev1.Node
+	for _, e := range l.nodes {
+		if !e.gone && e.object.Labels[caseLabel] == name {
+			out = append(out, e.object)
+		}
+	}
+	return out
+}
+
+// podsOf returns the pods of a namespace that are there.
+func (l *ledger) podsOf(namespace string) []*corev1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*corev1.Pod
+	for _, e := range l.pods {
+		if !e.gone && e.object.Namespace == namespace {
+			out = append(out, e.object)
+		}
+	}
+	return out
+}
+
+// nominations returns the nodes that the pod was ever nominated to.
+func (l *ledger) nominations(pod types.UID) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.nominated[pod]))
+}
+
+// claimOf returns the UID of the claim that a machine was bought for.
+func claimOf(machine *corev1.ConfigMap) types.UID {
+	var record struct {
+		ClaimUID types.UID `json:"claimUID"`
+	}
+	if err := json.Unmarshal([]byte(machine.Data["machine"]), &record); err != nil {
+		return ""
+	}
+	return record.ClaimUID
+}

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/go-logr/logr"
+)
+
+// Set by TestMain.
+var (
+	artefacts string   // folder of this run: the binary, logs, clusters
+	binary    string   // path of the karpenter under test
+	common    *cluster // the cluster that most tests share
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	log.SetLogger(logr.Discard())
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	ctx := context.Background()
+	var err error
+	if artefacts, err = os.MkdirTemp("", "karpenter-e2e-"); err != nil {
+		return complain(err)
+	}
+	binary = filepath.Join(artefacts, "karpenter")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
+	build.Dir = filepath.Join("..", "..")
+	if output, err := build.CombinedOutput(); err != nil {
+		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
+	}
+	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"))
+	if err != nil {
+		return complain(err)
+	}
+	defer common.stop()
+	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"), quickTimers...)
+	if err != nil {
+		return complain(err)
+	}
+	common.controller = shared
+	code := m.Run()
+	if err := shared.stop(); err != nil && code == 0 {
+		code = complain(err)
+	}
+	if code == 0 {
+		_ = os.RemoveAll(artefacts)
+	} else {
+		fmt.Fprintf(os.Stderr, "logs are in %s\n", artefacts)
+	}
+	return code
+}
+
+func complain(err error) int {
+	fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
+	return 1
+}
+
+// effort is how much of something that depends on luck is tried: in the core set,
+// in all, nightly.
+func effort(core, all, nightly int) int {
+	switch os.Getenv("KARPENTER_E2E") {
+	case "nightly":
+		return nightly
+	case "all":
+		return all
+	default:
+		return core
+	}
+}

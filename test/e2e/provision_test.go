@@ -1,0 +1,248 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+// The heaviest pool that can take a pod gets it; taints and architectures count.
+func TestPoolsByWeightTaintAndArchitecture(t *testing.T) {
+	s := onShared(t, "weights")
+	for _, step := range []struct{ app, pool string }{
+		{"tolerant", "weights-arm"}, {"plain", "weights-amd"}, {"amd-only", "weights-amd"},
+	} {
+		s.scale(step.app, 2)
+		await(t, patience, step.app+" to run", s.running(step.app, 2))
+		if got := s.pools(step.app); got[step.pool] != 2 {
+			t.Errorf("the pods of %s are in the pools %v, want both in %s", step.app, got, step.pool)
+		}
+	}
+	for _, pod := range s.pods("tolerant") {
+		if arch := s.node(pod).Labels[corev1.LabelArchStable]; arch != karpv1.ArchitectureARM64 {
+			t.Errorf("node %s of pool weights-arm has the architecture %q", pod.Spec.NodeName, arch)
+		}
+	}
+}
+
+// Pods beyond the limit stay pending, with an event that says why, and go once it is
+// raised.
+func TestLimit(t *testing.T) {
+	s := onShared(t, "limits")
+	s.scale("app", 3)
+	await(t, patience, "one pod to run and two to be told of the limit", func(ctx context.Context) error {
+		var waiting []*corev1.Pod
+		for _, pod := range s.pods("app") {
+			if pod.Status.Phase != corev1.PodRunning {
+				waiting = append(waiting, pod)
+			}
+		}
+		if len(waiting) != 2 || len(s.pods("app")) != 3 {
+			return fmt.Errorf("%d of %d pods wait", len(waiting), len(s.pods("app")))
+		}
+		for _, pod := range waiting {
+			if err := s.says(pod, "FailedScheduling", "limit")(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if c := s.ledger.count("limits"); c.claimsEver != 1 {
+		t.Errorf("%d claims were created, want the one that the limit allows", c.claimsEver)
+	}
+	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}, `{"spec":{"limits":{"cpu":"12"}}}`)
+	await(t, patience, "all pods to run", s.running("app", 3))
+	if c := s.ledger.count("limits"); c.claimsEver != 3 {
+		t.Errorf("%d claims were created, want one for each pod", c.claimsEver)
+	}
+}
+
+// A thousand replicas all run, and each claim was of use.
+func TestThousandReplicas(t *testing.T) {
+	s := onShared(t, "thousand")
+	s.scale("app", 1000)
+	await(t, 2*patience, "1,000 pods to run", s.running("app", 1000))
+	s.checkClaimsUsed()
+}
+
+// checkNominations complains about running pods that were nominated to any node but
+// the one they are on.
+func (s *stage) checkNominations(app string) {
+	s.t.Helper()
+	wrong := 0
+	for _, pod := range s.pods(app) {
+		if pod.Spec.NodeName == "" {
+			continue
+		}
+		if got := s.ledger.nominations(pod.UID); !slices.Equal(got, []string{pod.Spec.NodeName}) {
+			if wrong++; wrong < 10 {
+				s.t.Errorf("pod %s was nominated to %q and is on %s", pod.Name, got, pod.Spec.NodeName)
+			}
+		}
+	}
+	if wrong > 0 {
+		s.t.Errorf("%d pods of %s are not where they were planned", wrong, app)
+	}
+}
+
+// checkClaimsUsed complains about claims of the case that no pod is on.
+func (s *stage) checkClaimsUsed() {
+	s.t.Helper()
+	used := map[string]bool{}
+	for _, pod := range s.ledger.podsOf(s.name) {
+		used[pod.Spec.NodeName] = true
+	}
+	for _, claim := range s.ledger.claimsOf(s.name) {
+		if claim.gone || !used[claim.object.Status.NodeName] {
+			s.t.Errorf("claim %s, node %q, was created for nothing (gone: %v)", claim.object.Name, claim.object.Status.NodeName, claim.gone)
+		}
+	}
+}
+
+// What a DaemonSet will take from a node is counted before the node is bought.
+func TestDaemonOverhead(t *testing.T) {
+	s := onShared(t, "daemons")
+	s.scale("app", 1)
+	await(t, patience, "the pod to run", s.running("app", 1))
+	await(t, patience, "the daemon to run beside it", s.running("daemon", 1))
+	if cpu := s.node(s.pods("app")[0]).Labels[kwok.LabelCPU]; cpu != "8" {
+		t.Errorf("the node has %s CPUs, want 8: 3 for the pod, 1 for the daemon, 0.1 for the system", cpu)
+	}
+	if c := s.ledger.count("daemons"); c.claimsEver != 1 {
+		t.Errorf("%d claims were created, want 1", c.claimsEver)
+	}
+}
+
+// A pool that cannot be right says so in its condition Ready, with the field; nothing
+// is bought from it until it is put right.
+func TestBadPool(t *testing.T) {
+	s := onShared(t, "bad")
+	s.scale("app", 1)
+	pool := &karpv1.NodePool{}
+	ready := func(want metav1.ConditionStatus, field string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := s.Get(ctx, types.NamespacedName{Name: "bad"}, pool); err != nil {
+				return err
+			}
+			root := pool.StatusConditions().Root()
+			validated := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+			if root.Status != want || field != "" && !strings.Contains(validated.Message, field) {
+				return fmt.Errorf("Ready is %s, %s is %s: %s", root.Status, karpv1.ConditionValidationSucceeded, validated.Status, validated.Message)
+			}
+			return nil
+		}
+	}
+	await(t, patience, "the pool to name the bad field", ready(metav1.ConditionFalse, "spec.template.spec.startupTaints[0]"))
+	await(t, patience, "the pod to be told that it has no pool", func(ctx context.Context) error {
+		for _, pod := range s.pods("app") {
+			return s.says(pod, "FailedScheduling")(ctx)
+		}
+		return fmt.Errorf("there is no pod")
+	})
+	s.patch(pool, `{"spec":{"template":{"spec":{"startupTaints":null}}}}`)
+	await(t, patience, "the pool to be ready", ready(metav1.ConditionTrue, ""))
+	await(t, patience, "the pod to run", s.running("app", 1))
+}
+
+// When the cheapest offerings are sold out the next cheapest is bought at once, for
+// the same claim.
+func TestSoldOutOffering(t *testing.T) {
+	s := onShared(t, "soldout")
+	s.scale("app", 1)
+	await(t, patience, "the pod to run", s.running("app", 1))
+	if got := s.node(s.pods("app")[0]).Labels[karpv1.LabelCapacityType]; got != karpv1.CapacityTypeOnDemand {
+		t.Errorf("the node is %s, want on-demand: there is no spot", got)
+	}
+	if c := s.ledger.count("soldout"); c.claimsEver != 1 || c.machinesEver != 1 {
+		t.Errorf("it took %d claims and %d machines, want 1 and 1", c.claimsEver, c.machinesEver)
+	}
+}
+
+// When nothing is to be had of a claim it is given up, and its pods get a node of the
+// next pool without being seen by the sold-out one again.
+func TestSoldOutPool(t *testing.T) {
+	s := onShared(t, "fallback")
+	s.scale("app", 1)
+	await(t, patience, "the pod to run", s.running("app", 1))
+	if got := s.pools("app"); got["fallback-second"] != 1 {
+		t.Errorf("the pod is in %v, want fallback-second", got)
+	}
+	await(t, patience, "the claim that got nothing to go", func(context.Context) error {
+		if c := s.ledger.count("fallback"); c.claims != 1 || c.machines != 1 {
+			return fmt.Errorf("%d claims and %d machines are there, want 1 and 1", c.claims, c.machines)
+		}
+		return nil
+	})
+	if c := s.ledger.count("fallback"); c.claimsEver != 2 || c.machinesEver != 1 {
+		t.Errorf("it took %d claims and %d machines, want 2 and 1", c.claimsEver, c.machinesEver)
+	}
+}
+
+// A machine whose node never comes is given up after a while, and another is bought.
+func TestMachineThatNeverRegisters(t *testing.T) {
+	t.Parallel()
+	c := ownCluster(t)
+	s := newStage(t, c, "silent")
+	c.runController(t, artefacts+"/silent.log", "--timers=registration=3s,drain-min=1s")
+	s.scale("app", 1)
+	await(t, patience, "a machine to be given up", func(context.Context) error {
+		claims := s.ledger.claimsOf("silent")
+		if len(claims) == 0 || !claims[0].gone {
+			return fmt.Errorf("%d claims were created, and the first is still there", len(claims))
+		}
+		return nil
+	})
+	first := s.ledger.claimsOf("silent")[0].object
+	if first.Status.ProviderID == "" || first.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+		t.Errorf("claim %s has the machine %q and is registered: want a machine, and not registered", first.Name, first.Status.ProviderID)
+	}
+	s.patch(&kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}}}`)
+	await(t, patience, "the pod to run", s.running("app", 1))
+	await(t, patience, "only the machine that is used to be left", func(context.Context) error {
+		if c := s.ledger.count("silent"); c.claims != 1 || c.machines != 1 || c.nodes != 1 {
+			return fmt.Errorf("%d claims, %d machines and %d nodes are there", c.claims, c.machines, c.nodes)
+		}
+		return nil
+	})
+}
+
+// Claims that are created and deleted in the same moment leave nothing behind and
+// keep nobody from getting a node.
+func TestFleetingClaims(t *testing.T) {
+	s := onShared(t, "fleeting")
+	const count = 20
+	for i := range count {
+		claim := &karpv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fleeting-%d", i), Labels: map[string]string{
+				caseLabel: "fleeting", karpv1.LabelNodePool: "fleeting", karpv1.NodeClassLabel("karpenter.kwok.sh", "KWOKNodeClass"): "fleeting"}},
+			Spec: karpv1.NodeClaimSpec{
+				NodeClassRef: karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "fleeting"},
+				Requirements: []karpv1.Requirement{{Key: corev1.LabelOSStable, Operator: karpv1.OperatorIn, Values: []string{"linux"}}},
+			},
+		}
+		s.create(claim)
+		s.remove(claim)
+	}
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	await(t, patience, "the fleeting claims and their machines to be gone", func(context.Context) error {
+		for _, e := range s.ledger.claimsOf("fleeting") {
+			if strings.HasPrefix(e.object.Name, "fleeting-") && e.object.OwnerReferences == nil && !e.gone {
+				return fmt.Errorf("claim %s is still there", e.object.Name)
+			}
+		}
+		if c := s.ledger.count("fleeting"); c.claims != c.machines || c.claims != c.nodes {
+			return fmt.Errorf("%d claims, %d machines and %d nodes are there", c.claims, c.machines, c.nodes)
+		}
+		return nil
+	})
+}
