@@ -259,7 +259,7 @@ func readWorkload(b *testing.B, folder string) *model.Snapshot {
 	}
 	pods := append(readList[corev1.Pod](b, filepath.Join(folder, "pods.json")), readList[corev1.Pod](b, filepath.Join(folder, "bound-pods.json"))...)
 	for i := range pods {
-		if spec, disposition := convert.Pod(&pods[i], v); disposition != convert.Ignore {
+		if spec, disposition := convert.Pod(&pods[i], v, nil); disposition != convert.Ignore {
 			builder.UpsertPod(spec)
 		}
 	}

@@ -194,7 +194,7 @@ func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
 		fields := metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: convert.NominationManager, Subresource: "status", FieldsV1: fields}}
 	}
-	if spec, disposition := convert.Pod(pod, v); disposition != convert.Ignore {
+	if spec, disposition := convert.Pod(pod, v, nil); disposition != convert.Ignore {
 		w.pods = append(w.pods, spec)
 	}
 }
