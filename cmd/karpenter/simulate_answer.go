@@ -21,6 +21,7 @@ type answer struct {
 	Nodes         []newNode  `json:"nodes"`
 	ExistingNodes []existing `json:"existingNodes"`
 	Unschedulable []refusal  `json:"unschedulable"`
+	BindOrder     []string   `json:"bindOrder"`
 	PricePerHour  float64    `json:"pricePerHour"`
 	CostPerHour   float64    `json:"costPerHour"`
 }
@@ -69,6 +70,7 @@ func answerOf(snap *model.Snapshot, p *plan.Provision, idle []refusal) *answer {
 		}
 	}
 	a.Unschedulable = append(a.Unschedulable, idle...)
+	a.BindOrder = podKeys(p.Order)
 	return a
 }
 

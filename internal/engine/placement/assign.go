@@ -8,7 +8,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -339,11 +338,11 @@ func (r *run) firstOfItsKind(t *task) bool {
 	return true
 }
 
-// domainOfNode is the domain that a pod of the task on the node is in.
-func (r *run) domainOfNode(t *task, n *model.Node) *domain {
+// domainOfRow is the domain that a pod of the task is in on a node of the row.
+func (r *run) domainOfRow(t *task, row label.Row) *domain {
 	d := &domain{}
 	for _, key := range t.rules.pins {
-		atom := domainOf(r.snap.Space, n.Row, key)
+		atom := domainOf(r.snap.Space, row, key)
 		if atom < 0 {
 			atom = r.snap.Space.Absent(key)
 		}

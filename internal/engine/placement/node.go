@@ -224,7 +224,7 @@ func (r *run) keepPromises(tasks []*task) {
 				rest = append(rest, p)
 				continue
 			}
-			k := keptPod{t, n, p, r.domainOfNode(t, n.node)}
+			k := keptPod{t, n, p, r.domainOfRow(t, n.node.Row)}
 			r.count(t, k.to, 1)
 			r.onto(t, n, []*model.Pod{p})
 			kept = append(kept, k)

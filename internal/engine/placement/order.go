@@ -7,122 +7,137 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// An order in which the pods of the plan can be bound, each admissible at its turn. On one node the pods go in the order
-// in which they were put there, because rules by hostname were asked in that order; across nodes a pod waits until the
-// rules by domain admit it, as kube-scheduler would make it wait.
+// An order in which the pods of the plan can be bound, each admissible at its turn. It is the order in which they were
+// assigned to domains, because there the rules by domain were asked; a pod that is not admissible at its turn waits, as
+// kube-scheduler would make it wait. On one node a pod also waits for those that were put there before it and that its
+// own coming would keep out.
 
-// queueOf is what is still to be bound at one place.
-type queueOf struct {
+// seat is where a pod of the plan is to be bound.
+type seat struct {
+	*boarding
+	share int
+}
+
+// boarding is a place that pods of the plan are bound to, one by one.
+type boarding struct {
 	shares []share
-	tally  tally
-	// atom is the place's domain on a key.
-	atom func(label.Key) int
+	// left of each share.
+	left  []int
+	tally tally
+	row   label.Row
 }
 
 // listOrder writes the order down.
 func (r *run) listOrder() {
-	queues := r.queues()
 	if len(r.counters.byKey) == 0 && len(r.counters.totals) == 0 {
-		for _, q := range queues {
-			for _, s := range q.shares {
-				r.result.Order = append(r.result.Order, s.pods...)
-			}
-		}
+		r.everyPlace(func(p *place, _ label.Row) { r.result.Order = append(r.result.Order, p.everybody()...) })
 		return
 	}
-	r.unbind(queues)
-	for moved := true; moved; {
-		moved = false
-		for _, q := range queues {
-			for q.bindNext(r) {
-				moved = true
+	seats := r.seats()
+	waiting := r.inOrderOfAssignment(seats)
+	for len(waiting) > 0 {
+		var later []*model.Pod
+		for _, p := range waiting {
+			if s := seats[p]; s.admits(r) {
+				s.count(r, s.share, 1)
+				s.left[s.share]--
+				r.result.Order = append(r.result.Order, p)
+			} else {
+				later = append(later, p)
 			}
 		}
-	}
-	// What is left waits for itself in a circle; it goes last, in any order.
-	for _, q := range queues {
-		for _, s := range q.shares {
-			r.result.Order = append(r.result.Order, s.pods...)
+		if len(later) == len(waiting) {
+			// What is left waits for itself in a circle; it goes last, in any order.
+			r.result.Order = append(r.result.Order, later...)
+			return
 		}
+		waiting = later
 	}
 }
 
-// queues lists the places that get pods: nodes, then bins.
-func (r *run) queues() []*queueOf {
-	var queues []*queueOf
-	add := func(p *place, row label.Row) {
-		if len(p.shares) > 0 {
-			queues = append(queues, &queueOf{shares: slices.Clone(p.shares), tally: slices.Clone(p.tally), atom: func(key label.Key) int {
-				return domainOf(r.snap.Space, row, key)
-			}})
-		}
-	}
+// everyPlace visits the places that get pods: nodes, then bins.
+func (r *run) everyPlace(visit func(*place, label.Row)) {
 	for _, n := range r.nodes {
-		add(&n.place, n.node.Row)
+		if len(n.shares) > 0 {
+			visit(&n.place, n.node.Row)
+		}
 	}
 	for _, b := range r.bins {
-		add(&b.place, b.row)
+		visit(&b.place, b.row)
 	}
-	return queues
 }
 
-// unbind takes the plan's pods out of all counts: nobody is bound yet.
-func (r *run) unbind(queues []*queueOf) {
-	for _, q := range queues {
-		for _, s := range q.shares {
-			q.count(r, s.task, -len(s.pods))
+// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet.
+func (r *run) seats() map[*model.Pod]seat {
+	seats := map[*model.Pod]seat{}
+	r.everyPlace(func(p *place, row label.Row) {
+		b := &boarding{shares: p.shares, tally: slices.Clone(p.tally), row: row}
+		for i, s := range p.shares {
+			b.left = append(b.left, len(s.pods))
+			b.count(r, i, -len(s.pods))
+			for _, pod := range s.pods {
+				seats[pod] = seat{b, i}
+			}
+		}
+	})
+	return seats
+}
+
+// inOrderOfAssignment lists the pods that have a seat, each by its last assignment: earlier ones were taken back.
+func (r *run) inOrderOfAssignment(seats map[*model.Pod]seat) []*model.Pod {
+	seen := make(map[*model.Pod]bool, len(seats))
+	list := make([]*model.Pod, 0, len(seats))
+	for i := len(r.order) - 1; i >= 0; i-- {
+		p := r.order[i]
+		if _, placed := seats[p]; placed && !seen[p] {
+			seen[p] = true
+			list = append(list, p)
 		}
 	}
+	slices.Reverse(list)
+	return list
 }
 
-func (q *queueOf) count(r *run, t *task, n int) {
-	for _, c := range t.rules.touched {
-		if atom := q.atom(c.key); atom >= 0 {
+func (b *boarding) count(r *run, i, n int) {
+	rules := b.shares[i].task.rules
+	for _, c := range rules.touched {
+		if atom := domainOf(r.snap.Space, b.row, c.key); atom >= 0 {
 			c.counts[atom] += n
 			c.total += n
 		}
 	}
-	for _, slot := range t.rules.hostTouched {
-		q.tally = q.tally.add(slot, n)
+	for _, slot := range rules.hostTouched {
+		b.tally = b.tally.add(slot, n)
 		r.counters.totals[slot] += n
 	}
 }
 
-// bindNext binds the first pod of the queue if the rules admit it now.
-func (q *queueOf) bindNext(r *run) bool {
-	if len(q.shares) == 0 {
-		return false
+func (s seat) admits(r *run) bool {
+	t := s.shares[s.share].task
+	for i := range s.share {
+		if s.left[i] > 0 && s.shares[i].task.rules.minds(t.rules) {
+			return false
+		}
 	}
-	s := &q.shares[0]
-	if !q.admits(r, s.task) {
-		return false
-	}
-	q.count(r, s.task, 1)
-	r.result.Order = append(r.result.Order, s.pods[0])
-	if s.pods = s.pods[1:]; len(s.pods) == 0 {
-		q.shares = q.shares[1:]
-	}
-	return true
-}
-
-func (q *queueOf) admits(r *run, t *task) bool {
 	if len(t.rules.hostSpreads)+len(t.rules.hostApart)+len(t.rules.hostAffinities) > 0 {
-		if limit, _ := t.rules.onHost(q.tally, r.firstOfItsKind(t)); limit == 0 {
+		if limit, _ := t.rules.onHost(s.tally, r.firstOfItsKind(t)); limit == 0 {
 			return false
 		}
 	}
 	if len(t.rules.spreads)+len(t.rules.apart)+len(t.rules.affinities) == 0 {
 		return true
 	}
-	d := &domain{}
-	for _, key := range t.rules.pins {
-		atom := q.atom(key)
-		if atom < 0 {
-			atom = r.snap.Space.Absent(key)
+	return r.admits(t, r.domainOfRow(t, s.row)).OK()
+}
+
+// minds reports whether a pod with the other rules may keep one with these off its host.
+func (rs *rules) minds(other *rules) bool {
+	for _, slot := range other.hostTouched {
+		if slices.Contains(rs.hostApart, slot) || slices.ContainsFunc(rs.hostSpreads, func(h hostSpread) bool { return h.slot == slot && !h.self }) {
+			return true
 		}
-		d.atoms = append(d.atoms, atom)
 	}
-	return r.admits(t, d).OK()
+	return false
 }
 
 // everybody lists the pods of a place.
