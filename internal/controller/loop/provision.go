@@ -119,6 +119,7 @@ func (p *Provision) logWork(done execute.Provisioned, at work) {
 
 func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration) {
 	p.Metrics.SchedulingDuration.WithLabelValues(provisioner).Observe(took.Seconds())
+	p.Metrics.ClusterStateNodes.Set(float64(len(snap.Nodes)))
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
 	for _, r := range decided.Refused {

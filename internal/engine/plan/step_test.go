@@ -125,6 +125,7 @@ func TestStepRollsBack(t *testing.T) {
 		"budget unreadable":  {plan.Cordoned, func(w *world) { w.pools[0].BudgetError = "x" }, plan.BudgetUnreadable},
 		"pool gone":          {plan.Cordoned, func(w *world) { w.pools = nil }, plan.PoolGone},
 		"promised":           {plan.Cordoned, func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"never cordoned":     {plan.Cordoned, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
 		"replacement lost":   {plan.Launching, func(w *world) { delete(w.nodes, "r") }, plan.ReplacementLost},
 		"replacement leaves": {plan.Launching, func(w *world) { w.nodes["r"].Deleting = true }, plan.ReplacementLost},
 		"too slow":           {plan.Launching, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
