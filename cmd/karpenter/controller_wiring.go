@@ -16,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -120,13 +118,7 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 		HealthProbeBindAddress:        address(o.healthPort),
 		Metrics:                       metricsserver.Options{BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling)},
 		Controller:                    ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
-		Cache: cache.Options{
-			DefaultTransform: cluster.Transform,
-			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
-				toolscache.DefaultWatchErrorHandler(ctx, r, err)
-				w.store.Recheck()
-			},
-		},
+		Cache:                         cluster.CacheOptions(func() { w.store.Recheck() }),
 	}
 }
 
@@ -285,7 +277,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		History: w.history, Log: log.WithName("provisioner"),
 	}
 	disrupt := &loop.Disrupt{
-		Snapshot: snapshot, Propose: disruption.Propose, Writer: w.executor,
+		Snapshot: snapshot, Propose: disruption.Propose, Why: explain.Verdict, Writer: w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
@@ -299,6 +291,7 @@ func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable 
 		if !w.store.WaitForSync(ctx) {
 			return nil
 		}
+		w.metrics.ClusterStateSynced.Set(1)
 		return start(ctx)
 	})
 }

@@ -72,6 +72,8 @@ type claim struct {
 	capacity     []quantity.Amount
 	allocatable  []quantity.Amount
 	lastPodEvent time.Time
+	// promised are the uids of the pods that it was bought for.
+	promised []string
 
 	launched, registered, initialized, terminating time.Time
 }
@@ -130,7 +132,7 @@ type api struct {
 }
 
 func newAPI(now func() time.Time) *api {
-	a := &api{now: now}
+	a := &api{now: now, changed: now()}
 	for k := range a.objects {
 		a.objects[k] = map[string]object{}
 	}

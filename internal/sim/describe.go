@@ -9,6 +9,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // facts are the specs that describe a view, in a fixed order. It is what cluster/convert makes of Kubernetes' objects.
@@ -66,6 +67,9 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
+	if c.initialized.IsZero() && (n == nil || !n.initialized) {
+		spec.Promised = c.promised
+	}
 	switch {
 	case n == nil && c.launched.IsZero():
 		spec.Requirements = slices.Concat(c.requirements, exactly(c.labels))
@@ -223,9 +227,9 @@ func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]t
 }
 
 // claimOf is the claim that a plan asks for (execute.claimOf).
-func claimOf(s *setting, planned *model.PoolSpec, name string, reqs []label.Requirement, labels map[string]string) *claim {
-	c := &claim{meta: meta{name: name}, pool: planned.Name, taints: planned.Taints, labels: map[string]string{}}
-	for _, r := range reqs {
+func claimOf(pool *model.PoolSpec, planned *plan.NewClaim) *claim {
+	c := &claim{meta: meta{name: planned.Name}, pool: pool.Name, taints: pool.Taints, requests: planned.Requests, labels: map[string]string{}}
+	for _, r := range planned.Requirements {
 		if r.Key != model.LabelHostname {
 			c.requirements = append(c.requirements, r)
 		}
@@ -233,8 +237,11 @@ func claimOf(s *setting, planned *model.PoolSpec, name string, reqs []label.Requ
 			c.labels[r.Key] = slices.Min(r.Values)
 		}
 	}
-	maps.Copy(c.labels, labels)
-	c.labels[model.LabelPool] = planned.Name
+	maps.Copy(c.labels, planned.Labels)
+	c.labels[model.LabelPool] = pool.Name
+	for _, p := range planned.Pods {
+		c.promised = append(c.promised, p.UID)
+	}
 	return c
 }
 

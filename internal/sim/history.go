@@ -68,9 +68,10 @@ func Parse(text string) (History, error) {
 	return h, nil
 }
 
-// mischief are the disturbances; those named twice are twice as likely.
+// mischief are the disturbances; what is named twice is twice as likely.
 var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
-	"strange", "vanish", "untaint", "revoke"}
+	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "ambush", "ambush", "ambush", "ambush",
+	"ambush", "ambush"}
 
 // NewHistory draws a history: half of the disturbances come close upon each other.
 func NewHistory(seed uint64) History {
@@ -116,11 +117,76 @@ func (w *world) disturb(d Disturbance) {
 		if alive := w.cloud.alive(); len(alive) > 0 {
 			w.cloud.end(alive[d.Which%len(alive)])
 		}
+	case "disown":
+		w.disown()
 	case "untaint":
 		w.untaint(d.Which)
+	case "surge":
+		w.surge(d.Much % 12)
+	case "expose":
+		w.untaint(d.Which)
+		w.surge(d.Much % 12)
+	case "ambush":
+		w.ambush = &d
 	case "revoke":
 		if claims := w.api.claims(); len(claims) > 0 {
 			c := claims[d.Which%len(claims)]
+			w.api.markDeleted(c.key(), c.uid)
+		}
+	}
+}
+
+// moment is when an ambush may be sprung: what matters most happens between a decision and its end, which chance alone
+// would seldom meet.
+type moment int
+
+const (
+	atPlan moment = iota
+	atProposal
+	atCommand
+	atLaunch
+	moments // their number
+)
+
+// sprung are the disturbances that fit a moment.
+var sprung = [moments][]string{
+	atPlan:     {"crash", "depose", "flaky", "empty", "surge"},
+	atProposal: {"crash", "surge", "surge"},
+	atCommand:  {"crash", "depose", "flaky", "surge", "expose", "untaint"},
+	atLaunch:   {"crash", "disown", "disown", "empty", "revoke"},
+}
+
+// spring makes the mischief happen that lies in wait for the moment, at once or a little later. It reports whether
+// there was any.
+func (w *world) spring(m moment) bool {
+	d := w.ambush
+	if d == nil || w.calm || moment(d.Which)%moments != m {
+		return false
+	}
+	w.ambush = nil
+	what := sprung[m]
+	mischief := Disturbance{What: what[d.Much%len(what)], Which: d.Which / int(moments), Much: d.Much / len(what)}
+	delay := time.Duration(0)
+	if mischief.Much%2 == 1 {
+		delay = w.between(0, 1500*time.Millisecond)
+	}
+	w.after(delay, func() { w.disturb(mischief) })
+	return true
+}
+
+// surge adds pods to every app, at once.
+func (w *world) surge(more int) {
+	for _, a := range w.setting.apps {
+		w.scale(a, a.replicas+more)
+	}
+	w.fill()
+}
+
+// disown changes the leader and deletes the claims that are not launched, while the cloud may still be selling.
+func (w *world) disown() {
+	w.depose()
+	for _, c := range w.api.claims() {
+		if c.launched.IsZero() {
 			w.api.markDeleted(c.key(), c.uid)
 		}
 	}
@@ -174,7 +240,7 @@ func Run(h History, opts Options) *Result {
 // settle ends all mischief, waits until the world is at rest, and looks at it.
 func (w *world) settle(until time.Time) {
 	w.say("-- calm")
-	w.calm, w.crash, w.cloud.strange = true, 0, 0
+	w.calm, w.crash, w.cloud.strange, w.ambush = true, 0, 0, nil
 	w.cloud.drought(0)
 	for w.failure == nil && !w.atRest() {
 		if !w.next(until) {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
 )
 
 // The timers of the claim and node controllers, as controller.Production has them.
@@ -102,7 +101,7 @@ func (p *process) ask(c *claim) {
 	said := &call{}
 	p.calls[c.uid] = said
 	slow := p.w.between(50*time.Millisecond, 3*time.Second)
-	if !p.w.calm && p.w.rng.IntN(8) == 0 {
+	if p.w.spring(atLaunch) || !p.w.calm && p.w.rng.IntN(8) == 0 {
 		slow = p.w.between(5*time.Second, 90*time.Second)
 	}
 	p.w.after(slow, func() {
@@ -277,4 +276,3 @@ func (p *process) collectGarbage() {
 		}
 	}
 }
-

@@ -49,11 +49,16 @@ func (p *process) plan() {
 	decided := p.w.opts.Schedule(snap)
 	p.w.check.planned(p, snap, decided)
 	p.remember(decided)
+	ambushed := len(decided.Claims) > 0 && p.w.spring(atPlan)
+	if ambushed || !p.w.calm && p.w.rng.IntN(8) == 0 { // a large cluster, or too little CPU
+		p.busy = p.w.now.Add(p.w.between(500*time.Millisecond, 5*time.Second))
+	}
 	p.then = func() {
 		kept, dropped := p.w.opts.CheckProvision(p.snapshot(), decided)
 		for _, d := range dropped {
 			p.w.say("process %d drops claim %s: code %d", p.id, d.Claim, d.Verdict.Code)
 		}
+		p.w.check.kept(p, kept)
 		var actions []plan.Action
 		for _, c := range kept.Claims {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
@@ -142,7 +147,10 @@ func (p *process) tick() {
 	proposed := p.w.opts.Propose(snap)
 	p.w.check.proposed(p, snap, proposed)
 	p.disrupt.known = nil
-	p.advance(append(commands, proposed...), 0)
+	if len(proposed) > 0 && p.w.spring(atProposal) {
+		p.busy = p.w.now.Add(p.w.between(200*time.Millisecond, 3*time.Second))
+	}
+	p.then = func() { p.advance(append(commands, proposed...), 0) }
 }
 
 // advance takes a step with every command, on the newest snapshot, until none has anything more to do now.

@@ -21,6 +21,8 @@ type process struct {
 
 	queue []write
 	then  func()
+	// busy is until when the loops only think.
+	busy time.Time
 	// failed is how many writes of the queue have failed since it was filled.
 	failed int
 	chores []write
@@ -71,6 +73,7 @@ func (p *process) wake() {
 	switch {
 	case len(p.queue) > 0:
 		p.work(&p.queue)
+	case p.w.now.Before(p.busy):
 	case p.then != nil:
 		then := p.then
 		p.then = nil
@@ -189,6 +192,7 @@ func (p *process) perform(action plan.Action) bool {
 		})
 	case plan.WriteCommand:
 		p.w.check.commanded(a)
+		p.w.spring(atCommand)
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).command = a.Command.Encode() })
 	case plan.ClearCommand:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).command = "" })
@@ -262,8 +266,7 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 	if pool == nil || pool.UID != a.NewClaim.PoolUID {
 		return false
 	}
-	fresh := claimOf(p.w.setting, pool, a.NewClaim.Name, a.NewClaim.Requirements, a.NewClaim.Labels)
-	fresh.requests = a.NewClaim.Requests
+	fresh := claimOf(pool, &a.NewClaim)
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {

@@ -38,6 +38,9 @@ const (
 	// BoughtOnce: no need is paid for twice, no machine is more than its plan asked for. Money is the damage that
 	// nobody notices.
 	BoughtOnce = "bought once"
+	// Checked: what is about to be bought is for pods that still wait and within the limits of its pool, as far as the
+	// process can know at that moment.
+	Checked = "checked"
 	// WithinBudgets: at no moment are more nodes of a pool leaving by our will than its budgets allow.
 	WithinBudgets = "within budgets"
 	// EmptyMeansEmpty: emptiness removes no node on which somebody's pod runs.
@@ -99,14 +102,79 @@ func (c *checks) idempotent(known facts, decided *plan.Provision) {
 	known.nodes = slices.Clone(known.nodes)
 	for i := range decided.Claims {
 		n := &decided.Claims[i]
-		created := claimOf(c.w.setting, c.w.setting.pool(n.Pool), n.Name, n.Requirements, n.Labels)
-		created.requests, created.uid, created.created = n.Requests, "uid-of-"+n.Name, known.now
+		created := claimOf(c.w.setting.pool(n.Pool), n)
+		created.uid, created.created = "uid-of-"+n.Name, known.now
 		known.nodes = append(known.nodes, nodeSpec(created, nil))
 	}
 	again := c.w.opts.Schedule(known.fresh(c.rng))
 	if len(again.Claims) > 0 {
 		c.fail(Idempotent, "with the claims of\n%s\nin flight, the next plan is\n%s", text(decided), text(again))
 	}
+}
+
+// kept judges what is about to be bought: Checked.
+func (c *checks) kept(p *process, kept *plan.Provision) {
+	waiting := map[string]bool{}
+	for _, q := range list[*pod](p.view.present(podKind)) {
+		waiting[q.uid] = q.node == "" && q.deleting.IsZero()
+	}
+	used := map[string]map[string]int64{}
+	take := func(pool string, capacity map[string]int64) {
+		if used[pool] == nil {
+			used[pool] = map[string]int64{}
+		}
+		used[pool][model.ResourceNodes]++
+		for name, amount := range capacity {
+			used[pool][name] += amount
+		}
+	}
+	known := p.view.present(claimKind)
+	for _, of := range list[*claim](known) {
+		if of.deleting.IsZero() && of.terminating.IsZero() {
+			take(of.pool, c.capacityOf(of))
+		}
+	}
+	for i := range kept.Claims {
+		n := &kept.Claims[i]
+		if known[n.Name] != nil {
+			continue
+		}
+		if !slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return waiting[q.UID] }) {
+			c.fail(Checked, "claim %s is about to be bought for %s, of which none waits", n.Name, names(n.Pods))
+		}
+		take(n.Pool, c.largest(n))
+		for _, limit := range c.w.setting.pool(n.Pool).Limits {
+			if used[n.Pool][limit.Name] > limit.Value {
+				c.fail(Checked, "with claim %s pool %s has %d of %s, its limit is %d", n.Name, n.Pool, used[n.Pool][limit.Name], limit.Name, limit.Value)
+			}
+		}
+	}
+}
+
+// capacityOf is what a claim's machine has, or may have while there is none.
+func (c *checks) capacityOf(of *claim) map[string]int64 {
+	if of.launched.IsZero() {
+		n := c.plans[of.uid]
+		return c.largest(&n)
+	}
+	capacity := map[string]int64{}
+	add(capacity, of.capacity)
+	return capacity
+}
+
+// largest is the most that any of a claim's types has, resource by resource.
+func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
+	most := map[string]int64{}
+	for _, o := range n.Options {
+		for i := range c.w.setting.types {
+			if t := &c.w.setting.types[i]; t.Name == o.Type {
+				for _, a := range t.Capacity {
+					most[a.Name] = max(most[a.Name], a.Value)
+				}
+			}
+		}
+	}
+	return most
 }
 
 // proposed judges proposals: Deterministic.
@@ -203,20 +271,24 @@ func commandID(of *claim) string {
 func (c *checks) budgets(p *process, of *claim) {
 	leaving := int64(1)
 	for _, other := range c.w.api.claims() {
-		if other.pool == of.pool && other.uid != of.uid && c.removed[other.uid] {
+		// A node that is gone has left; its claim only waits for the paperwork.
+		if other.pool == of.pool && other.uid != of.uid && c.removed[other.uid] && c.w.api.node(other.node) != nil {
 			leaving++
 		}
 	}
-	total := max(count(c.w.api.claims(), of.pool), count(list[*claim](p.view.present(claimKind)), of.pool))
+	live := func(k kind) map[string]object { return c.w.api.objects[k] }
+	total := max(initialized(live, of.pool), initialized(p.view.present, of.pool))
 	if most := allowed(c.w.setting.pool(of.pool), total); leaving > most {
 		c.fail(WithinBudgets, "%d of %d nodes of %s are leaving, %d may", leaving, total, of.pool, most)
 	}
 }
 
-func count(claims []*claim, pool string) int64 {
+// initialized counts the nodes of a pool that are, by claim or by node.
+func initialized(objects func(kind) map[string]object, pool string) int64 {
+	known := factsOf(&setting{}, epoch, objects, nil)
 	total := int64(0)
-	for _, c := range claims {
-		if c.pool == pool && !c.initialized.IsZero() {
+	for _, n := range known.nodes {
+		if n.Pool == pool && n.Stage == model.Initialized {
 			total++
 		}
 	}

@@ -2,8 +2,11 @@ package sim
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestHistories lets many histories happen. A failing one is printed as short as it could be made, to be put into
@@ -13,18 +16,135 @@ func TestHistories(t *testing.T) {
 	if os.Getenv("KARPENTER_NIGHTLY") != "" {
 		seeds = 20_000
 	}
+	sold := 0
 	for seed := range seeds {
-		h := NewHistory(seed)
-		if f := Run(h, Production()).Failure; f != nil {
-			report(t, h, Production())
+		r := Run(NewHistory(seed), Production())
+		if r.Failure != nil {
+			report(t, NewHistory(seed))
 			return
+		}
+		sold += r.Sold
+	}
+	if sold < int(seeds) {
+		t.Errorf("%d machines were sold in %d histories: they are too quiet to find anything", sold, seeds)
+	}
+}
+
+// TestKnownHistories lets those happen again that once failed.
+func TestKnownHistories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no histories in testdata (%v)", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := Parse(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := Run(h, Production()); r.Failure != nil {
+				t.Errorf("%v\n%s", r.Failure, strings.Join(r.Trace, "\n"))
+			}
+		})
+	}
+}
+
+// FuzzHistory takes seeds.
+func FuzzHistory(f *testing.F) {
+	f.Add(uint64(1 << 40))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if Run(NewHistory(seed), Production()).Failure != nil {
+			report(t, NewHistory(seed))
+		}
+	})
+}
+
+func report(t *testing.T, h History) {
+	t.Helper()
+	short := Shrink(h, Production(), 150)
+	r := Run(short, Production())
+	t.Errorf("%v\n\nThe history:\n\n%s\nWhat happened:\n\n%s", r.Failure, short, strings.Join(r.Trace, "\n"))
+}
+
+// TestSameSeedSameTrace: a history depends on nothing but itself.
+func TestSameSeedSameTrace(t *testing.T) {
+	for seed := range uint64(10) {
+		first, second := Run(NewHistory(seed), Production()), Run(NewHistory(seed), Production())
+		if first.Hash() != second.Hash() {
+			t.Fatalf("seed %d: the second run differs (-first +second):\n%s", seed, cmp.Diff(first.Trace, second.Trace))
 		}
 	}
 }
 
-func report(t *testing.T, h History, opts Options) {
-	t.Helper()
-	short := Shrink(h, opts, 150)
-	r := Run(short, opts)
-	t.Errorf("%v\n\nThe history:\n\n%s\nWhat happened:\n\n%s", r.Failure, short, strings.Join(r.Trace, "\n"))
+// TestHistoriesAreEventful: between them, a few histories meet everything that the world can do.
+func TestHistoriesAreEventful(t *testing.T) {
+	var all strings.Builder
+	for seed := range uint64(60) {
+		for _, line := range Run(NewHistory(seed), Production()).Trace {
+			all.WriteString(line + "\n")
+		}
+	}
+	for _, happens := range []string{"create claim", "(error)", "no capacity", "never registered", "will never join", "end leaked", "its machine is gone",
+		"crashes before it can create claim", "crashes before it can ask the cloud", "crashes before it can note", "crashes before it can register",
+		"crashes before it can taint", "loses the lease", "is deposed", "nominate pod", "clear the nomination", "is cordoned", "is draining", "is done",
+		"is abandoned", "drops claim", "evict", "has no place"} {
+		if !strings.Contains(all.String(), happens) {
+			t.Errorf("nothing in 60 histories says %q", happens)
+		}
+	}
+}
+
+// TestShrink: what is left fails in the same property, and nothing can be left out.
+func TestShrink(t *testing.T) {
+	bug, opts := planted["claims in flight are no nodes"], Production()
+	bug.plant(&opts)
+	opts.Skip = bug.skip
+	for seed := range uint64(20) {
+		h := NewHistory(seed)
+		if Run(h, opts).Failure == nil {
+			continue
+		}
+		short := Shrink(h, opts, 100)
+		f := Run(short, opts).Failure
+		if f == nil || f.Property != bug.property {
+			t.Fatalf("the shrunk history fails with %v, want %q\n%s", f, bug.property, short)
+		}
+		for i := range short.Disturbances {
+			shorter := History{Seed: short.Seed}
+			for j, d := range short.Disturbances {
+				if i != j {
+					shorter.Disturbances = append(shorter.Disturbances, d)
+				}
+			}
+			if f := Run(shorter, opts).Failure; f != nil && f.Property == bug.property {
+				t.Errorf("still fails without %v:\n%s", short.Disturbances[i], short)
+			}
+		}
+		return
+	}
+	t.Fatal("no history fails")
+}
+
+func TestHistoryText(t *testing.T) {
+	h := NewHistory(7)
+	again, err := Parse("# a comment\n\n" + h.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(h, again); diff != "" {
+		t.Errorf("read back (-written +read):\n%s", diff)
+	}
+	for text, want := range map[string]string{
+		"seed 1\nnonsense":       `line 2: "nonsense" is neither`,
+		"seed 1\n1s explode 0 0": `"explode" is no disturbance`,
+		"soon crash 0 0":         "line 1: time of crash",
+	} {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want an error with %q", text, err, want)
+		}
+	}
 }

@@ -28,6 +28,8 @@ type world struct {
 	flaky time.Time
 	crash int
 	calm  bool
+	// ambush lies in wait for its moment; nil if none does.
+	ambush *Disturbance
 
 	// assumed are the nodes of pods that kube-scheduler has chosen and not bound yet, by pod UID.
 	assumed   map[string]assumption
@@ -44,7 +46,7 @@ type assumption struct {
 }
 
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]assumption{}}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]assumption{}, owned: -1}
 	w.now = epoch
 	w.setting = newSetting(w.rng)
 	w.api = newAPI(func() time.Time { return w.now })
@@ -92,9 +94,13 @@ func (w *world) leader() *process {
 // own is the owner's controller: each app has as many pods as it should.
 func (w *world) own() {
 	w.after(w.between(500*time.Millisecond, 1500*time.Millisecond), w.own)
-	if w.owned == w.api.version {
-		return
+	if w.owned != w.api.version {
+		w.fill()
 	}
+}
+
+// fill creates the pods that are missing and deletes those that are too many.
+func (w *world) fill() {
 	byApp := map[string][]*pod{}
 	for _, p := range w.api.pods() {
 		if p.deleting.IsZero() && !p.daemon {

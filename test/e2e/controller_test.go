@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -162,4 +163,10 @@ func freePorts(n int) ([]int, error) {
 		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
+}
+
+// insecureClient asks a server on the loopback address for its health, whose
+// certificate nobody has signed.
+func insecureClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,7 @@ type ledger struct {
 	machines  map[types.UID]*entry[*corev1.ConfigMap]
 	pods      map[types.UID]*entry[*corev1.Pod]
 	nominated map[types.UID]map[string]bool // by pod: the nodes it was ever nominated to
+	said      map[types.UID][]string        // by object: what the controller said, "Reason: note"
 }
 
 // entry is the last that was seen of an object.
@@ -42,7 +44,7 @@ func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	l := &ledger{
 		claims: map[types.UID]*entry[*karpv1.NodeClaim]{}, nodes: map[types.UID]*entry[*corev1.Node]{},
 		machines: map[types.UID]*entry[*corev1.ConfigMap]{}, pods: map[types.UID]*entry[*corev1.Pod]{},
-		nominated: map[types.UID]map[string]bool{},
+		nominated: map[types.UID]map[string]bool{}, said: map[types.UID][]string{},
 	}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{kwok.LabelRecord: "true"})},
@@ -50,7 +52,7 @@ func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []client.Object{&karpv1.NodeClaim{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Pod{}} {
+	for _, kind := range []client.Object{&karpv1.NodeClaim{}, &corev1.Node{}, &corev1.ConfigMap{}, &corev1.Pod{}, &eventsv1.Event{}} {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watching the cluster: %w", err)
@@ -84,6 +86,10 @@ func (l *ledger) note(object any, gone bool) {
 		l.nodes[object.UID] = &entry[*corev1.Node]{object, gone}
 	case *corev1.ConfigMap:
 		l.machines[object.UID] = &entry[*corev1.ConfigMap]{object, gone}
+	case *eventsv1.Event:
+		if text := object.Reason + ": " + object.Note; object.ReportingController == "karpenter" && !slices.Contains(l.said[object.Regarding.UID], text) {
+			l.said[object.Regarding.UID] = append(l.said[object.Regarding.UID], text)
+		}
 	case *corev1.Pod:
 		l.pods[object.UID] = &entry[*corev1.Pod]{object, gone}
 		if node := object.Status.NominatedNodeName; node != "" {
@@ -200,4 +206,11 @@ func claimOf(machine *corev1.ConfigMap) types.UID {
 		return ""
 	}
 	return record.ClaimUID
+}
+
+// saidOf returns what the controller said about the object.
+func (l *ledger) saidOf(object types.UID) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.said[object])
 }

@@ -15,7 +15,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,7 +159,7 @@ func (s *stage) describe() {
 			s.t.Logf("... and more pods")
 			return
 		}
-		s.t.Logf("pod %s %s node=%q nominated=%q events=%q", pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.Status.NominatedNodeName, s.eventsAbout(context.Background(), pod))
+		s.t.Logf("pod %s %s node=%q nominated=%q events=%q", pod.Name, pod.Status.Phase, pod.Spec.NodeName, pod.Status.NominatedNodeName, s.ledger.saidOf(pod.UID))
 	}
 }
 
@@ -244,27 +243,11 @@ func (s *stage) pools(app string) map[string]int {
 	return out
 }
 
-// eventsAbout returns what the controller said about an object, "Reason: note".
-func (s *stage) eventsAbout(ctx context.Context, object client.Object) []string {
-	var list eventsv1.EventList
-	if err := s.List(ctx, &list); err != nil {
-		return []string{err.Error()}
-	}
-	var out []string
-	for _, e := range list.Items {
-		about := e.Regarding.UID == object.GetUID() || e.Regarding.UID == "" && e.Regarding.Name == object.GetName() && e.Regarding.Namespace == object.GetNamespace()
-		if about && e.ReportingController == "karpenter" {
-			out = append(out, e.Reason+": "+e.Note)
-		}
-	}
-	return out
-}
-
 // says fails until the controller said something with the reason and all words
 // about the object.
 func (s *stage) says(object client.Object, reason string, words ...string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		said := s.eventsAbout(ctx, object)
+	return func(context.Context) error {
+		said := s.ledger.saidOf(object.GetUID())
 		for _, text := range said {
 			if strings.HasPrefix(text, reason+": ") && containsAll(text, words) {
 				return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -27,6 +28,8 @@ type Disrupt struct {
 	Snapshot func() *model.Snapshot
 	Propose  func(*model.Snapshot) disruption.Proposal
 	Writer   Writer
+	// Why says in words why a node is protected; nil for no events about that.
+	Why func(*model.Snapshot, plan.Verdict) string
 	// Changed rings when something changed that may let a node go; may be nil, then the timer alone decides.
 	Changed <-chan struct{}
 
@@ -177,19 +180,38 @@ func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, to
 	}
 }
 
-// blocked tells users of pools whose budgets keep a node that could go.
+// blocked tells users of nodes that somebody protects, and of pools whose budgets keep a node that could go.
 func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	told := map[string]bool{}
 	for _, kept := range proposal.Kept {
-		pool := snap.Pool(kept.Pool)
-		budget := kept.Verdict.Code == plan.BudgetExhausted || kept.Verdict.Code == plan.BudgetUnreadable
-		if !budget || pool == nil || told[kept.Pool] {
-			continue
+		switch kept.Verdict.Code {
+		case plan.NodeProtected:
+			d.protected(snap, kept)
+		case plan.BudgetExhausted, plan.BudgetUnreadable:
+			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool] {
+				told[kept.Pool] = true
+				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
+					TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+					ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
+				}, karpv1.DisruptionEmpty))
+			}
 		}
-		told[kept.Pool] = true
-		d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
-			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-			ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-		}, karpv1.DisruptionEmpty))
 	}
+}
+
+func (d *Disrupt) protected(snap *model.Snapshot, kept disruption.Kept) {
+	n := snap.Node(kept.Node)
+	if d.Why == nil || n == nil {
+		return
+	}
+	why := d.Why(snap, kept.Verdict)
+	d.Recorder.Emit(
+		telemetry.DisruptionBlocked(&corev1.Node{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID(n.UID)},
+		}, why),
+		telemetry.DisruptionBlocked(&karpv1.NodeClaim{
+			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: n.Claim, UID: types.UID(n.ClaimUID)},
+		}, why))
 }

@@ -501,6 +501,29 @@ func TestDisruptRollsBackAndCleansUp(t *testing.T) {
 	}
 }
 
+func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
+	w := newWorld()
+	w.node("a", model.Initialized).DoNotDisrupt = true
+	w.node("b", model.Initialized)
+	w.node("c", model.Initialized)
+	w.pool.Budgets = []model.Budget{{Count: 0}}
+	w.clock.Step(time.Minute)
+	d := w.disrupt()
+	sink := events.NewFakeRecorder(20)
+	d.Recorder = telemetry.NewRecorder(sink, w.clock)
+	d.Why = func(_ *model.Snapshot, v plan.Verdict) string { return "because of " + v.Node }
+	d.Tick(t.Context())
+	d.Tick(t.Context()) // no news
+	wanted := []string{
+		"Normal DisruptionBlocked because of a", // on the node
+		"Normal DisruptionBlocked because of a", // on the claim
+		"Normal DisruptionBlocked No allowed disruptions for disruption reason Empty due to blocking budget",
+	}
+	if diff := cmp.Diff(wanted, emitted(sink)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // The loop does not wait for its poll when it knows when a node may go.
 func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	w := newWorld()

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,7 +73,8 @@ func pendingByUID(snap *model.Snapshot) map[string]*model.Pod {
 }
 
 // nominations are the writes that make the pods' nominations agree with the plan: pods on registered nodes of ours are
-// nominated to them, all others to nothing.
+// nominated to them, all others to nothing. A node that is being registered is not nominated to here, but its promises,
+// which NominateFor has just made, stay.
 func (p *Provision) nominations(snap *model.Snapshot, decided *plan.Provision) []plan.Action {
 	if !p.Nominate {
 		return nil
@@ -86,11 +88,15 @@ func (p *Provision) nominations(snap *model.Snapshot, decided *plan.Provision) [
 		}
 	}
 	for _, placed := range decided.Placed {
-		node := ""
-		if n := snap.Node(placed.Node); n != nil && n.Ours() && n.Stage >= model.Registered {
-			node = n.Name
+		n := snap.Node(placed.Node)
+		switch {
+		case n == nil || !n.Ours():
+			agree(placed.Pods, "")
+		case n.Stage >= model.Registered:
+			agree(placed.Pods, n.Name)
+		default:
+			agree(slices.DeleteFunc(slices.Clone(placed.Pods), func(pod *model.Pod) bool { return pod.Nominated == n.Name }), "")
 		}
-		agree(placed.Pods, node)
 	}
 	for _, claim := range decided.Claims {
 		agree(claim.Pods, "")

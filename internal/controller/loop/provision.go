@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -119,6 +120,7 @@ func (p *Provision) logWork(done execute.Provisioned, at work) {
 
 func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration) {
 	p.Metrics.SchedulingDuration.WithLabelValues(provisioner).Observe(took.Seconds())
+	p.Metrics.ClusterStateNodes.Set(float64(len(snap.Nodes)))
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
 	for _, r := range decided.Refused {
@@ -155,6 +157,11 @@ func (p *Provision) promise(snap *model.Snapshot, decided *plan.Provision) {
 func (p *Provision) report(snap *model.Snapshot, decided *plan.Provision, done execute.Provisioned, nominations []execute.Outcome) {
 	undone := append(execute.Failures(done.Outcomes), execute.Failures(nominations)...)
 	for _, o := range undone {
+		var notNow *execute.NotNowError
+		if errors.As(o.Err, &notNow) {
+			p.Log.Info("the plan has to wait", "reason", o.Err.Error())
+			continue
+		}
 		p.Log.Error(o.Err, "carrying out the plan")
 	}
 	for _, d := range done.Dropped {

@@ -2,7 +2,7 @@
 // left, on new nodes that cost little.
 //
 //	Schedule(snapshot)
-//	   1 promised   pods that we nominated go where they were promised, while they fit
+//	   1 promised   pods go where they were promised a place, by nomination or by the claim bought for them, while they fit
 //	   2 existing   groups, largest first, onto nodes in the snapshot's order
 //	   3 new        pool by pool, heaviest first: which groups may come, which bins to open, which types those may be
 //	   4 refused    a verdict per pool for every group that is left

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -34,7 +35,7 @@ func check(t *testing.T, snap *model.Snapshot, p *plan.Provision) {
 // for nothing more to be bought once the plan's claims are in flight.
 func TestRandomWorlds(t *testing.T) {
 	for seed := range uint64(*worlds) {
-		properties(t, seed)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed) })
 	}
 }
 
@@ -47,7 +48,6 @@ func properties(t *testing.T, seed uint64) {
 	w := randomWorld(seed)
 	snap := w.snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
-	t.Logf("seed %d", seed)
 	check(t, snap, p)
 
 	again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
@@ -61,5 +61,14 @@ func properties(t *testing.T, seed uint64) {
 	check(t, after, q)
 	if len(q.Claims) > 0 {
 		t.Fatalf("seed %d: with the plan's claims in flight more is bought:\n%s\nafter\n%s", seed, explain.Provision(after, q), explain.Provision(snap, p))
+	}
+
+	later := next.later(newDice(seed + 1<<32))
+	snap = later.snapshot(nil)
+	p = placement.Schedule(snap, placement.Options{})
+	check(t, snap, p)
+	again = later.snapshot(rand.New(rand.NewPCG(seed, 3)))
+	if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{}))); diff != "" {
+		t.Fatalf("seed %d: later the order in which the world is told matters:\n%s", seed, diff)
 	}
 }

@@ -248,6 +248,37 @@ func TestRefusalsAreTrue(t *testing.T) {
 	}
 }
 
+// TestHeavierPoolsFirst: no pod is bought a node of a pool while a heavier one has something for it that its limits
+// leave room for.
+func TestHeavierPoolsFirst(t *testing.T) {
+	lighter := 0
+	for seed := range uint64(*worlds) {
+		w := randomWorld(seed)
+		byUID := map[string]model.PodSpec{}
+		for _, pod := range w.pods {
+			byUID[pod.UID] = pod
+		}
+		snap := w.snapshot(nil)
+		p := placement.Schedule(snap, placement.Options{})
+		for _, c := range p.Claims {
+			for _, pool := range snap.Pools {
+				if pool.Name == c.Pool {
+					break
+				}
+				lighter++
+				all, left := may(w, pool.PoolSpec, byUID[c.Pods[0].UID]), left(snap, p, pool.PoolSpec)
+				if at := slices.IndexFunc(all, func(p place) bool { return p.within(left) }); at >= 0 {
+					t.Fatalf("seed %d: %s is on claim %s, though pool %s has %s\n%s", seed, c.Pods[0].Key(), c.Name, pool.Name, all[at].kind.Name,
+						explain.Provision(snap, p))
+				}
+			}
+		}
+	}
+	if lighter < *worlds {
+		t.Errorf("only %d pools were passed over: the worlds are too kind", lighter)
+	}
+}
+
 // twinBin is a node that the twin has bought.
 type twinBin struct {
 	place

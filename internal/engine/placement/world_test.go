@@ -390,3 +390,31 @@ func randomWorld(seed uint64) world {
 	}
 	return w
 }
+
+// later is the world after a while: pods came and went, offerings sold out and came back, and some claims in flight do
+// not say whom they were bought for.
+func (w world) later(d dice) world {
+	w.pods = slices.DeleteFunc(slices.Clone(w.pods), func(model.PodSpec) bool { return d.chance(30) })
+	w.nodes = slices.Clone(w.nodes)
+	for i := range w.nodes {
+		if d.chance(50) {
+			w.nodes[i].Promised = nil
+		}
+	}
+	c := *w.pools[0].Catalogue
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		c.Types[i].Offerings = slices.Clone(c.Types[i].Offerings)
+		for k := range c.Types[i].Offerings {
+			c.Types[i].Offerings[k].Available = !d.chance(25)
+		}
+	}
+	w.pools = slices.Clone(w.pools)
+	for i := range w.pools {
+		w.pools[i].Catalogue = &c
+	}
+	for i := range 1 + d.IntN(4) {
+		w.deployment(d, fmt.Sprintf("later-%d", i), 10)
+	}
+	return w
+}

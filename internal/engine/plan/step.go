@@ -36,7 +36,7 @@ func (g *Guard) stepProposed(cmd Command) (Command, []Action) {
 	if g.allLeaving(cmd) {
 		return g.stepDraining(cmd.enter(Draining, now))
 	}
-	if v := g.admit(cmd); !v.OK() {
+	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
 	}
 	// 1. The command stands in the API before anything can be seen of it.
@@ -54,13 +54,22 @@ func (g *Guard) stepCordoned(cmd Command) (Command, []Action) {
 	if g.allLeaving(cmd) {
 		return g.stepDraining(cmd.enter(Draining, g.snap.Now))
 	}
-	if v := g.admit(cmd); !v.OK() {
+	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
 	}
 	if actions := g.taints(cmd); len(actions) > 0 { // somebody took it off
 		return cmd, actions
 	}
 	return g.proceed(cmd)
+}
+
+// stillSafe is Check, and whether there is time left: what cannot be begun (a write that is refused again and again)
+// must not keep the budget for ever.
+func (g *Guard) stillSafe(cmd Command) Verdict {
+	if g.snap.Now.After(cmd.Deadline) {
+		return Verdict{Code: DeadlinePassed}
+	}
+	return g.admit(cmd)
 }
 
 // proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
@@ -79,9 +88,6 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 		}
 	}
 	if len(missing) > 0 {
-		if now.After(cmd.Deadline) {
-			return g.abandon(cmd, Verdict{Code: DeadlinePassed})
-		}
 		return cmd, missing
 	}
 	return g.stepLaunching(cmd.enter(Launching, now))

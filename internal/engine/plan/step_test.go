@@ -125,8 +125,9 @@ func TestStepRollsBack(t *testing.T) {
 		"budget unreadable":  {plan.Cordoned, func(w *world) { w.pools[0].BudgetError = "x" }, plan.BudgetUnreadable},
 		"pool gone":          {plan.Cordoned, func(w *world) { w.pools = nil }, plan.PoolGone},
 		"promised":           {plan.Cordoned, func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"never cordoned":     {plan.Cordoned, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
 		"replacement lost":   {plan.Launching, func(w *world) { delete(w.nodes, "r") }, plan.ReplacementLost},
-		"replacement leaves": {plan.Launching, func(w *world) { w.nodes["r"].Deleting = true }, plan.ReplacementLost},
+		"replacement leaves": {plan.Launching, func(w *world) { w.nodes["r"].Stage, w.nodes["r"].Deleting = model.Initialized, true }, plan.ReplacementLost},
 		"too slow":           {plan.Launching, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,18 +136,22 @@ func TestStepRollsBack(t *testing.T) {
 			if c.at == plan.Launching {
 				cmd = replacing(w)
 			}
-			for {
+			waiting := false
+			for range 20 {
 				var actions []plan.Action
 				cmd, actions = plan.Step(w.snapshot(), cmd)
 				for _, a := range actions {
 					w.do(a)
 				}
-				if len(actions) == 0 && cmd.Phase == c.at {
+				if waiting = len(actions) == 0 && cmd.Phase == c.at; waiting {
 					break
 				}
 				if len(actions) == 0 {
 					w.now = w.now.Add(2 * time.Second)
 				}
+			}
+			if !waiting {
+				t.Fatalf("the command never waits in phase %s; it is %s", c.at, cmd.Phase)
 			}
 			c.mess(w)
 			cmd, _ = run(w, cmd)
@@ -308,5 +313,34 @@ func TestCommandRoundTrip(t *testing.T) {
 		if _, err := plan.DecodeCommand(text); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("DecodeCommand(%s): error %v, want one with %q", text, err, part)
 		}
+	}
+}
+
+// The last trace of a command goes with its claims; who knew it sees it done. Others without a trace never began.
+func TestResumeEndsWhatWasDraining(t *testing.T) {
+	w := newWorld(t, 2)
+	gone, never := w.command("c0"), w.command("c1")
+	gone.Phase = plan.Draining
+	delete(w.nodes, "c0")
+	resumed := plan.Resume(w.snapshot(), gone, never)
+	if diff := cmp.Diff([]plan.Command{gone}, resumed); diff != "" {
+		t.Fatalf("resumed (-want +got):\n%s", diff)
+	}
+	if cmd, actions := plan.Step(w.snapshot(), resumed[0]); cmd.Phase != plan.Done || actions != nil {
+		t.Errorf("phase %s, actions %v", cmd.Phase, actions)
+	}
+}
+
+// A budget that closed while two commands were under way takes back one of them, not both.
+func TestAbandonedCommandsMakeRoom(t *testing.T) {
+	w := newWorld(t, 2)
+	first, second := w.command("c0"), w.command("c1")
+	w.nodes["c0"].Command, w.nodes["c1"].Command = first.Encode(), second.Encode()
+	w.pools[0].Budgets = []model.Budget{{Count: 1}}
+	guard := plan.NewGuard(w.snapshot())
+	first, _ = guard.Step(first)
+	second, _ = guard.Step(second)
+	if first.Phase != plan.Abandoned || second.Phase != plan.Proposed {
+		t.Errorf("phases %s and %s, want abandoned and proposed", first.Phase, second.Phase)
 	}
 }
