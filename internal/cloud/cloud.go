@@ -77,6 +77,11 @@ type Declared struct {
 	ValueAliases map[string]map[string]string
 	// ReservationKey is the label of a capacity reservation's id; empty when the provider has none.
 	ReservationKey string
+	// UnsupportedTopology are label keys that the allowedTopologies of a storage class may not use here, because no node
+	// of the provider carries them; UnsupportedProvisioners are provisioners of storage classes whose volumes no node of
+	// the provider can use. Pods that need either are refused with the reason.
+	UnsupportedTopology     []string
+	UnsupportedProvisioners []string
 }
 
 // Requirement is a label requirement of an instance type or an offering.

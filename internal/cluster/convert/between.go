@@ -20,6 +20,9 @@ type Around struct {
 	Namespaces map[string]map[string]string
 	// Volumes answers about the claims of pods; nil when there are none.
 	Volumes Volumes
+	// Users answers which pods use a claim, the asking one perhaps among them; nil when nobody knows. Claims that are
+	// ReadWriteOncePod need it.
+	Users func(namespace, claim string) []*corev1.Pod
 	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
 }
@@ -69,6 +72,8 @@ func terms(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Term {
 		return nil
 	}
 	var list []model.Term
+	// A weight below 1, which only files can have, is the least: 0 would mean required.
+	const required = 0
 	add := func(term *corev1.PodAffinityTerm, anti bool, weight int32) {
 		list = append(list, model.Term{
 			Key: v.Rules.Key(term.TopologyKey), Anti: anti, Weight: int(weight), Selector: termSelector(pod, term, around),
@@ -76,20 +81,20 @@ func terms(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Term {
 	}
 	if a.PodAffinity != nil {
 		for i := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			add(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], false, 0)
+			add(&a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], false, required)
 		}
 		for i := range a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			w := &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
-			add(&w.PodAffinityTerm, false, w.Weight)
+			add(&w.PodAffinityTerm, false, max(1, w.Weight))
 		}
 	}
 	if a.PodAntiAffinity != nil {
 		for i := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			add(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], true, 0)
+			add(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[i], true, required)
 		}
 		for i := range a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			w := &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
-			add(&w.PodAffinityTerm, true, w.Weight)
+			add(&w.PodAffinityTerm, true, max(1, w.Weight))
 		}
 	}
 	return list
@@ -110,6 +115,20 @@ func termSelector(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around)
 }
 
 func isEmpty(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
+
+// SelectsNamespaces reports whether the pod's affinity looks at the labels of namespaces.
+func SelectsNamespaces(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	if a == nil {
+		return false
+	}
+	selects := func(term corev1.PodAffinityTerm) bool { return term.NamespaceSelector != nil && !isEmpty(term.NamespaceSelector) }
+	weighted := func(term corev1.WeightedPodAffinityTerm) bool { return selects(term.PodAffinityTerm) }
+	return a.PodAffinity != nil && (slices.ContainsFunc(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, selects) ||
+		slices.ContainsFunc(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, weighted)) ||
+		a.PodAntiAffinity != nil && (slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, selects) ||
+			slices.ContainsFunc(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, weighted))
+}
 
 // namespacesOf are the pod's own namespace if the term names none, else the listed ones and those selected.
 func namespacesOf(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around) []string {
@@ -149,7 +168,8 @@ func selector(s *metav1.LabelSelector, namespaces []string) model.Selector {
 	return out
 }
 
-// preferred converts the preferred node affinity terms. Terms without expressions match no node and are left out.
+// preferred converts the preferred node affinity terms. Terms without expressions match no node, and those with
+// matchFields no new one; both are left out.
 func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil {
@@ -158,7 +178,7 @@ func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	var list []model.Preference
 	for i := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 		p := &a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
-		if len(p.Preference.MatchExpressions) == 0 {
+		if len(p.Preference.MatchExpressions) == 0 || len(p.Preference.MatchFields) > 0 {
 			continue
 		}
 		q := model.Preference{Weight: int(p.Weight)}
@@ -170,12 +190,15 @@ func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	return list
 }
 
-// hostPorts are the ports that the pod takes on its node. Init containers run before the others and have gone when they
-// start, except sidecars.
+// hostPorts are the ports that the pod takes on its node: on the host's network all of its ports. Init containers run
+// before the others and have gone when they start, except sidecars.
 func hostPorts(pod *corev1.Pod) []model.HostPort {
 	var list []model.HostPort
 	add := func(c *corev1.Container) {
 		for _, p := range c.Ports {
+			if p.HostPort == 0 && pod.Spec.HostNetwork {
+				p.HostPort = p.ContainerPort // the API server's default; pods from files have not been there
+			}
 			if p.HostPort > 0 {
 				port := model.HostPort{IP: p.HostIP, Protocol: string(p.Protocol), Port: p.HostPort}
 				if port.Protocol == "" {

@@ -22,8 +22,8 @@ type Capture struct {
 	Daemons []model.DaemonSpec
 }
 
-// Of is the capture of a snapshot. A snapshot does not hold everything: labels of pods, which no rule of the engine
-// reads yet, and pods on nodes that are not known are missing; neither changes what is decided.
+// Of is the capture of a snapshot. A snapshot does not hold everything: pods on nodes that are not known are missing, and
+// volumes that no other pod can use are amounts among the requests; neither changes what is decided.
 func Of(snapshot *model.Snapshot) *Capture {
 	c := &Capture{Now: snapshot.Now}
 	for _, p := range snapshot.Pools {
@@ -49,8 +49,9 @@ func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*m
 		c.Pods = append(c.Pods, model.PodSpec{
 			UID: p.UID, Namespace: p.Namespace, Name: p.Name, Created: p.Created, State: state, Node: p.Node, Nominated: p.Nominated,
 			Rejected: p.Rejected, Priority: p.Priority, Requests: requestsOf(snapshot, p), Alternatives: p.Alternatives,
-			Tolerations: p.Tolerations, Controller: p.Controller, Daemon: p.Daemon, Reschedulable: p.Reschedulable,
-			EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,
+			VolumeAlternatives: p.VolumeAlternatives, Volumes: p.Shared, Preferred: p.Preferred, Spread: p.Spread, Terms: p.Terms,
+			HostPorts: p.HostPorts, Labels: p.Labels, Tolerations: p.Tolerations, Controller: p.Controller, Daemon: p.Daemon,
+			Reschedulable: p.Reschedulable, Terminating: p.Terminating, EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,
 		})
 	}
 }

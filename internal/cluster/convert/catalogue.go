@@ -31,6 +31,7 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 		Capacity: fromMap(from.Capacity), Allocatable: fromMap(from.Allocatable()),
 		Offerings: make([]model.Offering, 0, len(from.Offerings)),
 	}
+	t.Allocatable = withLimits(t.Allocatable, from.AttachLimits)
 	var refused *model.Rejection
 	if t.Requirements, refused = v.cloud(from.Name, from.Requirements); refused != nil {
 		return t, refused

@@ -21,6 +21,9 @@ type Vocabulary struct {
 	Classes []schema.GroupKind
 
 	wellKnown map[string]bool
+	// unsupported are topology keys and provisioners of storage classes that the provider cannot honour.
+	unsupportedTopology     []string
+	unsupportedProvisioners []string
 }
 
 // NewVocabulary is the core's vocabulary with what a provider declares.
@@ -34,7 +37,10 @@ func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabu
 	if declared.ReservationKey != "" {
 		more.WellKnown = append(slices.Clone(more.WellKnown), declared.ReservationKey)
 	}
-	v := &Vocabulary{Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{}}
+	v := &Vocabulary{
+		Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{},
+		unsupportedTopology: declared.UnsupportedTopology, unsupportedProvisioners: declared.UnsupportedProvisioners,
+	}
 	for _, key := range v.Rules.WellKnown {
 		v.wellKnown[key] = true
 	}

@@ -16,7 +16,7 @@ import (
 type Volumes interface {
 	Claim(namespace, name string) *corev1.PersistentVolumeClaim
 	Volume(name string) *corev1.PersistentVolume
-	// Class of the name; the empty name asks for the default class.
+	// Class of the name; the empty name asks for the default class (see DefaultClass).
 	Class(name string) *storagev1.StorageClass
 }
 
@@ -30,8 +30,34 @@ var inTree = map[string]string{
 	"kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
 
-// bindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
-const bindCompleted = "pv.kubernetes.io/bind-completed"
+const (
+	// bindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
+	bindCompleted = "pv.kubernetes.io/bind-completed"
+	// noProvisioner is the provisioner of classes whose volumes are made by hand; no driver attaches them.
+	noProvisioner = "kubernetes.io/no-provisioner"
+	// isDefault marks the class of claims that name none; the beta spelling still counts.
+	isDefault     = "storageclass.kubernetes.io/is-default-class"
+	isDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
+	// maxPlaces bounds the combinations of places that a pod's volumes allow.
+	maxPlaces = 256
+)
+
+// DefaultClass is the class of claims that name none: the youngest of those marked as default, of equally young ones the
+// first by name (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass). Nil when there is
+// none.
+func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
+	var chosen *storagev1.StorageClass
+	for _, class := range classes {
+		if class.Annotations[isDefault] != "true" && class.Annotations[isDefaultBeta] != "true" {
+			continue
+		}
+		if chosen == nil || chosen.CreationTimestamp.Before(&class.CreationTimestamp) ||
+			chosen.CreationTimestamp.Equal(&class.CreationTimestamp) && class.Name < chosen.Name {
+			chosen = class
+		}
+	}
+	return chosen
+}
 
 // demand is what one volume asks of the node: any of the alternatives, nil for nothing.
 type demand struct {
@@ -40,26 +66,32 @@ type demand struct {
 }
 
 // volumes converts the pod's persistent volumes (core specification 3.3, 3.7): what they are, and what they demand of
-// the node together, as alternatives that may each hold alone.
+// the node together, as alternatives that may each hold alone. The first that cannot be used is the Rejection; the
+// volumes are complete all the same, because a bound pod holds them in any case.
 func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, [][]label.Requirement, *model.Rejection) {
 	var list []model.Volume
-	var together [][]label.Requirement
+	var demands []demand
+	var first *model.Rejection
 	for i := range pod.Spec.Volumes {
 		source := &pod.Spec.Volumes[i]
 		name, shared := claimName(pod, source)
-		if name == "" {
+		if name == "" || slices.ContainsFunc(list, func(v model.Volume) bool { return v.Claim == pod.Namespace+"/"+name }) {
 			continue
 		}
 		d, refused := demandOf(pod, name, source, v, around)
-		if refused != nil {
+		if refused != nil && first == nil {
 			refused.Field = at("spec.volumes", i) + refused.Field
-			return nil, nil, refused
+			first = refused
 		}
 		d.volume.Shared = shared
 		list = append(list, d.volume)
-		together = cross(together, d.alternatives)
+		demands = append(demands, d)
 	}
-	return list, together, nil
+	places, few := together(demands)
+	if first == nil && !few {
+		first = refuse("spec.volumes", "together they allow more than %d combinations of places; use volumes whose topologies agree", maxPlaces)
+	}
+	return list, places, first
 }
 
 // claimName is the claim behind a volume, and whether other pods may use it. Claims of a StatefulSet's template and of
@@ -77,25 +109,78 @@ func claimName(pod *corev1.Pod, source *corev1.Volume) (string, bool) {
 
 func demandOf(pod *corev1.Pod, name string, source *corev1.Volume, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	d := demand{volume: model.Volume{Claim: pod.Namespace + "/" + name}}
-	if around.Volumes == nil {
-		return d, refuse(".persistentVolumeClaim.claimName", "claim %q does not exist", name)
-	}
-	claim := around.Volumes.Claim(pod.Namespace, name)
-	if claim == nil {
-		if source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil {
-			return d.unbound(source.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName, v, around)
-		}
-		return d, refuse(".persistentVolumeClaim.claimName", "claim %q does not exist in namespace %s", name, pod.Namespace)
+	var claim *corev1.PersistentVolumeClaim
+	if around.Volumes != nil {
+		claim = around.Volumes.Claim(pod.Namespace, name)
 	}
 	switch {
+	case claim == nil && around.Volumes != nil && source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil:
+		return d.unbound(source.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName, v, around)
+	case claim == nil && source.Ephemeral != nil:
+		return d, refuse(".ephemeral", "claim %q has not been made yet", name)
+	case claim == nil:
+		return d, refuse(".persistentVolumeClaim.claimName", "claim %q does not exist in namespace %s; create it", name, pod.Namespace)
+	}
+	d, refused := d.ofClaim(claim, v, around)
+	if wrong := refuseClaim(pod, claim, source, around); wrong != nil {
+		return d, wrong
+	}
+	return d, refused
+}
+
+// refuseClaim says why the pod cannot use the claim, whatever stands behind it.
+func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *corev1.Volume, around *Around) *model.Rejection {
+	switch {
 	case claim.DeletionTimestamp != nil:
-		return d, refuse("", "claim %q is being deleted", name)
+		return refuse("", "claim %q is being deleted", claim.Name)
 	case claim.Status.Phase == corev1.ClaimLost:
-		return d, refuse("", "claim %q has lost its volume", name)
+		return refuse("", "claim %q has lost its volume", claim.Name)
+	case source.Ephemeral != nil && !ownedBy(claim, pod):
+		return refuse(".ephemeral", "claim %q was not made for this pod; rename the pod or delete the claim", claim.Name)
+	}
+	if !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) || around.Users == nil {
+		return nil
+	}
+	for _, other := range around.Users(claim.Namespace, claim.Name) {
+		if other.UID != pod.UID && dispositionOf(other) != Ignore && before(other, pod) {
+			return refuse("", "claim %q is ReadWriteOncePod and pod %s has it", claim.Name, other.Name)
+		}
+	}
+	return nil
+}
+
+// before reports whether the first of two pods has the better right to a claim that only one may use: on a node before
+// waiting, then the elder, then by name.
+func before(a, b *corev1.Pod) bool {
+	if bound := a.Spec.NodeName != ""; bound != (b.Spec.NodeName != "") {
+		return bound
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+func ownedBy(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
+	for i := range claim.OwnerReferences {
+		if o := &claim.OwnerReferences[i]; o.Controller != nil && *o.Controller && o.Kind == "Pod" && o.UID == pod.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// ofClaim is what stands behind a claim: a volume, or the class that will make one.
+func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, around *Around) (demand, *model.Rejection) {
+	class := claim.Spec.StorageClassName
+	if beta, has := claim.Annotations[corev1.BetaStorageClassAnnotation]; has {
+		class = &beta
+	}
+	switch {
 	case claim.Spec.VolumeName == "":
-		return d.unbound(claim.Spec.StorageClassName, v, around)
+		return d.unbound(class, v, around)
 	case claim.Annotations[bindCompleted] == "":
-		return d, refuse("", "claim %q names volume %q and is not bound to it yet", name, claim.Spec.VolumeName)
+		return d, refuse("", "claim %q names volume %q and is not bound to it yet", claim.Name, claim.Spec.VolumeName)
 	}
 	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v)
 }
@@ -106,8 +191,8 @@ func refuse(field, format string, arguments ...any) *model.Rejection {
 
 // bound is what a volume that exists demands: to be where it can be attached.
 func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, v *Vocabulary) (demand, *model.Rejection) {
-	if pv == nil || pv.DeletionTimestamp != nil {
-		return d, refuse("", "volume %q of claim %q does not exist or is being deleted", claim.Spec.VolumeName, claim.Name)
+	if pv == nil {
+		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
 	switch {
 	case pv.Spec.CSI != nil:
@@ -115,25 +200,64 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 	case pv.Spec.AWSElasticBlockStore != nil:
 		d.volume.Driver = inTree["kubernetes.io/aws-ebs"]
 	}
-	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return d, nil
+	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv))
+	if pv.DeletionTimestamp != nil {
+		return d, refuse("", "volume %q of claim %q is being deleted", pv.Name, claim.Name)
 	}
-	// A volume on a node's own disk dies with the node; its hostname says where it was, not where the pod must go.
+	return d, nil
+}
+
+// zonesOf are the zone and region that a volume is labelled with; kube-scheduler honours them (plugin VolumeZone).
+// Several values are separated by two underscores.
+func (v *Vocabulary) zonesOf(pv *corev1.PersistentVolume) [][]label.Requirement {
+	var reqs []label.Requirement
+	for _, key := range []string{
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	} {
+		if value := pv.Labels[key]; value != "" {
+			req, _ := v.requirement(key, "In", strings.Split(value, "__"))
+			reqs = append(reqs, req)
+		}
+	}
+	if reqs == nil {
+		return nil
+	}
+	return [][]label.Requirement{reqs}
+}
+
+// affinityOf is the node affinity of a volume. A volume on a node's own disk is gone with the node; its hostname says
+// where it was, not where the pod must go.
+func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume) [][]label.Requirement {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return nil
+	}
 	local := pv.Spec.Local != nil || pv.Spec.HostPath != nil
+	var alternatives [][]label.Requirement
 	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		if len(term.MatchExpressions) == 0 {
+			continue // selects no node, or nodes by name
+		}
 		var reqs []label.Requirement
 		for _, e := range term.MatchExpressions {
 			if req := v.expression(e); !local || req.Key != model.LabelHostname {
 				reqs = append(reqs, req)
 			}
 		}
-		d.alternatives = append(d.alternatives, reqs)
+		alternatives = append(alternatives, reqs)
 	}
-	return d, nil
+	if alternatives == nil {
+		return [][]label.Requirement{{nowhere(model.LabelHostname)}}
+	}
+	return alternatives
 }
 
-// unbound is what a volume demands that is made when its pod has a node.
+// unbound is what a volume demands that is made when its pod has a node. No class named is the default class, the empty
+// name is none at all.
 func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *model.Rejection) {
+	_, claim, _ := strings.Cut(d.volume.Claim, "/")
+	if name != nil && *name == "" {
+		return d, refuse("", "claim %q is not bound and wants no storage class; make a volume for it", claim)
+	}
 	asked := ""
 	if name != nil {
 		asked = *name
@@ -141,42 +265,106 @@ func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *m
 	class := around.Volumes.Class(asked)
 	switch {
 	case class == nil && asked == "":
-		return d, refuse("", "claim %q is not bound, names no storage class, and the cluster has no default one", d.volume.Claim)
+		return d, refuse("", "claim %q is not bound, names no storage class, and the cluster has no default one", claim)
 	case class == nil:
-		return d, refuse("", "storage class %q of claim %q does not exist", asked, d.volume.Claim)
-	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
-		return d, refuse("", "claim %q waits for a volume (volumeBindingMode Immediate of storage class %q)", d.volume.Claim, class.Name)
+		return d, refuse("", "storage class %q of claim %q does not exist", asked, claim)
 	}
 	d.volume.Driver = class.Provisioner
 	if csi, was := inTree[class.Provisioner]; was {
 		d.volume.Driver = csi
+	} else if class.Provisioner == noProvisioner {
+		d.volume.Driver = ""
+	}
+	return d.ofClass(class, claim, v)
+}
+
+// ofClass is where a class makes volumes.
+func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabulary) (demand, *model.Rejection) {
+	switch {
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
+		return d, refuse("", "claim %q waits for a volume (volumeBindingMode Immediate of storage class %q)", claim, class.Name)
+	case slices.Contains(v.unsupportedProvisioners, class.Provisioner) || slices.Contains(v.unsupportedProvisioners, d.volume.Driver):
+		return d, refuse("", "storage class %q of claim %q has the provisioner %s, whose volumes the cloud's nodes cannot use", class.Name, claim, class.Provisioner)
 	}
 	for _, term := range class.AllowedTopologies {
 		var reqs []label.Requirement
 		for _, e := range term.MatchLabelExpressions {
-			if req, ok := v.requirement(e.Key, "In", e.Values); ok {
-				reqs = append(reqs, req)
+			if slices.Contains(v.unsupportedTopology, e.Key) {
+				return d, refuse("", "storage class %q of claim %q has allowedTopologies by %s, which the cloud's nodes do not carry", class.Name, claim, e.Key)
 			}
+			req, _ := v.requirement(e.Key, "In", e.Values)
+			reqs = append(reqs, req)
 		}
 		d.alternatives = append(d.alternatives, reqs)
 	}
 	return d, nil
 }
 
-// cross is every pair of alternatives as one. No alternatives demand nothing. Pairs that contradict each other are found
-// out when they are encoded.
-func cross(a, b [][]label.Requirement) [][]label.Requirement {
-	if len(a) == 0 {
-		return b
-	}
-	if len(b) == 0 {
-		return a
-	}
-	pairs := make([][]label.Requirement, 0, len(a)*len(b))
-	for _, x := range a {
-		for _, y := range b {
-			pairs = append(pairs, slices.Concat(x, y))
+// together is what the volumes demand at once: every combination of their alternatives that does not contradict itself,
+// or, when all do, one that does. It is false when there are too many.
+func together(demands []demand) ([][]label.Requirement, bool) {
+	var places [][]label.Requirement
+	var asked [][][]label.Requirement
+	for _, d := range demands {
+		same := func(b [][]label.Requirement) bool { return slices.EqualFunc(b, d.alternatives, equalRequirements) }
+		if len(d.alternatives) == 0 || slices.ContainsFunc(asked, same) {
+			continue // to demand the same twice is to demand it once
+		}
+		asked = append(asked, d.alternatives)
+		if len(places)*len(d.alternatives) > maxPlaces*maxPlaces {
+			return nil, false
+		}
+		if places = crossed(places, d.alternatives); len(places) > maxPlaces {
+			return nil, false
 		}
 	}
+	return places, true
+}
+
+// crossed is every pair of alternatives as one, without repetitions. No alternatives demand nothing.
+func crossed(a, b [][]label.Requirement) [][]label.Requirement {
+	if len(a) == 0 || len(b) == 0 {
+		return slices.Concat(a, b)
+	}
+	var pairs [][]label.Requirement
+	for _, x := range a {
+		for _, y := range b {
+			pair, possible := merged(x, y)
+			known := func(p []label.Requirement) bool { return equalRequirements(p, pair) }
+			if possible && !slices.ContainsFunc(pairs, known) {
+				pairs = append(pairs, pair)
+			}
+		}
+	}
+	if pairs == nil {
+		return [][]label.Requirement{slices.Concat(a[0], b[0])}
+	}
 	return pairs
+}
+
+// merged is both lists at once; two lists of values of one key become what they share. It is false when they share
+// nothing.
+func merged(x, y []label.Requirement) ([]label.Requirement, bool) {
+	all := slices.Clone(x)
+	for _, req := range y {
+		at := slices.IndexFunc(all, func(r label.Requirement) bool {
+			return r.Key == req.Key && r.Operator == label.In && req.Operator == label.In
+		})
+		if at < 0 {
+			all = append(all, req)
+			continue
+		}
+		shared := slices.DeleteFunc(slices.Clone(all[at].Values), func(value string) bool { return !slices.Contains(req.Values, value) })
+		if len(shared) == 0 {
+			return nil, false
+		}
+		all[at].Values = shared
+	}
+	return all, true
+}
+
+func equalRequirements(a, b []label.Requirement) bool {
+	return slices.EqualFunc(a, b, func(x, y label.Requirement) bool {
+		return x.Key == y.Key && x.Operator == y.Operator && slices.Equal(x.Values, y.Values)
+	})
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -115,18 +116,37 @@ func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 
 // priced lists the types at their cheapest offerings that the row admits, cheapest first.
 func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
-	x := m.pool.Types
 	_, classes := m.offered(row)
 	if len(classes) == 0 {
-		_, classes = x.Offered(row)
+		_, classes = m.pool.Types.Offered(row)
 	}
 	list := make([]purchase, 0, kinds.Count())
-	for t := range kinds.All() {
+	for _, p := range m.priceList(classes) {
+		if kinds.Has(p.kind) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// priceList is every type on sale in one of the classes, cheapest first, made once for each set of classes.
+func (m *market) priceList(classes []int) []purchase {
+	key := make([]byte, 0, 2*len(classes))
+	for _, c := range classes {
+		key = binary.AppendUvarint(key, uint64(c))
+	}
+	if known := m.priceLists[string(key)]; known != nil {
+		return known
+	}
+	x := m.pool.Types
+	list := make([]purchase, 0, x.Len())
+	for t := range x.Len() {
 		if class := x.Cheapest(t, classes); class >= 0 {
 			list = append(list, purchase{kind: t, class: class, price: x.Classes[class].Price[t]})
 		}
 	}
 	sortPurchases(list)
+	m.priceLists[string(key)] = list
 	return list
 }
 
@@ -214,21 +234,57 @@ func (r *run) listClaims() {
 
 func (r *run) claim(b *bin) plan.NewClaim {
 	m := b.market
-	priced := m.priced(b.kinds, b.row)
-	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: r.openLabels(m, b.row), Requests: r.requests(m, b)}
-	for _, p := range priced {
-		class := &m.pool.Types.Classes[p.class]
-		c.Options = append(c.Options, plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
-			CapacityType: class.CapacityType, Price: p.price})
-	}
-	c.Requirements = r.requirements(m, b, c.Options)
-	c.Pods = b.everybody()
-	c.MinValuesRelaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
+	said := r.said(b)
+	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: said.labels, Options: said.options,
+		Requirements: said.requirements, MinValuesRelaxed: said.relaxed, Requests: r.requests(said, b), Pods: b.everybody()}
 	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
 		return r.names[name] || r.snap.Claim(name) != nil
 	})
 	r.names[c.Name] = true
 	return c
+}
+
+// saying is what claims with the same row and the same types have in common; they share it.
+type saying struct {
+	options      []plan.Option
+	requirements []label.Requirement
+	labels       map[string]string
+	relaxed      bool
+	daemons      quantity.Vector
+}
+
+// said returns what the bin's claim says, made once for all bins that say the same.
+func (r *run) said(b *bin) *saying {
+	m := b.market
+	key := rowKey(b.row, false) + rowKey(label.Row(b.kinds), false)
+	if known := m.sayings[key]; known != nil {
+		return known
+	}
+	s := &saying{labels: r.openLabels(m, b.row), daemons: m.leastDaemons(b.kinds)}
+	priced := m.priced(b.kinds, b.row)
+	s.options = make([]plan.Option, len(priced))
+	for i, p := range priced {
+		class := &m.pool.Types.Classes[p.class]
+		s.options[i] = plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
+			CapacityType: class.CapacityType, Price: p.price}
+	}
+	s.requirements = r.requirements(m, b, s.options)
+	s.relaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
+	m.sayings[key] = s
+	return s
+}
+
+// leastDaemons is what the daemons ask for on every one of the types.
+func (m *market) leastDaemons(kinds bitset.Set) quantity.Vector {
+	var least quantity.Vector
+	first := true
+	for t := range kinds.All() {
+		if first {
+			least, first = m.pool.Daemons[t], false
+		}
+		least = least.Min(m.pool.Daemons[t])
+	}
+	return least
 }
 
 // requirements is what the claim says: the bin's row, its list of types, and the capacity types they are on sale as.
@@ -294,17 +350,9 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 }
 
 // requests are those of the pods, and of the daemons as far as every type runs them.
-func (r *run) requests(m *market, b *bin) []quantity.Amount {
-	var daemons quantity.Vector
-	first := true
-	for t := range b.kinds.All() {
-		if first {
-			daemons, first = m.pool.Daemons[t], false
-		}
-		daemons = daemons.Min(m.pool.Daemons[t])
-	}
+func (r *run) requests(said *saying, b *bin) []quantity.Amount {
 	var amounts []quantity.Amount
-	for i, n := range b.used.Add(daemons) {
+	for i, n := range b.used.Add(said.daemons) {
 		if n > 0 && !model.IsVolumeResource(r.snap.Resources[i]) {
 			amounts = append(amounts, quantity.Amount{Name: r.snap.Resources[i], Value: n})
 		}

@@ -12,13 +12,16 @@ import (
 //
 // which is the dual of buying fractions of nodes. The value of a bin's content is then at most its price, and a bin is
 // the better the closer it comes.
-func (r *run) duals(m *market, prospects []*prospect) []float64 {
-	demand := r.demand(prospects)
+func (r *run) duals(m *market, prospects []*prospect, demand []float64) []float64 {
 	var rows [][]float64
 	var prices []float64
-	seen := map[purchase]bool{}
+	offers, seen := map[*offer]bool{}, map[purchase]bool{}
 	for _, p := range prospects {
 		for _, o := range p.offers {
+			if offers[o] {
+				continue
+			}
+			offers[o] = true
 			for _, b := range o.front {
 				if !seen[b] {
 					seen[b] = true
@@ -36,14 +39,6 @@ func (r *run) duals(m *market, prospects []*prospect) []float64 {
 		}
 	}
 	return value
-}
-
-func (r *run) demand(prospects []*prospect) []float64 {
-	var sum quantity.Vector
-	for _, p := range prospects {
-		sum = sum.Add(p.group.Requests.Scaled(int64(len(p.left))))
-	}
-	return floats(sum, len(sum))
 }
 
 func floats(v quantity.Vector, n int) []float64 {

@@ -26,6 +26,9 @@ type market struct {
 	minimums []minimum
 	// offers by the words of a row: groups with the same requirements see the same types.
 	offers map[string]*offer
+	// priceLists by set of classes, and sayings by row and types, likewise.
+	priceLists map[string][]purchase
+	sayings    map[string]*saying
 }
 
 // offer is what a row may buy in a market.
@@ -66,7 +69,8 @@ func (r *run) openPools() {
 }
 
 func newMarket(p *model.Pool, reservations map[string]int) *market {
-	m := &market{pool: p, offers: map[string]*offer{}, nodes: model.NoLimit, reservations: reservations}
+	m := &market{pool: p, nodes: model.NoLimit, reservations: reservations,
+		offers: map[string]*offer{}, priceLists: map[string][]purchase{}, sayings: map[string]*saying{}}
 	if p.NodeLimit != model.NoLimit {
 		m.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -248,15 +252,9 @@ func rowKey(row label.Row, asks bool) string {
 
 // front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones.
 func (m *market) front(o *offer) []purchase {
-	all := make([]purchase, 0, o.onSale.Count())
-	for t := range o.onSale.All() {
-		class := m.pool.Types.Cheapest(t, o.classes)
-		all = append(all, purchase{kind: t, class: class, price: m.pool.Types.Classes[class].Price[t]})
-	}
-	sortPurchases(all)
-	front := all[:0]
-	for _, p := range all {
-		if !slices.ContainsFunc(front, func(q purchase) bool { return m.beats(q, p) }) {
+	var front []purchase
+	for _, p := range m.priceList(o.classes) {
+		if o.onSale.Has(p.kind) && !slices.ContainsFunc(front, func(q purchase) bool { return m.beats(q, p) }) {
 			front = append(front, p)
 		}
 	}

@@ -99,28 +99,65 @@ func (r *run) untolerated(t *task, taints []model.Taint) (model.Taint, bool) {
 // fitsPlace asks what concerns the place itself: resources, who is there, ports and shared volumes. first allows the
 // first pods of a kind to make the place their domain.
 func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
-	free := p.free
-	if len(t.group.Shared) > 0 {
-		free = r.withoutShared(t, p)
+	if count := r.copies(t, p, math.MaxInt32, first); count > 0 {
+		return Fit{Count: count}
 	}
-	count := t.group.Requests.Times(free)
-	if count == 0 {
-		short, _ := t.group.Requests.FirstShort(free)
+	free := r.freeFor(t, p)
+	if short, lacks := t.group.Requests.FirstShort(free); lacks {
 		return refused(plan.Verdict{Code: plan.NodeFull, Resource: short, Need: t.group.Requests.At(short), Have: free.At(short)})
 	}
+	if port, taken := t.portTaken(p); taken {
+		return refused(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)})
+	}
+	_, v := t.rules.onHost(p.tally, first && r.firstOfItsKind(t))
+	return refused(v)
+}
+
+// copies is how many of at most n pods of the task the place may have: fitsPlace without the reasons.
+func (r *run) copies(t *task, p *place, n int, first bool) int {
+	free := r.freeFor(t, p)
+	if n == 1 {
+		if !t.group.Requests.Fits(free) {
+			return 0
+		}
+	} else {
+		n = int(min(t.group.Requests.Times(free), int64(n)))
+	}
+	if n == 0 {
+		return 0
+	}
 	if len(t.group.HostPorts) > 0 {
-		count = 1
-		for _, port := range t.group.HostPorts {
-			if slices.ContainsFunc(p.ports, port.Conflicts) {
-				return refused(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)})
-			}
+		if n = 1; t.anyPortTaken(p) {
+			return 0
 		}
 	}
-	limit, v := t.rules.onHost(p.tally, first && r.firstOfItsKind(t))
-	if limit == 0 {
-		return refused(v)
+	if t.rules.onAnyHost() {
+		return n
 	}
-	return Fit{Count: int(min(count, int64(limit), math.MaxInt32))}
+	limit, _ := t.rules.onHost(p.tally, first && r.firstOfItsKind(t))
+	return min(n, limit)
+}
+
+func (t *task) portTaken(p *place) (model.HostPort, bool) {
+	for _, port := range t.group.HostPorts {
+		if slices.ContainsFunc(p.ports, port.Conflicts) {
+			return port, true
+		}
+	}
+	return model.HostPort{}, false
+}
+
+func (t *task) anyPortTaken(p *place) bool {
+	_, taken := t.portTaken(p)
+	return taken
+}
+
+// freeFor is what is free for the task: less, when it brings volumes that are shared and not there yet.
+func (r *run) freeFor(t *task, p *place) quantity.Vector {
+	if len(t.group.Shared) == 0 {
+		return p.free
+	}
+	return r.withoutShared(t, p)
 }
 
 // withoutShared is what is free after the volumes that the task would bring.
@@ -137,6 +174,11 @@ func (r *run) withoutShared(t *task, p *place) quantity.Vector {
 		}
 	}
 	return free
+}
+
+// onAnyHost reports whether no rule by hostname concerns the pods.
+func (rs *rules) onAnyHost() bool {
+	return len(rs.hostSpreads)+len(rs.hostApart)+len(rs.hostAffinities) == 0
 }
 
 // onHost asks the rules by hostname how many more pods a place with the tally may have.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -52,18 +53,79 @@ func (r *run) prospect(m *market, l *lot) *prospect {
 	return p
 }
 
+// packing is one market being filled from a list of prospects.
+type packing struct {
+	*market
+	// prospects that have pods left, and how many pods there were when the values were found.
+	prospects []*prospect
+	pods      int
+	// value of a unit of each resource.
+	value []float64
+	// least is, resource by resource, the smallest request: with less free, a bin is full.
+	least quantity.Vector
+	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
+	cpus       []int64
+	descending bool
+	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
+	ranked map[*offer][]rankedPurchase
+}
+
+type rankedPurchase struct {
+	purchase
+	floor float64
+}
+
 // pack opens bins until no prospect can be helped. The first prospect with pods left is the seed of the next bin: it is
 // the largest, and everything smaller may fill up what it leaves.
 func (r *run) pack(m *market, prospects []*prospect) {
-	value := r.duals(m, prospects)
+	k := &packing{market: m, prospects: slices.Clone(prospects)}
 	for _, seed := range prospects {
 		for len(seed.left) > 0 && m.nodes != 0 {
-			best, found := r.bestBin(m, seed, prospects, value)
+			r.appraise(k)
+			best, found := r.bestBin(k, seed)
 			if !found || !r.commit(m, best) {
 				break
 			}
 		}
 	}
+}
+
+// appraise brings the values up to date with what is left to be packed: at first, and whenever a quarter of it is gone,
+// because what is left may want other resources than what there was.
+func (r *run) appraise(k *packing) {
+	k.prospects = slices.DeleteFunc(k.prospects, func(p *prospect) bool { return len(p.left) == 0 })
+	pods := 0
+	k.cpus, k.descending = k.cpus[:0], true
+	for i, p := range k.prospects {
+		pods += len(p.left)
+		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
+		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
+	}
+	if k.value != nil && 4*pods > 3*k.pods {
+		return
+	}
+	k.pods, k.least, k.ranked = pods, k.prospects[0].group.Requests, map[*offer][]rankedPurchase{}
+	demand := make(quantity.Vector, len(r.snap.Resources))
+	for _, p := range k.prospects {
+		k.least = k.least.Min(p.group.Requests)
+		demand.AddScaled(p.group.Requests, int64(len(p.left)))
+	}
+	k.value = r.duals(k.market, k.prospects, floats(demand, len(demand)))
+}
+
+// rank orders the purchases of an offer by the price per value of a node that is full of what is worth most: no bin of
+// the purchase can be better than that.
+func (r *run) rank(k *packing, o *offer) []rankedPurchase {
+	if known := k.ranked[o]; known != nil {
+		return known
+	}
+	list := make([]rankedPurchase, len(o.front))
+	for i, p := range o.front {
+		list[i] = rankedPurchase{p, float64(p.price+r.opts.nodePrice()) / worth(k.pool.Net[p.kind], k.value)}
+	}
+	slices.SortStableFunc(list, func(a, b rankedPurchase) int { return cmp.Compare(a.floor, b.floor) })
+	k.ranked[o] = list
+	return list
 }
 
 // bin is a node to be, as far as it is filled.
@@ -91,21 +153,26 @@ type scratch struct {
 	row  label.Row
 }
 
-// bestBin tries the seed's purchases and returns the filled bin with the least price per value.
-func (r *run) bestBin(m *market, seed *prospect, prospects []*prospect, value []float64) (*bin, bool) {
+// bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could
+// not be better when it is full need not be tried, nor any behind it.
+func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
 	var bestRatio float64
 	bestCount, found := 0, false
+	together := len(seed.rules.hostAffinities) > 0
 	for _, o := range seed.offers {
-		for _, p := range o.front {
-			if _, ok := m.within(m.pool.Types.Total[p.kind]); !ok || !seed.group.Requests.Fits(m.pool.Net[p.kind]) {
+		for _, p := range r.rank(k, o) {
+			if found && !together && p.floor >= bestRatio {
+				break
+			}
+			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
 				continue
 			}
-			r.fill(m, trial.restart(m, p, o), seed, prospects)
+			r.fill(k, trial.restart(k.market, p.purchase, o), seed)
 			if len(trial.parts) == 0 || trial.parts[0].prospect != seed {
 				continue
 			}
-			ratio := float64(p.price+r.opts.nodePrice()) / worth(trial.used, value)
+			ratio := float64(p.price+r.opts.nodePrice()) / worth(trial.used, k.value)
 			count := seed.together(trial.parts[0].count)
 			if !found || count > bestCount || count == bestCount && ratio < bestRatio {
 				best, trial = trial, best
@@ -136,20 +203,33 @@ func (b *bin) restart(m *market, p purchase, o *offer) *bin {
 	return b
 }
 
-// fill packs the seed and then whoever else fits, in order.
-func (r *run) fill(m *market, b *bin, seed *prospect, prospects []*prospect) {
-	r.fillWith(m, b, seed, true)
-	for _, other := range prospects {
-		if other != seed && len(other.left) > 0 {
-			r.fillWith(m, b, other, false)
+// fill packs the seed and then whoever else fits, in order, until not even the least of all requests fits.
+func (r *run) fill(k *packing, b *bin, seed *prospect) {
+	r.fillWith(k.market, b, seed, true)
+	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
+		other := k.prospects[i]
+		if other == seed || len(other.left) == 0 || !other.group.Requests.Fits(b.free) {
+			continue
+		}
+		if r.fillWith(k.market, b, other, false); !k.least.Fits(b.free) {
+			return
 		}
 	}
 }
 
+// next is the first prospect from i on that does not ask for more cpu than the bin has free.
+func (k *packing) next(b *bin, i int) int {
+	free := b.free.At(quantity.CPU)
+	if !k.descending || i >= len(k.cpus) || k.cpus[i] <= free {
+		return i
+	}
+	at, _ := slices.BinarySearchFunc(k.cpus[i:], free, func(cpu, free int64) int { return cmp.Compare(free, cpu) })
+	return i + at
+}
+
 // fillWith adds as many of a prospect's pods as fit. Only a seed may be the first of its kind on a host.
 func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
-	fit := r.fitsPlace(p.task, &b.place, seed)
-	count := min(fit.Count, len(p.left))
+	count := r.copies(p.task, &b.place, len(p.left), seed)
 	if count == 0 {
 		return
 	}
