@@ -206,6 +206,18 @@ func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 	}
 	if t, known := types.Lookup(n.Labels[LabelType]); known {
 		n.Price = types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType])
+		if n.Stage < Initialized {
+			b.limitVolumes(n, types.Usable[t])
+		}
+	}
+}
+
+// limitVolumes holds a node to its type's word on volumes as long as its drivers have not given theirs.
+func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
+	for r := range n.Usable {
+		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(n.Allocatable, name) {
+			n.Usable[r] = kind.At(quantity.Resource(r))
+		}
 	}
 }
 

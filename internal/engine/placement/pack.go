@@ -14,7 +14,7 @@ import (
 func (r *run) buy(lots []*lot) {
 	for _, m := range r.pools {
 		if prospects := r.prospects(m, lots); len(prospects) > 0 {
-			r.pack(m, prospects)
+			r.packBest(m, prospects)
 		}
 	}
 }
@@ -66,6 +66,8 @@ type packing struct {
 	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
 	cpus       []int64
 	descending bool
+	// asked counts the prospects that were looked at.
+	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
 	ranked map[*offer][]rankedPurchase
 }
@@ -76,10 +78,15 @@ type rankedPurchase struct {
 }
 
 // pack opens bins until no prospect can be helped. The first prospect with pods left is the seed of the next bin: it is
-// the largest, and everything smaller may fill up what it leaves.
-func (r *run) pack(m *market, prospects []*prospect) {
+// the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at.
+func (r *run) pack(m *market, prospects []*prospect, order packOrder) int {
 	k := &packing{market: m, prospects: slices.Clone(prospects)}
-	for _, seed := range prospects {
+	if order != nil {
+		r.appraise(k)
+		slices.SortStableFunc(k.prospects, order(k.value))
+		k.value = nil
+	}
+	for _, seed := range slices.Clone(k.prospects) {
 		for len(seed.left) > 0 && m.nodes != 0 {
 			r.appraise(k)
 			best, found := r.bestBin(k, seed)
@@ -88,6 +95,7 @@ func (r *run) pack(m *market, prospects []*prospect) {
 			}
 		}
 	}
+	return k.asked
 }
 
 // appraise brings the values up to date with what is left to be packed: at first, and whenever a quarter of it is gone,
@@ -208,6 +216,7 @@ func (r *run) fill(k *packing, b *bin, seed *prospect) {
 	r.fillWith(k.market, b, seed, true)
 	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
 		other := k.prospects[i]
+		k.asked++
 		if other == seed || len(other.left) == 0 || !other.group.Requests.Fits(b.free) {
 			continue
 		}

@@ -53,8 +53,12 @@ const (
 	AntiAffinityBlocked
 	// MinValuesUnmet: too few values of a label are left on the types that would do (Key, Need, Have).
 	MinValuesUnmet
-	// ReservationTaken: what is left is reserved capacity, all of it taken.
+	// ReservationTaken: what is left is reserved capacity, all of it taken (Types that fit).
 	ReservationTaken
+	// TypesSpared: the types that would do have devices, and are left to pods that ask for some.
+	TypesSpared
+	// NoPlaceFound: no rule alone is in the way, and beside the other pods of the plan no place was found.
+	NoPlaceFound
 
 	// HostPortTaken: a pod there takes the same host port (Have: the port).
 	HostPortTaken
@@ -119,7 +123,7 @@ func (c Code) Class() Class {
 	case PodUnsupported:
 		return NotSupported
 	case NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
-		AntiAffinityBlocked, ReservationTaken, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted:
 		return NotNow
 	default:
@@ -145,10 +149,28 @@ type Verdict struct {
 // OK reports whether nothing refuses.
 func (v Verdict) OK() bool { return v.Code == OK }
 
-// PoolVerdict is a pool's answer to a group.
+// PoolVerdict is a pool's answer to a group: the first rule that left nothing, and how it came to that.
 type PoolVerdict struct {
 	Pool    string
 	Verdict Verdict
+	// Filters are the rules that took instance types away, in the order in which they were asked, up to the Verdict.
+	Filters []Filter
+	// Nearest are changes of a single thing after which instance types of the pool would do; none when more than one
+	// thing is in the way.
+	Nearest []Change
+}
+
+// Filter is a rule with the instance types that were left before it was asked and after.
+type Filter struct {
+	Rule          Verdict
+	Before, After int
+}
+
+// Change is a rule that would have to give way. Rule is as it refuses; for a resource Have is the most that the types
+// have which pass all other rules. Types is how many would do then.
+type Change struct {
+	Rule  Verdict
+	Types int
 }
 
 // Refusal says why pods have no place.
@@ -159,4 +181,6 @@ type Refusal struct {
 	Verdict Verdict
 	// Pools, by weight.
 	Pools []PoolVerdict
+	// Dropped is how many of the pods' preferences were given up in vain.
+	Dropped int
 }

@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// A tally counts pods by topology domain. While it is open in which domain a node will be, a pod on it counts in the
+// most of each domain that is possible and in the least of none; on its own node it counts in any case.
+type tally struct {
+	// keys of the topology; selected says whom it counts.
+	keys     []string
+	selected func(*model.Pod) bool
+	// where says which nodes count; nil for all.
+	where map[*spot]membership
+	most  map[domain]int
+	least map[domain]int
+	here  map[*spot]int
+	// possible are the domains that a node that counts may be in, certain those that one will be in: for spread.
+	possible, certain map[domain]bool
+}
+
+// domain is a value of a topology key.
+type domain struct{ key, value string }
+
+func newTally(selected func(*model.Pod) bool, keys ...string) *tally {
+	return &tally{keys: keys, selected: selected, most: map[domain]int{}, least: map[domain]int{}, here: map[*spot]int{}}
+}
+
+// bind counts a pod.
+func (t *tally) bind(s *spot) {
+	counts := surely
+	if t.where != nil {
+		counts = t.where[s]
+	}
+	if counts == never {
+		return
+	}
+	t.here[s]++
+	for _, key := range t.keys {
+		values := s.domain(key)
+		for _, v := range values {
+			if v.present {
+				t.most[domain{key, v.text}]++
+			}
+		}
+		if counts == surely && len(values) == 1 && values[0].present {
+			t.least[domain{key, values[0].text}]++
+		}
+	}
+}
+
+// mayHold reports whether a pod that is counted may be in a domain that the spot may be in.
+func (t *tally) mayHold(s *spot, key string) bool {
+	return slices.ContainsFunc(s.domain(key), func(v value) bool { return v.present && t.most[domain{key, v.text}] > 0 })
+}
+
+// holds reports whether, whatever domain the spot is in, a pod that is counted is in it too.
+func (t *tally) holds(s *spot, key string) bool {
+	if s.has(key) != surely {
+		return false
+	}
+	return t.here[s] > 0 || !slices.ContainsFunc(s.domain(key), func(v value) bool { return t.least[domain{key, v.text}] == 0 })
+}
+
+// spreadOver notes the domains of a spread constraint: those of the nodes that count.
+func (t *tally) spreadOver(spots []*spot, where map[*spot]membership) {
+	t.where, t.possible, t.certain = where, map[domain]bool{}, map[domain]bool{}
+	for _, s := range spots {
+		if where[s] == never {
+			continue
+		}
+		values := s.domain(t.keys[0])
+		for _, v := range values {
+			if v.present {
+				t.possible[domain{t.keys[0], v.text}] = true
+			}
+		}
+		if where[s] == surely && len(values) == 1 && values[0].present {
+			t.certain[domain{t.keys[0], values[0].text}] = true
+		}
+	}
+}
+
+// fewest is the least count that a domain may have, 0 when there may be fewer than minDomains of them.
+func (t *tally) fewest(minDomains int) int {
+	if len(t.certain) < max(1, minDomains) {
+		return 0
+	}
+	fewest := -1
+	for d := range t.possible {
+		if n := t.least[d]; fewest < 0 || n < fewest {
+			fewest = n
+		}
+	}
+	return max(0, fewest)
+}
+
+// crowded is the most that a domain that the spot may be in may have.
+func (t *tally) crowded(s *spot) int {
+	most := 0
+	for _, v := range s.domain(t.keys[0]) {
+		if v.present {
+			most = max(most, t.most[domain{t.keys[0], v.text}])
+		}
+	}
+	return most
+}
+
+// selects is the meaning of a label selector (Kubernetes API, LabelSelector) for a pod's labels.
+func selects(s *model.Selector, labels map[string]string) bool {
+	if s.Nothing {
+		return false
+	}
+	for _, r := range s.Requirements {
+		text, has := labels[r.Key]
+		if !allows(label.Requirement{Key: r.Key, Operator: r.Operator, Values: r.Values}, value{text, has}) {
+			return false
+		}
+	}
+	return true
+}
+
+// concerns reports whether an affinity term is about the pod.
+func concerns(t *model.Term, pod *model.Pod) bool {
+	s := &t.Selector
+	return (s.AllNamespaces || slices.Contains(s.Namespaces, pod.Namespace)) && selects(s, pod.Labels)
+}

@@ -1,0 +1,291 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// turns binds the pods of the plan in its order, all nodes being there, and asks at each pod's turn the filters of
+// kube-scheduler that depend on who is there already: PodTopologySpread, InterPodAffinity and NodePorts.
+func (j *judge) turns(p *plan.Provision) {
+	nodes, all, seats := j.spots(p)
+	r := newRoom(all)
+	for i, n := range j.snap.Nodes {
+		for _, pod := range n.Pods {
+			r.expect(pod)
+			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
+		}
+	}
+	for _, pod := range p.Order {
+		r.expect(pod)
+	}
+	for i, n := range j.snap.Nodes {
+		for _, pod := range n.Pods {
+			r.bind(pod, nodes[i])
+		}
+	}
+	seen := map[string]bool{}
+	for _, pod := range p.Order {
+		s := seats[pod.UID]
+		switch {
+		case seen[pod.UID]:
+			j.blame("order", pod.Key(), "is bound twice")
+			continue
+		case s == nil:
+			j.blame("order", pod.Key(), "is bound and has no place")
+			continue
+		}
+		seen[pod.UID] = true
+		j.turn(r, pod, s)
+		r.bind(pod, s)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(seats)) {
+		if !seen[uid] {
+			j.blame("order", uid, "has a place and is never bound")
+		}
+	}
+}
+
+// turn judges one pod.
+func (j *judge) turn(r *room, pod *model.Pod, s *spot) {
+	if port, taken := portTaken(s.ports, pod.HostPorts); taken {
+		j.blame("port", pod.Key(), "finds port %d of %s taken at its turn", port.Port, s.name)
+	}
+	s.ports = append(s.ports, pod.HostPorts...)
+	rules := r.rulesOf(pod)
+	for i, c := range rules.spread {
+		j.spread(pod, s, &pod.Spread[rules.hard[i]], c)
+	}
+	if rules.near != nil && !rules.allNear(s) && !(rules.alone() && rules.attractsItself) {
+		j.blame("affinity", pod.Key(), "finds nobody on %s at its turn that its affinity asks for", s.name)
+	}
+	for i, c := range rules.apart {
+		if c.mayHold(s, rules.apartKeys[i]) {
+			j.blame("anti-affinity", pod.Key(), "finds somebody in %s of %s at its turn that it keeps away from", rules.apartKeys[i], s.name)
+		}
+	}
+	for _, c := range r.carriers {
+		if c.term(pod) && c.mayHold(s, c.keys[0]) {
+			j.blame("inverse", pod.Key(), "finds somebody in %s of %s at its turn that keeps away from it", c.keys[0], s.name)
+		}
+	}
+}
+
+func (j *judge) spread(pod *model.Pod, s *spot, constraint *model.Spread, c *tally) {
+	key := canonical(constraint.Key)
+	if s.has(key) != surely {
+		j.blame("spread", pod.Key(), "is to spread over %s, which %s may lack", key, s.name)
+		return
+	}
+	self := 0
+	if selects(&constraint.Selector, pod.Labels) {
+		self = 1
+	}
+	if there, fewest := c.crowded(s), c.fewest(constraint.MinDomains); there+self-fewest > constraint.MaxSkew {
+		j.blame("spread", pod.Key(), "on %s at its turn: %s has %d, the emptiest %d, maxSkew is %d", s.name, key, there, fewest, constraint.MaxSkew)
+	}
+}
+
+// room is the cluster while pods come in.
+type room struct {
+	spots []*spot
+	// tallies by what they count, in the order they were made; live leave out terminating pods.
+	tallies  map[string]*tally
+	live     []*tally
+	general  []*tally
+	carriers []*carrier
+	rules    map[string]*podRules
+	// counted remembers by namespace and labels which tallies count a pod.
+	counted map[string]*counted
+}
+
+// carrier counts the pods that carry a required anti-affinity term; term says whom they keep away.
+type carrier struct {
+	*tally
+	term func(*model.Pod) bool
+}
+
+// counted are the tallies that count a pod.
+type counted struct{ live, general []*tally }
+
+func newRoom(spots []*spot) *room {
+	return &room{spots: spots, tallies: map[string]*tally{}, rules: map[string]*podRules{}, counted: map[string]*counted{}}
+}
+
+// podRules are the tallies that a pod's own rules read.
+type podRules struct {
+	spread []*tally
+	hard   []int
+	// near counts the pods that all affinity terms are about; nil without terms.
+	near *tally
+	// attractsItself: the pod is one that its own terms are about.
+	attractsItself bool
+	apart          []*tally
+	apartKeys      []string
+	own            []*tally
+}
+
+// allNear reports whether the node has every topology key, and in each domain somebody the terms ask for.
+func (p *podRules) allNear(s *spot) bool {
+	return !slices.ContainsFunc(p.near.keys, func(key string) bool { return !p.near.holds(s, key) })
+}
+
+// alone reports whether nobody that the terms ask for is anywhere.
+func (p *podRules) alone() bool { return len(p.near.most) == 0 }
+
+// expect makes the tallies that the pod's rules need; all are made before the first pod is bound.
+func (r *room) expect(pod *model.Pod) { r.rulesOf(pod) }
+
+func (r *room) rulesOf(pod *model.Pod) *podRules {
+	kind := kindOf(pod) + pod.Signature
+	if known := r.rules[kind]; known != nil {
+		return known
+	}
+	rules := &podRules{}
+	r.rules[kind] = rules
+	for i := range pod.Spread {
+		if !pod.Spread[i].Soft {
+			rules.spread, rules.hard = append(rules.spread, r.spreadTally(pod, i)), append(rules.hard, i)
+		}
+	}
+	var near []*model.Term
+	for i := range pod.Terms {
+		t := &pod.Terms[i]
+		switch {
+		case t.Weight > 0:
+		case t.Anti:
+			rules.apart = append(rules.apart, r.tally(&r.general, canonicalText("apart", t.Selector, t.Key),
+				func(p *model.Pod) bool { return concerns(t, p) }, canonical(t.Key)))
+			rules.apartKeys = append(rules.apartKeys, canonical(t.Key))
+			rules.own = append(rules.own, r.carrier(t))
+		default:
+			near = append(near, t)
+		}
+	}
+	if near != nil {
+		rules.near = r.nearTally(near)
+		rules.attractsItself = rules.near.selected(pod)
+	}
+	return rules
+}
+
+func (r *room) tally(list *[]*tally, id string, selected func(*model.Pod) bool, keys ...string) *tally {
+	known := r.tallies[id]
+	if known == nil {
+		known = newTally(selected, keys...)
+		r.tallies[id] = known
+		*list = append(*list, known)
+	}
+	return known
+}
+
+// carrier is the tally of the pods with the anti-affinity term.
+func (r *room) carrier(t *model.Term) *tally {
+	id := canonicalText("carrier", t.Selector, t.Key)
+	known := r.tallies[id]
+	if known == nil {
+		known = newTally(nil, canonical(t.Key))
+		r.tallies[id] = known
+		r.carriers = append(r.carriers, &carrier{known, func(p *model.Pod) bool { return concerns(t, p) }})
+	}
+	return known
+}
+
+// nearTally counts the pods that all required affinity terms are about, by each of their keys: kube-scheduler counts
+// nobody else, whichever term it asks about.
+func (r *room) nearTally(terms []*model.Term) *tally {
+	id := "near"
+	var keys []string
+	for _, t := range terms {
+		id += canonicalText(t.Selector, t.Key)
+		if key := canonical(t.Key); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return r.tally(&r.general, id, func(p *model.Pod) bool {
+		return !slices.ContainsFunc(terms, func(t *model.Term) bool { return !concerns(t, p) })
+	}, keys...)
+}
+
+// spreadTally counts the pods of a spread constraint, on the nodes that it counts: those with all topology keys of the
+// pod's constraints, and by policy those that the pod's node affinity accepts and whose taints it tolerates.
+func (r *room) spreadTally(pod *model.Pod, at int) *tally {
+	c := &pod.Spread[at]
+	var keys []string
+	for i := range pod.Spread {
+		if !pod.Spread[i].Soft {
+			keys = append(keys, canonical(pod.Spread[i].Key))
+		}
+	}
+	id := canonicalText("spread", pod.Namespace, c.Selector, c.Key, keys)
+	if !c.IgnoreAffinity {
+		id += canonicalText("affinity", pod.Alternatives)
+	}
+	if c.HonorTaints {
+		id += canonicalText("taints", pod.Tolerations)
+	}
+	if known := r.tallies[id]; known != nil {
+		return known
+	}
+	// A selector without requirements counts nobody (kube-scheduler, countPodsMatchSelector).
+	t := r.tally(&r.live, id, func(p *model.Pod) bool {
+		return p.Namespace == pod.Namespace && len(c.Selector.Requirements) > 0 && selects(&c.Selector, p.Labels)
+	}, canonical(c.Key))
+	where := map[*spot]membership{}
+	for _, s := range r.spots {
+		where[s] = countsNode(pod, c, keys, s)
+	}
+	t.spreadOver(r.spots, where)
+	return t
+}
+
+func countsNode(pod *model.Pod, c *model.Spread, keys []string, s *spot) membership {
+	counts := surely
+	for _, key := range keys {
+		counts = min(counts, s.has(key))
+	}
+	if !c.IgnoreAffinity && counts != never {
+		counts = min(counts, s.accepted(pod.Alternatives))
+	}
+	if c.HonorTaints {
+		if _, no := untolerated(s.taints, pod.Tolerations); no {
+			counts = never
+		}
+	}
+	return counts
+}
+
+// bind counts the pod wherever it counts.
+func (r *room) bind(pod *model.Pod, s *spot) {
+	kind := kindOf(pod)
+	c := r.counted[kind]
+	if c == nil {
+		c = &counted{}
+		counts := func(t *tally) bool { return !t.selected(pod) }
+		c.live, c.general = slices.DeleteFunc(slices.Clone(r.live), counts), slices.DeleteFunc(slices.Clone(r.general), counts)
+		r.counted[kind] = c
+	}
+	if !pod.Terminating {
+		for _, t := range c.live {
+			t.bind(s)
+		}
+	}
+	for _, t := range c.general {
+		t.bind(s)
+	}
+	for _, t := range r.rulesOf(pod).own {
+		t.bind(s)
+	}
+}
+
+// kindOf is all that selectors see of a pod.
+func kindOf(pod *model.Pod) string {
+	kind := pod.Namespace + "\x00"
+	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {
+		kind += key + "\x00" + pod.Labels[key] + "\x00"
+	}
+	return kind
+}

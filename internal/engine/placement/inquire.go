@@ -1,0 +1,275 @@
+package placement
+
+import (
+	"math"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// An inquiry asks the rules of one pool about one group.
+//
+// Representation: a list of rules in the order in which a user would check, each with the set of the pool's types that
+// pass it. The verdict is the first rule after which none is left; the nearest changes are the rules without which some
+// would be left. Both are intersections of the same sets, so that they cannot contradict each other. Cost: the square
+// of the number of rules, which is that of labels and resources that the pod asks for and a handful more, times the
+// words of a set of types.
+
+// inquiry is a group, as one of its alternatives, before a pool.
+type inquiry struct {
+	*run
+	m     *market
+	g     *model.Group
+	row   label.Row
+	both  label.Row
+	rules []ruling
+}
+
+// ruling is a rule as it would refuse, and the types that pass it.
+type ruling struct {
+	verdict plan.Verdict
+	passes  bitset.Set
+	// without is what is on sale when the rule gives way; nil when that does not depend on it.
+	without bitset.Set
+}
+
+// inquire asks all rules that concern the pool alone. The verdict is OK when none of them is in the way.
+func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict {
+	q := &inquiry{run: r, m: m, g: g, row: row, both: make(label.Row, r.snap.Space.Words())}
+	r.snap.Space.And(q.both, m.pool.Start, row)
+	q.askTaints()
+	q.askLabels()
+	q.askSpecial()
+	firstResource := len(q.rules)
+	q.askResources()
+	q.askOfferings()
+	q.askLimits()
+	v := q.walk(firstResource)
+	if !v.Verdict.OK() {
+		v.Nearest = q.nearest()
+	}
+	return v
+}
+
+func (q *inquiry) add(v plan.Verdict, passes bitset.Set) {
+	q.rules = append(q.rules, ruling{verdict: v, passes: passes})
+}
+
+func (q *inquiry) none() bitset.Set { return bitset.New(q.m.pool.Types.Len()) }
+
+func (q *inquiry) askTaints() {
+	if taint, no := model.Untolerated(q.m.pool.Taints, q.g.Tolerations); no {
+		q.add(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}, q.none())
+	}
+}
+
+// askLabels asks about every label that the pod asks for: first those on which pod and pool agree on nothing, then those
+// that take types away.
+func (q *inquiry) askLabels() {
+	space, all := q.snap.Space, q.snap.Space.All()
+	var agreed []label.Key
+	for k := label.Key(0); int(k) < space.Len(); k++ {
+		from, to := space.Span(k)
+		switch {
+		case space.EqualKey(q.row, all, k):
+		case bitset.Set(q.both[from:to]).Empty():
+			code := plan.LabelExcluded
+			if q.undefined(q.m, k) && !q.m.pool.Catalogue.WellKnown[space.Name(k)] {
+				code = plan.LabelUndefined
+			}
+			q.add(plan.Verdict{Code: code, Key: k}, q.none())
+			q.rules[len(q.rules)-1].without = q.onSaleWithout(k)
+		default:
+			agreed = append(agreed, k)
+		}
+	}
+	for _, k := range agreed {
+		passes := q.m.pool.Eligible.Clone()
+		q.m.pool.Types.Narrow(passes, q.both, k)
+		q.add(plan.Verdict{Code: plan.TypesExcluded, Key: k}, passes)
+		q.rules[len(q.rules)-1].without = q.onSaleWithout(k)
+	}
+}
+
+// onSaleWithout is what is on sale if the pod does not ask for the label.
+func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
+	row := append(label.Row(nil), q.both...)
+	q.snap.Space.AndKey(row, q.m.pool.Start, q.m.pool.Start, k)
+	set, _ := q.m.offered(row)
+	return set
+}
+
+// askSpecial spares the types with devices, as long as the labels leave any others.
+func (q *inquiry) askSpecial() {
+	if q.m.special.Empty() || asksSpecial(q.snap, q.g) {
+		return
+	}
+	plain := bitset.Full(q.m.pool.Types.Len())
+	plain.AndNotWith(q.m.special)
+	left := q.left(len(q.rules))
+	if left.AndWith(plain); !left.Empty() {
+		q.add(plan.Verdict{Code: plan.TypesSpared}, plain)
+	}
+}
+
+// left are the eligible types after the first n rules.
+func (q *inquiry) left(n int) bitset.Set {
+	set := q.m.pool.Eligible.Clone()
+	for i := range n {
+		set.AndWith(q.rules[i].passes)
+	}
+	return set
+}
+
+func (q *inquiry) askResources() {
+	for i, need := range q.g.Requests {
+		resource := quantity.Resource(i)
+		if need <= 0 {
+			continue
+		}
+		passes := q.none()
+		for t := range q.m.pool.Eligible.All() {
+			if q.m.pool.Net[t].At(resource) >= need {
+				passes.Add(t)
+			}
+		}
+		q.add(plan.Verdict{Code: plan.ResourceTooLarge, Resource: resource, Need: need}, passes)
+	}
+}
+
+// askOfferings asks what is on sale, and whether it is only because reservations are used up that nothing is.
+func (q *inquiry) askOfferings() {
+	onSale, _ := q.m.offered(q.both)
+	code := plan.NoOffering
+	if offered, _ := q.m.pool.Types.Offered(q.both); !offered.Equal(onSale) {
+		left := q.left(len(q.rules))
+		if left.Intersects(offered) && !left.Intersects(onSale) {
+			code = plan.ReservationTaken
+		}
+	}
+	q.add(plan.Verdict{Code: code}, onSale)
+}
+
+func (q *inquiry) askLimits() {
+	if q.m.nodes == 0 {
+		q.add(plan.Verdict{Code: plan.NodeLimitReached, Have: q.m.pool.NodeLimit}, q.none())
+	}
+	if !q.m.limited() {
+		return
+	}
+	passes := q.none()
+	for t := range q.m.pool.Eligible.All() {
+		if _, within := q.m.within(q.m.pool.Types.Total[t]); within {
+			passes.Add(t)
+		}
+	}
+	q.add(plan.Verdict{Code: plan.LimitReached}, passes)
+}
+
+// walk asks rule after rule, until no type is left.
+func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
+	v := plan.PoolVerdict{Pool: q.m.pool.Name}
+	left := q.m.pool.Eligible.Clone()
+	for i := range q.rules {
+		before := left.Count()
+		all := left.Clone()
+		left.AndWith(q.rules[i].passes)
+		after := left.Count()
+		rule := q.complete(q.rules[i].verdict, all)
+		rule.Types = before
+		if before > after {
+			v.Filters = append(v.Filters, plan.Filter{Rule: rule, Before: before, After: after})
+		}
+		if after > 0 {
+			continue
+		}
+		if rule.Code == plan.ResourceTooLarge {
+			rule = q.tooLarge(rule, q.left(firstResource))
+		}
+		v.Verdict = rule
+		return v
+	}
+	v.Verdict = q.tooUniform(left)
+	return v
+}
+
+// complete fills in the operands that depend on the types which the rule was asked about.
+func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
+	switch v.Code {
+	case plan.ResourceTooLarge:
+		v.Have = q.most(v.Resource, among)
+	case plan.LimitReached:
+		v.Need = math.MaxInt64
+		for t := range among.All() {
+			total := q.m.pool.Types.Total[t]
+			if over, within := q.m.within(total); !within && total.At(over) < v.Need {
+				v.Resource, v.Need, v.Have = over, total.At(over), q.m.remaining[over]
+			}
+		}
+	}
+	return v
+}
+
+func (q *inquiry) most(r quantity.Resource, among bitset.Set) int64 {
+	var most int64
+	for t := range among.All() {
+		most = max(most, q.m.pool.Net[t].At(r))
+	}
+	return most
+}
+
+// tooLarge tells one resource that no type has enough of from several that no type has together.
+func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
+	v.Types, v.Have = all.Count(), q.most(v.Resource, all)
+	if v.Have >= v.Need {
+		v.Code = plan.CombinationTooLarge
+	}
+	return v
+}
+
+// tooUniform is the demand for different values that the types do not meet.
+func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
+	if q.opts.RelaxMinValues {
+		return plan.Verdict{}
+	}
+	v := q.m.diverse(types)
+	if v.OK() {
+		return v
+	}
+	for i := range q.m.minimums {
+		n := &q.m.minimums[i]
+		one := market{minimums: q.m.minimums[i : i+1]}
+		if k, known := q.snap.Space.Lookup(n.key); known && !one.diverse(types).OK() {
+			v.Key = k
+			break
+		}
+	}
+	v.Types = types.Count()
+	return v
+}
+
+// nearest lists the rules without which types would be left.
+func (q *inquiry) nearest() []plan.Change {
+	var changes []plan.Change
+	for i := range q.rules {
+		left := q.m.pool.Eligible.Clone()
+		for j := range q.rules {
+			passes := q.rules[j].passes
+			if sale := q.rules[j].verdict.Code; sale == plan.NoOffering || sale == plan.ReservationTaken {
+				if q.rules[i].without != nil {
+					passes = q.rules[i].without
+				}
+			}
+			if i != j {
+				left.AndWith(passes)
+			}
+		}
+		if n := left.Count(); n > 0 {
+			changes = append(changes, plan.Change{Rule: q.complete(q.rules[i].verdict, left), Types: n})
+		}
+	}
+	return changes
+}

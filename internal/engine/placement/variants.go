@@ -1,0 +1,128 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// More than one packing. Greedy filling depends on the order in which pods are looked at, and no order is best for all
+// workloads. Where it costs little, a market is packed in several orders, each from the same state, and the cheapest
+// result stays. Work is counted in fits asked for, not in seconds, so that every machine does the same.
+
+// order sorts prospects for a packing; nil keeps the order of the tasks.
+type packOrder func(value []float64) func(a, b *prospect) int
+
+// orders that are tried.
+var orders = []packOrder{nil, byValue, byMemory}
+
+// byValue puts first what is worth most at the values of the resources.
+func byValue(value []float64) func(a, b *prospect) int {
+	return func(a, b *prospect) int {
+		return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(worth(b.group.Requests, value), worth(a.group.Requests, value)))
+	}
+}
+
+func byMemory([]float64) func(a, b *prospect) int {
+	return func(a, b *prospect) int {
+		return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority),
+			cmp.Compare(b.group.Requests.At(quantity.Memory), a.group.Requests.At(quantity.Memory)),
+			cmp.Compare(b.group.Requests.At(quantity.CPU), a.group.Requests.At(quantity.CPU)))
+	}
+}
+
+// effort is how many fits all packings of one market together may ask for beyond the first.
+const effort = 200_000
+
+// packBest packs the market in several orders and keeps the cheapest result.
+func (r *run) packBest(m *market, prospects []*prospect) {
+	before := r.save(m, prospects)
+	spent := r.pack(m, prospects, nil)
+	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
+	for _, order := range orders[1:] {
+		if spent > effort {
+			return
+		}
+		before.restore(r, m, prospects)
+		spent += r.pack(m, prospects, order)
+		if score := before.score(r, prospects); score.less(bestScore) {
+			best, bestScore = before.result(r, m, prospects), score
+		}
+	}
+	best.restore(r, m, prospects)
+}
+
+// state is what packing a market changes.
+type state struct {
+	left         [][]*model.Pod
+	bins         []*bin
+	remaining    []int64
+	nodes        int64
+	reservations map[string]int
+	totals       []int
+	from         int
+}
+
+func (r *run) save(m *market, prospects []*prospect) *state {
+	s := &state{from: len(r.bins)}
+	return s.result(r, m, prospects)
+}
+
+func (s *state) result(r *run, m *market, prospects []*prospect) *state {
+	now := &state{bins: slices.Clone(r.bins), remaining: slices.Clone(m.remaining), nodes: m.nodes,
+		reservations: maps.Clone(m.reservations), totals: slices.Clone(r.counters.totals), from: s.from}
+	for _, p := range prospects {
+		now.left = append(now.left, p.left)
+	}
+	return now
+}
+
+func (s *state) restore(r *run, m *market, prospects []*prospect) {
+	r.bins = append(r.bins[:0], s.bins...)
+	m.remaining, m.nodes = append(m.remaining[:0], s.remaining...), s.nodes
+	if !maps.Equal(m.reservations, s.reservations) {
+		maps.Copy(m.reservations, s.reservations)
+		for _, other := range r.pools {
+			other.offers = map[string]*offer{}
+		}
+	}
+	copy(r.counters.totals, s.totals)
+	for i, p := range prospects {
+		p.left = s.left[i]
+	}
+}
+
+// score is how good a packing is: first how many pods it left, then what it costs.
+type score struct {
+	left int
+	cost int64
+}
+
+func (a score) less(b score) bool {
+	return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.cost, b.cost)) < 0
+}
+
+func (s *state) score(r *run, prospects []*prospect) score {
+	var sc score
+	for _, p := range prospects {
+		sc.left += len(p.left)
+	}
+	for _, b := range r.bins[s.from:] {
+		sc.cost += b.market.cheapest(b) + r.opts.nodePrice()
+	}
+	return sc
+}
+
+// cheapest is the price of the cheapest node that the bin may become.
+func (m *market) cheapest(b *bin) int64 {
+	_, classes := m.offered(b.row)
+	for _, p := range m.priceList(classes) {
+		if b.kinds.Has(p.kind) {
+			return p.price
+		}
+	}
+	return b.price
+}
