@@ -98,6 +98,11 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.PodUnsupported, Rejection: &model.Rejection{Field: "spec.volumes[0]", Reason: "volumes are not supported yet"}},
 			"spec.volumes[0]: volumes are not supported yet"},
 		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 was to be empty and has 1 pod"},
+		{plan.Verdict{Code: plan.SpreadExceeded, Key: zone}, "every place left would exceed the maxSkew of the topology spread constraint on label topology.kubernetes.io/zone"},
+		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "no place left is near a pod that the pod affinity on label topology.kubernetes.io/zone asks for"},
+		{plan.Verdict{Code: plan.MinValuesUnmet, Key: zone, Need: 3, Have: 2, Types: 7}, "minValues of label topology.kubernetes.io/zone is 3, the 7 types that would do have 2"},
+		{plan.Verdict{Code: plan.ReservationTaken, Types: 1}, "the reserved capacity is used up, and of 1 type that would do nothing else is on sale"},
+		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
 	} {
 		if got := Verdict(snap, c.verdict); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)
@@ -214,5 +219,87 @@ func TestJSONHasCodesAndOperands(t *testing.T) {
 	}
 	if got.Claims[0].PricePerHour != 0.025 || got.Claims[0].Options[1].Type != "big" {
 		t.Errorf("got %+v", got.Claims[0])
+	}
+}
+
+// TestTree: the full form has every rule with its counts, and what would help; the short form has the first help that it
+// does not say already.
+func TestTree(t *testing.T) {
+	snap, p := example()
+	zone, _ := snap.Space.Lookup(model.LabelZone)
+	memory := plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.Memory, Need: 512 * gi, Have: 384 * gi, Types: 12}
+	inZone := plan.Verdict{Code: plan.TypesExcluded, Key: zone}
+	r := plan.Refusal{Pods: p.Refused[0].Pods, Dropped: 2, Pools: []plan.PoolVerdict{
+		{Pool: "default", Verdict: memory, Filters: []plan.Filter{{Rule: inZone, Before: 40, After: 12}, {Rule: memory, Before: 12}},
+			Nearest: []plan.Change{{Rule: inZone, Types: 3}, {Rule: memory, Types: 12}}},
+		{Pool: "gpu", Verdict: plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "gpu", Effect: model.NoSchedule}},
+			Filters: []plan.Filter{{Rule: plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "gpu", Effect: model.NoSchedule}}, Before: 9}}},
+	}}
+	want := `pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
+  label topology.kubernetes.io/zone                          40 types -> 12
+  memory at least 512Gi                                      12 types -> 0
+  3 types would do without what is required of label topology.kubernetes.io/zone
+  12 types would do for at most 384Gi of memory
+pool gpu: taint gpu:NoSchedule is not tolerated
+  taint gpu:NoSchedule                                       9 types -> 0
+  more than one thing is in the way
+without 2 preferences it is the same
+`
+	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do without what is required of label " +
+		"topology.kubernetes.io/zone; pool gpu: taint gpu:NoSchedule is not tolerated"
+	if got := Refusal(snap, r); got != short {
+		t.Errorf("got  %s\nwant %s", got, short)
+	}
+}
+
+// TestRefusalFitsAnEvent: however many pools there are, the API server takes the event.
+func TestRefusalFitsAnEvent(t *testing.T) {
+	snap, p := example()
+	r := plan.Refusal{Pods: p.Refused[0].Pods}
+	for i := range 200 {
+		r.Pools = append(r.Pools, plan.PoolVerdict{Pool: strings.Repeat("p", 60) + string(rune('a'+i%26)), Verdict: plan.Verdict{Code: plan.LimitReached, Need: int64(i) * 1000}})
+	}
+	got := Refusal(snap, r)
+	if len(got) > 1000 || !strings.HasSuffix(got, " more reasons") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+func TestNearestKey(t *testing.T) {
+	known := []string{"karpenter.sh/capacity-type", "karpenter.sh/nodepool", "kubernetes.io/arch", "team", "topology.kubernetes.io/zone"}
+	for _, c := range []struct{ key, want string }{
+		{"topology.kubernetes.io/zones", "topology.kubernetes.io/zone"},
+		{"topology.kubernets.io/zone", "topology.kubernetes.io/zone"},
+		{"karpenter.sh/capacity-tpye", "karpenter.sh/capacity-type"},
+		{"zone", "topology.kubernetes.io/zone"},
+		{"node.kubernetes.io/arch", "kubernetes.io/arch"},
+		{"taem", "team"},
+		{"tier", ""}, {"rack", ""}, {"example.com/anything-else", ""}, {"team", ""},
+	} {
+		if got := nearest(c.key, known); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.key, got, c.want)
+		}
+	}
+}
+
+func TestAbsurdRequests(t *testing.T) {
+	snap := snapshot()
+	for _, c := range []struct {
+		resource quantity.Resource
+		need     int64
+		want     string
+	}{
+		{quantity.CPU, 1000 * absurdCPU, "did you mean 1000m? M is a million, m a thousandth"},
+		{quantity.CPU, absurdCPU + 1, "more than a million CPUs: is the unit right?"},
+		{quantity.CPU, absurdCPU - 1, ""},
+		{quantity.Memory, absurdMemory, "more than a pebibyte of memory: is the unit right?"},
+		{quantity.Memory, absurdMemory - 1, ""},
+	} {
+		if got := slip(snap, plan.Verdict{Code: plan.ResourceTooLarge, Resource: c.resource, Need: c.need}); got != c.want {
+			t.Errorf("%d of %d: got %q, want %q", c.need, c.resource, got, c.want)
+		}
 	}
 }

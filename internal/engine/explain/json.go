@@ -47,12 +47,34 @@ type Refused struct {
 	Text    string       `json:"text"`
 	Verdict *Reason      `json:"verdict,omitempty"`
 	Pools   []PoolReason `json:"pools,omitempty"`
+	// Dropped is how many preferences of the pods were given up in vain.
+	Dropped int `json:"dropped,omitempty"`
 }
 
-// PoolReason is a pool's answer.
+// PoolReason is a pool's answer, with the rules that took instance types away and the changes of one thing after which
+// some would do.
 type PoolReason struct {
 	Pool string `json:"pool"`
 	Reason
+	Filters []Filter `json:"filters,omitempty"`
+	Nearest []Change `json:"nearest,omitempty"`
+	// Hint says what looks like a slip of the pen.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Filter is a rule and how many instance types there were before it and after.
+type Filter struct {
+	Rule   string `json:"rule"`
+	Code   string `json:"code"`
+	Before int    `json:"before"`
+	After  int    `json:"after"`
+}
+
+// Change is what would have to change, and how many instance types would do then.
+type Change struct {
+	Text  string `json:"text"`
+	Code  string `json:"code"`
+	Types int    `json:"types"`
 }
 
 // Reason is a verdict: its code, its operands as far as the code has them, and the words.
@@ -89,17 +111,30 @@ func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
 		a.Placed = append(a.Placed, Placed{Node: n.Node, Pods: keys(n.Pods)})
 	}
 	for _, r := range p.Refused {
-		refused := Refused{Pods: keys(r.Pods), Text: Refusal(snap, r)}
-		if !r.Verdict.OK() {
-			reason := ReasonOf(snap, r.Verdict)
-			refused.Verdict = &reason
-		}
-		for _, pool := range r.Pools {
-			refused.Pools = append(refused.Pools, PoolReason{Pool: pool.Pool, Reason: ReasonOf(snap, pool.Verdict)})
-		}
-		a.Refused = append(a.Refused, refused)
+		a.Refused = append(a.Refused, RefusedOf(snap, r))
 	}
 	return a
+}
+
+// RefusedOf is a refusal as data.
+func RefusedOf(snap *model.Snapshot, r plan.Refusal) Refused {
+	refused := Refused{Pods: keys(r.Pods), Text: Refusal(snap, r), Dropped: r.Dropped}
+	if !r.Verdict.OK() {
+		reason := ReasonOf(snap, r.Verdict)
+		refused.Verdict = &reason
+	}
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: slip(snap, p.Verdict)}
+		for _, f := range p.Filters {
+			reason.Filters = append(reason.Filters, Filter{Rule: rule(snap, f.Rule), Code: Code(f.Rule.Code), Before: f.Before, After: f.After})
+		}
+		for _, c := range p.Nearest {
+			reason.Nearest = append(reason.Nearest, Change{Text: change(snap, c), Code: Code(c.Rule.Code), Types: c.Types})
+		}
+		refused.Pools = append(refused.Pools, reason)
+	}
+	return refused
 }
 
 func claimOf(c *plan.NewClaim) Claim {
@@ -132,13 +167,16 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 	o := operands{snap, v}
 	r := Reason{Code: Code(v.Code), Class: class(v.Code.Class()), Text: Verdict(snap, v), Types: v.Types, Node: v.Node}
 	switch v.Code {
-	case plan.PodContradiction, plan.PoolContradiction, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
+	case plan.PodContradiction, plan.PoolContradiction, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
+		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		r.Label = snap.Space.Name(v.Key)
+	case plan.MinValuesUnmet:
+		r.Label, r.Need, r.Have = snap.Space.Name(v.Key), &v.Need, &v.Have
 	case plan.TaintNotTolerated:
 		r.Taint = Taint(v.Taint)
 	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.NodeFull:
 		r.Resource, r.Need, r.Have = o.resource(), &v.Need, &v.Have
-	case plan.NodeLimitReached, plan.NodeBusy, plan.BudgetExhausted:
+	case plan.NodeLimitReached, plan.NodeBusy, plan.BudgetExhausted, plan.HostPortTaken:
 		r.Have = &v.Have
 	}
 	if v.Rejection != nil {

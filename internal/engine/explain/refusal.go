@@ -9,38 +9,95 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Refusal says why pods have no place, for the event on each of them: what is wrong with the pod itself, or each pool's
-// answer. Pools that answer alike share a clause; clauses are in the order of the pools.
-func Refusal(snap *model.Snapshot, r plan.Refusal) string {
-	return strings.Join(Reasons(snap, r), "; ")
+// longestEvent is how many bytes a Refusal has at most: the API server takes 1,024 in the note of an event, and the
+// recorder may write a few words before.
+const longestEvent = 900
+
+// Clause is one reason, and the pools that give it; none when it is about the pods themselves.
+type Clause struct {
+	Code  plan.Code
+	Pools []string
+	Text  string
 }
 
-// Reasons are the clauses of Refusal.
+// String is the clause with its pools: "pool default: needs ...".
+func (c Clause) String() string {
+	switch len(c.Pools) {
+	case 0:
+		return c.Text
+	case 1:
+		return "pool " + c.Pools[0] + ": " + c.Text
+	}
+	return "pools " + strings.Join(c.Pools, ", ") + ": " + c.Text
+}
+
+// Refusal says why pods have no place, for the event on each of them: what is wrong with the pod itself, or each pool's
+// answer. Pools that answer alike share a clause; clauses are in the order of the pools. Clauses that no event has room
+// for are counted.
+func Refusal(snap *model.Snapshot, r plan.Refusal) string {
+	reasons := Reasons(snap, r)
+	text := reasons[0]
+	for i, reason := range reasons[1:] {
+		if rest := len(reasons) - 1 - i; len(text)+len(reason) > longestEvent {
+			return text + "; and " + count(rest, "more reason")
+		}
+		text += "; " + reason
+	}
+	return text
+}
+
+// Reasons are the clauses of a refusal as text.
 func Reasons(snap *model.Snapshot, r plan.Refusal) []string {
+	var texts []string
+	for _, c := range Clauses(snap, r) {
+		texts = append(texts, c.String())
+	}
+	return texts
+}
+
+// Clauses are the reasons of a refusal. There is at least one.
+func Clauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
-		return []string{Verdict(snap, r.Verdict)}
+		return []Clause{{Code: r.Verdict.Code, Text: Verdict(snap, r.Verdict)}}
 	}
-	var clauses []string
-	pools := map[string][]string{}
-	for _, p := range r.Pools {
-		text := Verdict(snap, p.Verdict) + sides(snap, r, p)
-		if pools[text] == nil {
-			clauses = append(clauses, text)
+	var clauses []Clause
+	for i := range r.Pools {
+		p := &r.Pools[i]
+		text := short(snap, r, p)
+		at := slices.IndexFunc(clauses, func(c Clause) bool { return c.Text == text })
+		if at < 0 {
+			at = len(clauses)
+			clauses = append(clauses, Clause{Code: p.Verdict.Code, Text: text})
 		}
-		pools[text] = append(pools[text], p.Pool)
-	}
-	for i, text := range clauses {
-		noun := "pool "
-		if len(pools[text]) > 1 {
-			noun = "pools "
-		}
-		clauses[i] = noun + strings.Join(pools[text], ", ") + ": " + text
+		clauses[at].Pools = append(clauses[at].Pools, p.Pool)
 	}
 	return clauses
 }
 
+// short is a pool's answer in one clause: the rule, both sides of it, what would help, and whether it looks like a slip.
+func short(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
+	text := Verdict(snap, p.Verdict) + sides(snap, r, p)
+	if c := helps(p); c != nil {
+		text += ", but " + change(snap, *c)
+	}
+	if slip := slip(snap, p.Verdict); slip != "" {
+		text += "; " + slip
+	}
+	return text
+}
+
+// helps is the nearest change that the verdict does not say already, nil if there is none.
+func helps(p *plan.PoolVerdict) *plan.Change {
+	for i := range p.Nearest {
+		if c := &p.Nearest[i]; c.Rule.Code != p.Verdict.Code || c.Rule.Key != p.Verdict.Key || c.Rule.Resource != p.Verdict.Resource {
+			return c
+		}
+	}
+	return nil
+}
+
 // sides adds to a verdict about a label what pod and pool require of it.
-func sides(snap *model.Snapshot, r plan.Refusal, p plan.PoolVerdict) string {
+func sides(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
 	switch p.Verdict.Code {
 	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
 	default:

@@ -94,6 +94,23 @@ var sayings = [...]saying{
 	plan.LimitReached:        {"LimitReached", limitReached},
 	plan.NodeLimitReached:    {"NodeLimitReached", func(o operands) string { return "the limit of " + strconv.FormatInt(o.Have, 10) + " nodes is reached" }},
 
+	plan.SpreadExceeded: {"SpreadExceeded", func(o operands) string {
+		return "every place left would exceed the maxSkew of the topology spread constraint on " + o.key()
+	}},
+	plan.AffinityUnmet: {"AffinityUnmet", func(o operands) string {
+		return "no place left is near a pod that the pod affinity on " + o.key() + " asks for"
+	}},
+	plan.AntiAffinityBlocked: {"AntiAffinityBlocked", func(o operands) string {
+		return "every place left is kept apart by pod anti-affinity on " + o.key() + ", of these pods or of pods that are there"
+	}},
+	plan.MinValuesUnmet:   {"MinValuesUnmet", minValuesUnmet},
+	plan.ReservationTaken: {"ReservationTaken", reservationTaken},
+	plan.TypesSpared:      {"TypesSpared", says("types with devices are left to pods that ask for some")},
+	plan.NoPlaceFound:     {"NoPlaceFound", says("beside the other pods that wait no place was found")},
+
+	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
+		return "a pod on " + o.node() + " takes host port " + strconv.FormatInt(o.Have, 10)
+	}},
 	plan.NodeFull:    {"NodeFull", nodeFull},
 	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is leaving" }},
 
@@ -148,6 +165,15 @@ func noOffering(o operands) string {
 		return "nothing is on sale"
 	}
 	return "of " + count(o.Types, "type") + " that would do none is on sale in the zones and capacity types that are left"
+}
+
+func minValuesUnmet(o operands) string {
+	return "minValues of " + o.key() + " is " + strconv.FormatInt(o.Need, 10) + ", the " + count(o.Types, "type") + " that would do have " +
+		strconv.FormatInt(o.Have, 10)
+}
+
+func reservationTaken(o operands) string {
+	return "the reserved capacity is used up, and of " + count(o.Types, "type") + " that would do nothing else is on sale"
 }
 
 func limitReached(o operands) string {

@@ -1,0 +1,108 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Slips of the pen: label keys that nearly are one that exists, and requests that nobody means.
+
+// A million CPUs, in millicores: "1M" where "1m" was meant. A pebibyte of memory: no machine has it.
+const (
+	absurdCPU    = 1_000_000 * 1000
+	absurdMemory = 1 << 50
+)
+
+// slip says what looks like a slip in what a verdict is about, "" for nothing.
+func slip(snap *model.Snapshot, v plan.Verdict) string {
+	o := operands{snap, v}
+	switch v.Code {
+	case plan.LabelUndefined:
+		if int(v.Key) < snap.Space.Len() {
+			if known := nearest(snap.Space.Name(v.Key), knownKeys(snap)); known != "" {
+				return "did you mean label " + known + "?"
+			}
+		}
+	case plan.ResourceTooLarge, plan.CombinationTooLarge:
+		switch millions := v.Need / absurdCPU; {
+		case o.resource() == "cpu" && v.Need >= absurdCPU && v.Need%absurdCPU == 0:
+			return "did you mean " + strconv.FormatInt(millions, 10) + "m? M is a million, m a thousandth"
+		case o.resource() == "cpu" && v.Need >= absurdCPU:
+			return "more than a million CPUs: is the unit right?"
+		case o.resource() == "memory" && v.Need >= absurdMemory:
+			return "more than a pebibyte of memory: is the unit right?"
+		}
+	}
+	return ""
+}
+
+// knownKeys are the labels that some node or pool has or may have.
+func knownKeys(snap *model.Snapshot) []string {
+	known := map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, model.LabelHostname: true}
+	for _, p := range snap.Pools {
+		for _, r := range p.PoolSpec.Requirements {
+			known[r.Key] = true
+		}
+		if p.Catalogue != nil {
+			maps.Copy(known, p.Catalogue.WellKnown)
+		}
+	}
+	for _, n := range snap.Nodes {
+		for key := range n.Labels {
+			known[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+// nearest is the known key that the key was meant to be: one with the same name under another domain, else the one with
+// the fewest letters changed, if they are few; "" if there is none. Of equals the first wins.
+func nearest(key string, known []string) string {
+	best, least := "", max(1, min(3, len(key)/4))+1
+	for _, k := range known {
+		if k == key {
+			continue
+		}
+		if name := afterSlash(key); name == afterSlash(k) && len(name) > 2 {
+			return k
+		}
+		if d := distance(key, k, least); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+func afterSlash(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
+
+// distance is how many letters must be changed, added, dropped or swapped with their neighbour to make a into b (optimal
+// string alignment); limit or more counts as limit.
+func distance(a, b string, limit int) int {
+	if diff := len(a) - len(b); diff >= limit || -diff >= limit {
+		return limit
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return min(last[len(b)], limit)
+}

@@ -1,0 +1,98 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Tree is a refusal in full, in lines: per pool the rule that left nothing, how many instance types each rule took away,
+// and what would have to change.
+//
+//	pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
+//	  label topology.kubernetes.io/zone (pod: In [a])     40 types -> 12
+//	  memory at least 512Gi                               12 types -> 0
+//	  3 types would do without what is required of label topology.kubernetes.io/zone
+func Tree(snap *model.Snapshot, r plan.Refusal) string {
+	var b strings.Builder
+	if !r.Verdict.OK() || len(r.Pools) == 0 {
+		fmt.Fprintln(&b, Verdict(snap, r.Verdict))
+	}
+	for i := range r.Pools {
+		writePool(&b, snap, r, &r.Pools[i])
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(&b, "without %s it is the same\n", count(r.Dropped, "preference"))
+	}
+	return b.String()
+}
+
+func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) {
+	fmt.Fprintf(b, "pool %s: %s%s\n", p.Pool, Verdict(snap, p.Verdict), sides(snap, r, p))
+	if slip := slip(snap, p.Verdict); slip != "" {
+		fmt.Fprintf(b, "  %s\n", slip)
+	}
+	for _, f := range p.Filters {
+		fmt.Fprintf(b, "  %-58s %s -> %d\n", rule(snap, f.Rule), count(f.Before, "type"), f.After)
+	}
+	for _, c := range p.Nearest {
+		fmt.Fprintf(b, "  %s\n", change(snap, c))
+	}
+	if len(p.Filters) > 0 && len(p.Nearest) == 0 && !p.Verdict.OK() && p.Verdict.Code != plan.MinValuesUnmet {
+		fmt.Fprintln(b, "  more than one thing is in the way")
+	}
+}
+
+// rule names a rule as the criterion that types have to meet.
+func rule(snap *model.Snapshot, v plan.Verdict) string {
+	o := operands{snap, v}
+	switch v.Code {
+	case plan.TaintNotTolerated:
+		return "taint " + Taint(v.Taint)
+	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
+		return o.key()
+	case plan.ResourceTooLarge, plan.CombinationTooLarge:
+		return o.resource() + " at least " + Quantity(o.resource(), v.Need)
+	case plan.NoOffering:
+		return "on sale"
+	case plan.ReservationTaken:
+		return "reserved capacity that is not used up"
+	case plan.LimitReached:
+		return "within the limits"
+	case plan.NodeLimitReached:
+		return "within the limit of nodes"
+	case plan.TypesSpared:
+		return "without devices"
+	}
+	return Verdict(snap, v)
+}
+
+// change says what would have to give way, and how many types would do then.
+func change(snap *model.Snapshot, c plan.Change) string {
+	o := operands{snap, c.Rule}
+	would := count(c.Types, "type") + " would do "
+	switch c.Rule.Code {
+	case plan.TaintNotTolerated:
+		return would + "if taint " + Taint(c.Rule.Taint) + " were tolerated"
+	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
+		return would + "without what is required of " + o.key()
+	case plan.ResourceTooLarge, plan.CombinationTooLarge:
+		if c.Rule.Have <= 0 {
+			return would + "without " + o.resource()
+		}
+		_, have := o.needHave()
+		return would + "for at most " + have + " of " + o.resource()
+	case plan.NoOffering, plan.ReservationTaken:
+		return would + "if they were on sale"
+	case plan.LimitReached:
+		need, _ := o.needHave()
+		return would + "if the limit left " + need + " of " + o.resource()
+	case plan.NodeLimitReached:
+		return would + "if the limit of nodes were higher"
+	case plan.TypesSpared:
+		return count(c.Types, "type") + " with devices would do, and are left to pods that ask for some"
+	}
+	return would + "otherwise"
+}
