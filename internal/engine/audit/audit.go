@@ -25,12 +25,13 @@ func (p Problem) String() string { return p.Kind + " " + p.Object + ": " + p.Tex
 // Provision returns what is wrong with a plan for the pending pods of the snapshot, nothing when it is right. Problems
 // come in the order of the plan.
 func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
-	j := &judge{snap: snap, words: vocabularyOf(snap, p)}
+	j := &judge{snap: snap, words: vocabularyOf(snap, p), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
 	j.everyPodOnce(p)
 	for _, placed := range p.Placed {
 		j.placement(placed)
 	}
 	j.claims(p.Claims)
+	j.turns(p)
 	return j.problems
 }
 
@@ -39,6 +40,12 @@ type judge struct {
 	snap     *model.Snapshot
 	words    vocabulary
 	problems []Problem
+	// remembered are the outcomes of the claims, because they are asked for twice.
+	remembered map[*plan.NewClaim][]outcome
+	// fits remembers which pools could take which pods.
+	fits map[string]bool
+	// topology keys of all rules between pods, once they are asked for.
+	topology []string
 }
 
 func (j *judge) blame(kind, object, format string, args ...any) {
@@ -119,10 +126,14 @@ func (a amounts) add(b amounts) {
 	}
 }
 
-// short returns a resource of which more than nothing is asked and more than there is.
+// short returns a resource of which more than nothing is asked and more than there is. Of volumes there are any number
+// where nobody says how many.
 func (a amounts) short(have amounts) (string, bool) {
 	worst, found := "", false
 	for name, value := range a {
+		if _, said := have[name]; !said && model.IsVolumeResource(name) {
+			continue
+		}
 		if value > 0 && value > have[name] && (!found || name < worst) {
 			worst, found = name, true
 		}
@@ -141,6 +152,26 @@ func (j *judge) requests(pods []*model.Pod) amounts {
 		}
 	}
 	return sum
+}
+
+// volumes counts the claims that pods share, each once on a node, by the resource that counts the driver's volumes.
+// What a pod has for itself is among its requests.
+func volumes(pods []*model.Pod) amounts {
+	sum, seen := amounts{}, map[string]bool{}
+	for _, pod := range pods {
+		for _, v := range pod.Shared {
+			if v.Driver != "" && !seen[v.Claim] {
+				seen[v.Claim] = true
+				sum[model.VolumeResource(v.Driver)]++
+			}
+		}
+	}
+	return sum
+}
+
+// lives reports whether a node with the labels is one that the pod accepts and its volumes can be attached to.
+func lives(pod *model.Pod, labels labelling) bool {
+	return accepts(pod.Alternatives, labels) && accepts(pod.VolumeAlternatives, labels)
 }
 
 // untolerated returns a taint that keeps the pod away.

@@ -30,6 +30,8 @@ func (j *judge) claims(claims []plan.NewClaim) {
 		j.claim(pool.PoolSpec, c)
 		j.limits(pool.PoolSpec, c, accounts[c.Pool])
 	}
+	j.reservations(claims)
+	j.weights(claims, accounts)
 }
 
 func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
@@ -48,11 +50,21 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 			j.blame("taint", c.Name, "pod %s does not tolerate %s=%s:%s", pod.Key(), taint.Key, taint.Value, taint.Effect)
 		}
 	}
-	p := j.promise(c.Requirements, c.Labels, c.Requests, pool.Catalogue)
-	outcomes := p.outcomes()
+	outcomes := j.outcomesOf(c, pool.Catalogue)
 	j.options(c, outcomes)
+	j.minValues(pool, c)
 	j.special(pool, c)
 	j.everyOutcome(pool, c, outcomes)
+}
+
+// outcomesOf is what the cloud may make of the claim.
+func (j *judge) outcomesOf(c *plan.NewClaim, catalogue *model.Catalogue) []outcome {
+	known, ok := j.remembered[c]
+	if !ok {
+		known = j.promise(c.Requirements, c.Labels, c.Requests, catalogue).outcomes()
+		j.remembered[c] = known
+	}
+	return known
 }
 
 // options: the list of types that the claim requires is that of its options, each is the cheapest offering of its type
@@ -107,19 +119,21 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 // everyOutcome: whatever the cloud makes of the claim is what the pool allows and holds every pod beside the daemons.
 func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []outcome) {
 	asked, different := j.requests(c.Pods), shapes(c.Pods)
+	attached := volumes(c.Pods)
 	for _, o := range outcomes {
 		if !everyValue(pool.Requirements, o.values) {
 			j.blame("pool", c.Name, "%s is not what pool %s requires: %v", o, pool.Name, pool.Requirements)
 			return
 		}
 		for _, pod := range different {
-			if !accepts(pod.Alternatives, o.values) {
-				j.blame("labels", c.Name, "%s is not what pod %s requires: %v", o, pod.Key(), pod.Alternatives)
+			if !lives(pod, o.values) {
+				j.blame("labels", c.Name, "%s is not what pod %s requires: %v, its volumes %v", o, pod.Key(), pod.Alternatives, pod.VolumeAlternatives)
 				return
 			}
 		}
 		need := j.daemonsFor(pool.Taints, o.values, nil)
 		need.add(asked)
+		need.add(attached)
 		if name, short := need.short(amountsOf(o.kind.Allocatable)); short {
 			j.blame("resources", c.Name, "%s has %d of %s, pods and daemons need %d", o, amountsOf(o.kind.Allocatable)[name], name, need[name])
 			return
@@ -133,7 +147,8 @@ func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
 	daemons := j.daemonsFor(pool.Taints, j.words.everything, nil)
 	requests := amountsOf(c.Requests)
 	for name, value := range asked {
-		if requests[name] < value {
+		// A claim does not say how many volumes are to be attached: no provider chooses by that.
+		if requests[name] < value && !model.IsVolumeResource(name) {
 			j.blame("requests", c.Name, "requests %d of %s, its pods %d", requests[name], name, value)
 		}
 	}

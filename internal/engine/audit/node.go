@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -45,15 +47,7 @@ func exact(labels map[string]string) labelling {
 // inFlight judges pods on a claim that is not launched, over everything that it may become. When nothing can be bought
 // for it any more, all that is known is what it asks for.
 func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
-	var catalogue *model.Catalogue
-	if pool := j.snap.Pool(n.Pool); pool != nil {
-		catalogue = pool.PoolSpec.Catalogue
-	}
-	if catalogue == nil {
-		catalogue = &model.Catalogue{}
-	}
-	p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, catalogue)
-	outcomes := p.outcomes()
+	p, outcomes := j.inFlightOutcomes(n)
 	for _, o := range outcomes {
 		if !j.holds(n, pods, amountsOf(o.kind.Allocatable), o.values, n.Name+" as "+o.String()) {
 			return
@@ -63,6 +57,19 @@ func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
 		none := outcome{p, &model.InstanceType{}, &model.Offering{}}
 		j.holds(n, pods, amountsOf(n.NodeSpec.Requests), none.withoutType, n.Name+" as nothing on sale")
 	}
+}
+
+// inFlightOutcomes is the promise of a claim in flight, and what may become of it.
+func (j *judge) inFlightOutcomes(n *model.Node) (*promise, []outcome) {
+	var catalogue *model.Catalogue
+	if pool := j.snap.Pool(n.Pool); pool != nil {
+		catalogue = pool.PoolSpec.Catalogue
+	}
+	if catalogue == nil {
+		catalogue = &model.Catalogue{}
+	}
+	p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, catalogue)
+	return p, p.outcomes()
 }
 
 // withoutType is the labelling of a claim of which no type is known.
@@ -82,8 +89,8 @@ func (o outcome) withoutType(key string) []value {
 // holds judges labels and resources; it stops at the first problem, because outcomes fail alike.
 func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labelling, as string) bool {
 	for _, pod := range shapes(pods) {
-		if !accepts(pod.Alternatives, labels) {
-			j.blame("labels", as, "pod %s requires %v", pod.Key(), pod.Alternatives)
+		if !lives(pod, labels) {
+			j.blame("labels", as, "pod %s requires %v, its volumes %v", pod.Key(), pod.Alternatives, pod.VolumeAlternatives)
 			return false
 		}
 	}
@@ -95,8 +102,15 @@ func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, lab
 		}
 		used.add(j.daemonsFor(n.NodeSpec.Taints, labels, there))
 	}
+	used.add(volumes(n.Pods))
 	asked := j.requests(pods)
+	for name, all := range volumes(slices.Concat(n.Pods, pods)) {
+		asked[name] += all - volumes(n.Pods)[name]
+	}
 	for name := range asked {
+		if _, said := allocatable[name]; !said && model.IsVolumeResource(name) {
+			continue
+		}
 		if asked[name] > 0 && asked[name]+used[name] > allocatable[name] {
 			j.blame("resources", as, "has %d of %s, %d of it used, and is to get %d", allocatable[name], name, used[name], asked[name])
 			return false

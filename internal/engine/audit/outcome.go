@@ -19,6 +19,8 @@ type promise struct {
 	other []label.Requirement
 	// open remembers the values of labels that no type decides.
 	open map[string][]value
+	// defined are custom labels that have no value yet: a pool defines them.
+	defined map[string]bool
 }
 
 func (j *judge) promise(reqs []label.Requirement, labels map[string]string, requests []quantity.Amount, c *model.Catalogue) *promise {
@@ -119,7 +121,7 @@ func (p *promise) undecided(key string) []value {
 	if text, ok := p.labels[key]; ok {
 		return just(text)
 	}
-	if !p.catalogue.WellKnown[key] {
+	if !p.catalogue.WellKnown[key] && !p.defined[key] {
 		return absent
 	}
 	if p.open[key] == nil {

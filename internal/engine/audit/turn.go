@@ -15,12 +15,12 @@ func (j *judge) turns(p *plan.Provision) {
 	r := newRoom(all)
 	for i, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
-			r.expect(pod)
+			r.carried(pod)
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
 	for _, pod := range p.Order {
-		r.expect(pod)
+		r.rulesOf(pod)
 	}
 	for i, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
@@ -98,6 +98,8 @@ type room struct {
 	general  []*tally
 	carriers []*carrier
 	rules    map[string]*podRules
+	// terms are the tallies of carriers, by the signature of the pods that carry.
+	terms map[string][]*tally
 	// counted remembers by namespace and labels which tallies count a pod.
 	counted map[string]*counted
 }
@@ -112,7 +114,8 @@ type carrier struct {
 type counted struct{ live, general []*tally }
 
 func newRoom(spots []*spot) *room {
-	return &room{spots: spots, tallies: map[string]*tally{}, rules: map[string]*podRules{}, counted: map[string]*counted{}}
+	return &room{spots: spots, tallies: map[string]*tally{}, rules: map[string]*podRules{}, terms: map[string][]*tally{},
+		counted: map[string]*counted{}}
 }
 
 // podRules are the tallies that a pod's own rules read.
@@ -125,7 +128,6 @@ type podRules struct {
 	attractsItself bool
 	apart          []*tally
 	apartKeys      []string
-	own            []*tally
 }
 
 // allNear reports whether the node has every topology key, and in each domain somebody the terms ask for.
@@ -136,9 +138,22 @@ func (p *podRules) allNear(s *spot) bool {
 // alone reports whether nobody that the terms ask for is anywhere.
 func (p *podRules) alone() bool { return len(p.near.most) == 0 }
 
-// expect makes the tallies that the pod's rules need; all are made before the first pod is bound.
-func (r *room) expect(pod *model.Pod) { r.rulesOf(pod) }
+// carried are the tallies of those who carry the pod's required anti-affinity terms.
+func (r *room) carried(pod *model.Pod) []*tally {
+	list, known := r.terms[pod.Signature]
+	if known {
+		return list
+	}
+	for i := range pod.Terms {
+		if t := &pod.Terms[i]; t.Anti && t.Weight == 0 {
+			list = append(list, r.carrier(t))
+		}
+	}
+	r.terms[pod.Signature] = list
+	return list
+}
 
+// rulesOf makes the tallies that the pod's rules read; all are made before the first pod is bound.
 func (r *room) rulesOf(pod *model.Pod) *podRules {
 	kind := kindOf(pod) + pod.Signature
 	if known := r.rules[kind]; known != nil {
@@ -160,11 +175,11 @@ func (r *room) rulesOf(pod *model.Pod) *podRules {
 			rules.apart = append(rules.apart, r.tally(&r.general, canonicalText("apart", t.Selector, t.Key),
 				func(p *model.Pod) bool { return concerns(t, p) }, canonical(t.Key)))
 			rules.apartKeys = append(rules.apartKeys, canonical(t.Key))
-			rules.own = append(rules.own, r.carrier(t))
 		default:
 			near = append(near, t)
 		}
 	}
+	r.carried(pod)
 	if near != nil {
 		rules.near = r.nearTally(near)
 		rules.attractsItself = rules.near.selected(pod)
@@ -276,7 +291,7 @@ func (r *room) bind(pod *model.Pod, s *spot) {
 	for _, t := range c.general {
 		t.bind(s)
 	}
-	for _, t := range r.rulesOf(pod).own {
+	for _, t := range r.carried(pod) {
 		t.bind(s)
 	}
 }

@@ -89,6 +89,7 @@ func vocabularyOf(snap *model.Snapshot, p *plan.Provision) vocabulary {
 	words := vocabulary{}
 	for _, g := range snap.Groups {
 		words.hear(g.Alternatives...)
+		words.hear(g.VolumeAlternatives...)
 	}
 	for _, d := range snap.Daemons {
 		words.hear(d.DaemonSpec.Alternatives...)

@@ -1,0 +1,111 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// minValues: the types of the claim together have as many values of a label as the pool demands, unless the claim says
+// that it was relaxed.
+func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
+	if c.MinValuesRelaxed {
+		return
+	}
+	listed := map[string]bool{}
+	for _, o := range c.Options {
+		listed[o.Type] = true
+	}
+	for _, r := range pool.Requirements {
+		if r.MinValues <= 0 {
+			continue
+		}
+		values := map[string]bool{}
+		for i := range pool.Catalogue.Types {
+			if t := &pool.Catalogue.Types[i]; listed[t.Name] {
+				for _, v := range typeValues(t, canonical(r.Key)) {
+					values[v] = true
+				}
+			}
+		}
+		if len(values) < r.MinValues {
+			j.blame("minValues", c.Name, "has %d values of %s, pool %s wants %d", len(values), r.Key, pool.Name, r.MinValues)
+		}
+	}
+}
+
+// typeValues are the values that the type may have of a label.
+func typeValues(t *model.InstanceType, key string) []string {
+	var values []string
+	for _, r := range t.Requirements {
+		if canonical(r.Key) == key && r.Operator == label.In {
+			values = append(values, r.Values...)
+		}
+	}
+	for _, o := range t.Offerings {
+		switch key {
+		case model.LabelZone:
+			values = append(values, o.Zone)
+		case model.LabelCapacityType:
+			values = append(values, o.CapacityType)
+		}
+	}
+	if key == model.LabelType {
+		values = append(values, t.Name)
+	}
+	return values
+}
+
+// reservations: claims that can only be launched on reserved capacity are no more than the reservations bear.
+func (j *judge) reservations(claims []plan.NewClaim) {
+	left := map[string]int{}
+	for _, pool := range j.snap.Pools {
+		if pool.PoolSpec.Catalogue == nil {
+			continue
+		}
+		for i := range pool.PoolSpec.Catalogue.Types {
+			for _, o := range pool.PoolSpec.Catalogue.Types[i].Offerings {
+				if n, known := left[o.ReservationID]; o.ReservationID != "" && (!known || o.ReservationCount < n) {
+					left[o.ReservationID] = o.ReservationCount
+				}
+			}
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	for i := range claims {
+		c := &claims[i]
+		pool := j.snap.Pool(c.Pool)
+		if pool == nil {
+			continue
+		}
+		ids := reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalogue))
+		if len(ids) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(ids, func(id string) bool { return left[id] > 0 })
+		if at < 0 {
+			j.blame("reservation", c.Name, "can only be launched on reservations %v, which are used up", ids)
+			continue
+		}
+		left[ids[at]]--
+	}
+}
+
+// reservedOnly lists the reservations that the outcomes can be launched on now, nil when one of them needs none.
+func reservedOnly(outcomes []outcome) []string {
+	var ids []string
+	for _, o := range outcomes {
+		switch {
+		case !o.offering.Available:
+		case o.offering.ReservationID == "":
+			return nil
+		case !slices.Contains(ids, o.offering.ReservationID):
+			ids = append(ids, o.offering.ReservationID)
+		}
+	}
+	return ids
+}
