@@ -41,8 +41,10 @@ func world(t testing.TB) *Capture {
 		"metadata: {name: w1, uid: u1}\nspec: {nodeSelector: {a: b}}" + unschedulableStatus,
 		"metadata: {name: w3, uid: u3}\nspec: {nodeSelector: {karpenter.sh/x: b}}" + unschedulableStatus,
 		"metadata: {name: w4, uid: u4}\nspec: {nodeName: node-1}",
+		"metadata: {name: w5, uid: u5, namespace: shop, labels: {app: db}, deletionTimestamp: '2026-11-20T09:00:00Z'}\nspec: {nodeName: node-1, volumes: [{name: v, persistentVolumeClaim: {claimName: bound}}]}",
+		"metadata: {name: w6, uid: u6, namespace: shop, labels: {app: db}}" + betweenSpec + unschedulableStatus,
 	} {
-		spec, _ := Pod(decode[corev1.Pod](t, text), v, nil)
+		spec, _ := Pod(decode[corev1.Pod](t, text), v, &Around{Volumes: newStorage(t, storageText)})
 		c.Pods = append(c.Pods, spec)
 	}
 	return c
@@ -76,9 +78,6 @@ func TestCaptureRoundTrip(t *testing.T) {
 // TestCaptureOfSnapshot: the capture of the snapshot of a capture is that capture.
 func TestCaptureOfSnapshot(t *testing.T) {
 	c := world(t)
-	for i := range c.Pods {
-		c.Pods[i].Labels = nil // a snapshot does not hold them
-	}
 	c.Sort()
 	if diff := cmp.Diff(c, Of(c.Snapshot())); diff != "" {
 		t.Errorf("capture (-told +frozen):\n%s", diff)

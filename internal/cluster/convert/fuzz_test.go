@@ -19,6 +19,8 @@ func FuzzPod(f *testing.F) {
 		"spec: {priority: -5, containers: [{name: a, resources: {requests: {cpu: 1e30}}}], overhead: {cpu: -1}}" + unschedulableStatus,
 		"spec: {nodeName: node-1, resources: {requests: {cpu: 1}}}\nstatus: {resources: {requests: {cpu: 2}}}",
 		"spec: {containers: [{name: a, resources: {requests: {cpu: 1e100000000}}}]}" + unschedulableStatus,
+		"metadata: {namespace: shop, labels: {app: db}}" + betweenSpec + unschedulableStatus,
+		"metadata: {namespace: shop}\nspec: {volumes: [{name: a, persistentVolumeClaim: {claimName: bound}}, {name: b, persistentVolumeClaim: {claimName: waiting}}, {name: c, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: zonal}}}}]}" + unschedulableStatus,
 		"metadata: {managedFields: [{manager: karpenter-nominate, subresource: status, fieldsV1: {}}]}" + unschedulableStatus + "  nominatedNodeName: b\n",
 	} {
 		f.Add([]byte(seed))
@@ -95,14 +97,15 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 func checkPod(t *testing.T, pod *corev1.Pod, v *Vocabulary) Disposition {
 	t.Helper()
 	before := pod.DeepCopy()
-	spec, disposition := Pod(pod, v, nil)
+	around := &Around{Volumes: newStorage(t, storageText), Namespaces: map[string]map[string]string{"a": {"a": "b/c"}}}
+	spec, disposition := Pod(pod, v, around)
 	if !reflect.DeepEqual(before, pod) {
 		t.Fatalf("the pod was changed:\n%s", cmp.Diff(before, pod))
 	}
 	if (disposition == Bound) != (spec.Node != "") {
 		t.Errorf("disposition %d on node %q", disposition, spec.Node)
 	}
-	if again, _ := Pod(pod, v, nil); !cmp.Equal(spec, again) {
+	if again, _ := Pod(pod, v, around); !cmp.Equal(spec, again) {
 		t.Errorf("a second conversion differs:\n%s", cmp.Diff(spec, again))
 	}
 	return disposition

@@ -160,13 +160,12 @@ func TestRejected(t *testing.T) {
 		{"empty terms", required("[{}]"), path + "[0]", "selects no node", false, false},
 		{"opt-out", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]"), "spec", "in no pool", false, true},
 		{"opt-out of one alternative only", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]"), "", "", false, false},
-		{"hard spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}, {maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}", "spec.topologySpreadConstraints[1]", "not supported yet", true, false},
-		{"soft spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}", "", "", false, false},
-		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution", "not supported yet", true, false},
-		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", "not supported yet", true, false},
-		{"soft anti-affinity", "spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: a}}]}}}", "", "", false, false},
-		{"volume", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim", "not supported yet", true, false},
-		{"ephemeral volume", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "not supported yet", true, false},
+		{"spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}", "", "", false, false},
+		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "", "", false, false},
+		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "", "", false, false},
+		{"host port", "spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]}", "", "", false, false},
+		{"volume without a claim", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim.claimName", "create it", false, false},
+		{"ephemeral volume without a claim", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "has not been made", false, false},
 		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
 		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}", "spec.containers[1].resources.requests[cpu]", "out of range", false, false},
 		{"overhead beyond all reason", "spec: {overhead: {memory: 1e100000000}}", "spec.overhead[memory]", "out of range", false, false},
@@ -200,6 +199,7 @@ func TestBoundPods(t *testing.T) {
 	const stateful = "ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, uid: s, controller: true}]"
 	const leaving = "deletionTimestamp: '2026-11-20T09:00:00Z'"
 	hostPort := "\n  containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]"
+	device := "\n  resourceClaims: [{name: gpu, resourceClaimName: g}]"
 	tests := []struct {
 		name, metadata, spec            string
 		reschedulable, daemon, rejected bool
@@ -208,8 +208,9 @@ func TestBoundPods(t *testing.T) {
 		{"leaving", leaving, "", false, false, false},
 		{"leaving member of a StatefulSet", leaving + ", " + stateful, "", true, false, false},
 		{"daemon", daemon, hostPort, false, true, false},
-		{"must be placed anew and cannot", "name: a", hostPort, true, false, true},
-		{"leaving, nobody asks where to", leaving, hostPort, false, false, false},
+		{"must be placed anew and cannot", "name: a", device, true, false, true},
+		{"must be placed anew and can", "name: a", hostPort, true, false, false},
+		{"leaving, nobody asks where to", leaving, device, false, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

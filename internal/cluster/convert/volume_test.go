@@ -1,0 +1,324 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// storage is claims, volumes and classes from YAML.
+type storage struct {
+	claims  []*corev1.PersistentVolumeClaim
+	volumes []*corev1.PersistentVolume
+	classes []*storagev1.StorageClass
+}
+
+func newStorage(t testing.TB, documents string) *storage {
+	t.Helper()
+	s := &storage{}
+	for document := range strings.SplitSeq(documents, "\n---\n") {
+		switch {
+		case strings.Contains(document, "kind: PersistentVolumeClaim\n"):
+			s.claims = append(s.claims, decode[corev1.PersistentVolumeClaim](t, document))
+		case strings.Contains(document, "kind: PersistentVolume\n"):
+			s.volumes = append(s.volumes, decode[corev1.PersistentVolume](t, document))
+		case strings.Contains(document, "kind: StorageClass\n"):
+			s.classes = append(s.classes, decode[storagev1.StorageClass](t, document))
+		default:
+			t.Fatalf("a document of no known kind: %s", document)
+		}
+	}
+	return s
+}
+
+func (s *storage) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
+	for _, c := range s.claims {
+		if c.Namespace == namespace && c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *storage) Volume(name string) *corev1.PersistentVolume {
+	for _, v := range s.volumes {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+func (s *storage) Class(name string) *storagev1.StorageClass {
+	if name == "" {
+		return DefaultClass(s.classes)
+	}
+	for _, c := range s.classes {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// claimDoc is a claim of namespace shop; metadata and spec are the inside of flow maps.
+func claimDoc(name, metadata, spec, phase string) string {
+	return fmt.Sprintf("kind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: %s%s}\nspec: {%s}\nstatus: {phase: %s}", name, metadata, spec, phase)
+}
+
+func volumeDoc(name, metadata, spec string) string {
+	return fmt.Sprintf("kind: PersistentVolume\nmetadata: {name: %s%s}\nspec: {%s}", name, metadata, spec)
+}
+
+func classDoc(name, metadata, rest string) string {
+	return fmt.Sprintf("kind: StorageClass\nmetadata: {name: %s%s}\n%s", name, metadata, rest)
+}
+
+const (
+	isBound = ", annotations: {pv.kubernetes.io/bind-completed: 'yes'}"
+	waits   = "provisioner: csi.example\nvolumeBindingMode: WaitForFirstConsumer"
+	inZones = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}]}}"
+	onHost  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h]}]}]}}"
+	marked  = ", annotations: {storageclass.kubernetes.io/is-default-class: 'true'}"
+)
+
+var storageText = strings.Join([]string{
+	claimDoc("bound", isBound, "volumeName: two-zones", "Bound"),
+	claimDoc("bound-too", isBound, "volumeName: two-zones-too", "Bound"),
+	claimDoc("labelled", isBound, "volumeName: labelled", "Bound"),
+	claimDoc("local", isBound, "volumeName: local", "Bound"),
+	claimDoc("remote-by-host", isBound, "volumeName: by-host", "Bound"),
+	claimDoc("nowhere", isBound, "volumeName: nowhere", "Bound"),
+	claimDoc("ebs", isBound, "volumeName: ebs", "Bound"),
+	claimDoc("leaving", isBound+", deletionTimestamp: '2026-11-20T09:00:00Z'", "volumeName: two-zones", "Bound"),
+	claimDoc("lost", isBound, "volumeName: two-zones", "Lost"),
+	claimDoc("without-volume", isBound, "volumeName: nothing", "Bound"),
+	claimDoc("volume-leaving", isBound, "volumeName: leaving", "Bound"),
+	claimDoc("binding", "", "volumeName: two-zones", "Pending"),
+	claimDoc("waiting", "", "storageClassName: zonal", "Pending"),
+	claimDoc("waiting-beta", ", annotations: {volume.beta.kubernetes.io/storage-class: zonal}", "storageClassName: now", "Pending"),
+	claimDoc("anywhere", "", "storageClassName: plain", "Pending"),
+	claimDoc("in-tree", "", "storageClassName: in-tree", "Pending"),
+	claimDoc("by-hand", "", "storageClassName: by-hand", "Pending"),
+	claimDoc("default", "", "accessModes: [ReadWriteOnce]", "Pending"),
+	claimDoc("classless", "", "storageClassName: ''", "Pending"),
+	claimDoc("no-class", "", "storageClassName: missing", "Pending"),
+	claimDoc("now", "", "storageClassName: now", "Pending"),
+	claimDoc("unset-mode", "", "storageClassName: unset-mode", "Pending"),
+	claimDoc("by-rack", "", "storageClassName: by-rack", "Pending"),
+	claimDoc("floppy", "", "storageClassName: floppy", "Pending"),
+	claimDoc("alone", "", "storageClassName: plain, accessModes: [ReadWriteOncePod]", "Pending"),
+	claimDoc("web-0-mine", ", ownerReferences: [{apiVersion: v1, kind: Pod, name: web-0, uid: u0, controller: true}]", "storageClassName: zonal", "Pending"),
+	claimDoc("web-0-another", "", "storageClassName: zonal", "Pending"),
+	volumeDoc("two-zones", "", "csi: {driver: csi.example, volumeHandle: h}, "+inZones),
+	volumeDoc("two-zones-too", "", "csi: {driver: csi.example, volumeHandle: i}, "+inZones),
+	volumeDoc("labelled", ", labels: {failure-domain.beta.kubernetes.io/zone: a__c}", "csi: {driver: csi.example, volumeHandle: h}, "+inZones),
+	volumeDoc("local", "", "local: {path: /x}, "+onHost),
+	volumeDoc("by-host", "", "csi: {driver: csi.example, volumeHandle: h}, "+onHost),
+	volumeDoc("nowhere", "", "csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{}]}}"),
+	volumeDoc("ebs", "", "awsElasticBlockStore: {volumeID: v}"),
+	volumeDoc("leaving", ", deletionTimestamp: '2026-11-20T09:00:00Z'", "csi: {driver: csi.example, volumeHandle: h}"),
+	classDoc("zonal", "", waits+"\nallowedTopologies: [{matchLabelExpressions: [{key: old.example.com/zone, values: [b, use1-az1]}]}, {matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [d]}]}]"),
+	classDoc("plain", "", waits),
+	classDoc("in-tree", "", "provisioner: kubernetes.io/gce-pd\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("by-hand", "", "provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("old-default", marked+", creationTimestamp: '2026-11-20T09:00:00Z'", "provisioner: old.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("young-default", strings.ReplaceAll(marked, "storageclass.", "storageclass.beta.")+", creationTimestamp: '2026-11-20T10:00:00Z'", "provisioner: young.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("young-default-z", marked+", creationTimestamp: '2026-11-20T10:00:00Z'", "provisioner: z.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("youngest", ", creationTimestamp: '2026-11-20T11:00:00Z'", waits),
+	classDoc("now", "", "provisioner: csi.example\nvolumeBindingMode: Immediate"),
+	classDoc("unset-mode", "", "provisioner: csi.example"),
+	classDoc("by-rack", "", waits+"\nallowedTopologies: [{matchLabelExpressions: [{key: example.com/rack, values: [r]}]}]"),
+	classDoc("floppy", "", "provisioner: floppy.example\nvolumeBindingMode: WaitForFirstConsumer"),
+}, "\n---\n")
+
+func zone(values ...string) label.Requirement {
+	return label.Requirement{Key: model.LabelZone, Operator: label.In, Values: values}
+}
+
+// storageWords are those of a provider that cannot do everything.
+func storageWords() *Vocabulary {
+	declared := cloud.Declared{
+		Aliases:             map[string]string{"old.example.com/zone": model.LabelZone},
+		ValueAliases:        map[string]map[string]string{model.LabelZone: {"use1-az1": "c"}},
+		UnsupportedTopology: []string{"example.com/rack"}, UnsupportedProvisioners: []string{"floppy.example"},
+	}
+	return NewVocabulary(declared)
+}
+
+func TestVolumes(t *testing.T) {
+	use := func(claims ...string) string {
+		var list []string
+		for _, claim := range claims {
+			list = append(list, "{name: v, persistentVolumeClaim: {claimName: "+claim+"}}")
+		}
+		return strings.Join(list, ", ")
+	}
+	ephemeral := func(name, spec string) string {
+		return "{name: " + name + ", ephemeral: {volumeClaimTemplate: {spec: {" + spec + "}}}}"
+	}
+	twoZones := [][]label.Requirement{{zone("a")}, {zone("b")}}
+	tests := []struct {
+		name, volumes string
+		places        [][]label.Requirement
+		// drivers of the volumes, in their order.
+		drivers []string
+		// refused is a part of the reason, empty when it is not.
+		refused string
+	}{
+		{"none", "{name: c, emptyDir: {}}", nil, nil, ""},
+		{"bound", use("bound"), twoZones, []string{"csi.example"}, ""},
+		{"the same twice", use("bound", "bound"), twoZones, []string{"csi.example"}, ""},
+		{"two with the same zones", use("bound", "bound-too"), twoZones, []string{"csi.example", "csi.example"}, ""},
+		{"two with one zone in common", use("bound", "waiting"), [][]label.Requirement{{zone("b")}}, []string{"csi.example", "csi.example"}, ""},
+		{"zone labels beside the affinity", use("labelled"), [][]label.Requirement{{zone("a")}}, []string{"csi.example"}, ""},
+		{"on a node's disk", use("local"), [][]label.Requirement{nil}, []string{""}, ""},
+		{"elsewhere, by hostname", use("remote-by-host"), [][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{"csi.example"}, ""},
+		{"a term without expressions", use("nowhere"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
+		{"EBS before CSI", use("ebs"), nil, []string{"ebs.csi.aws.com"}, ""},
+		{"waits for its pod", use("waiting"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"class by annotation", use("waiting-beta"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"waits, anywhere", use("anywhere"), nil, []string{"csi.example"}, ""},
+		{"in-tree provisioner", use("in-tree"), nil, []string{"pd.csi.storage.gke.io"}, ""},
+		{"volumes made by hand", use("by-hand"), nil, []string{""}, ""},
+		{"the youngest default class, the first by name", use("default"), nil, []string{"young.example"}, ""},
+		{"ephemeral, made already", ephemeral("mine", "storageClassName: now"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"ephemeral, to be made", ephemeral("new", "storageClassName: plain"), nil, []string{"csi.example"}, ""},
+		{"ephemeral, default class", ephemeral("new", "accessModes: [ReadWriteOnce]"), nil, []string{"young.example"}, ""},
+		{"ephemeral, the name is taken", ephemeral("another", "storageClassName: plain"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, "was not made for this pod"},
+		{"no such claim", use("missing"), nil, []string{""}, "does not exist in namespace shop"},
+		{"claim leaving", use("leaving"), twoZones, []string{"csi.example"}, "is being deleted"},
+		{"lost", use("lost"), twoZones, []string{"csi.example"}, "has lost its volume"},
+		{"no such volume", use("without-volume"), nil, []string{""}, `volume "nothing" of claim "without-volume" does not exist`},
+		{"volume leaving", use("volume-leaving"), nil, []string{"csi.example"}, `volume "leaving" of claim "volume-leaving" is being deleted`},
+		{"binding", use("binding"), nil, []string{""}, "is not bound to it yet"},
+		{"wants no class", use("classless"), nil, []string{""}, "make a volume for it"},
+		{"no such class", use("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
+		{"immediate", use("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
+		{"immediate when unset", use("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
+		{"topology that nodes do not carry", use("by-rack"), nil, []string{"csi.example"}, "allowedTopologies by example.com/rack"},
+		{"provisioner that nodes cannot use", use("floppy"), nil, []string{"floppy.example"}, "has the provisioner floppy.example"},
+		{"the others count beside a broken one", use("missing", "bound"), twoZones, []string{"", "csi.example"}, `claim "missing"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			text := "metadata: {namespace: shop, name: web-0, uid: u0}\nspec: {NODE volumes: [" + test.volumes + "]}"
+			around := &Around{Volumes: newStorage(t, storageText)}
+			spec, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "", 1)+unschedulableStatus), storageWords(), around)
+			if diff := cmp.Diff(test.places, spec.VolumeAlternatives); diff != "" {
+				t.Errorf("places (-want +got):\n%s", diff)
+			}
+			var drivers []string
+			for _, v := range spec.Volumes {
+				drivers = append(drivers, v.Driver)
+			}
+			if diff := cmp.Diff(test.drivers, drivers); diff != "" {
+				t.Errorf("drivers (-want +got):\n%s", diff)
+			}
+			if test.refused == "" && spec.Rejected != nil {
+				t.Errorf("rejected: %+v", *spec.Rejected)
+			}
+			if test.refused != "" && (spec.Rejected == nil || !strings.Contains(spec.Rejected.Reason, test.refused) || !strings.HasPrefix(spec.Rejected.Field, "spec.volumes[0]")) {
+				t.Errorf("rejected %+v, want %q", spec.Rejected, test.refused)
+			}
+			onNode, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "nodeName: n,", 1)), storageWords(), around)
+			if diff := cmp.Diff(spec.Volumes, onNode.Volumes); diff != "" {
+				t.Errorf("on a node the pod has other volumes (-pending +bound):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestVolumesOfOnePod: claims that no other pod will use are told apart from those that may be shared.
+func TestVolumesOfOnePod(t *testing.T) {
+	for _, test := range []struct {
+		name, owner, volume string
+		shared              bool
+	}{
+		{"of a StatefulSet's template", "kind: StatefulSet", "persistentVolumeClaim: {claimName: data-web-0}", false},
+		{"of all members of a StatefulSet", "kind: StatefulSet", "persistentVolumeClaim: {claimName: common}", true},
+		{"of a Deployment", "kind: ReplicaSet", "persistentVolumeClaim: {claimName: data-web-0}", true},
+		{"ephemeral", "kind: ReplicaSet", "ephemeral: {}", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec, _ := Pod(decode[corev1.Pod](t, "metadata: {namespace: shop, name: web-0, ownerReferences: [{apiVersion: apps/v1, "+test.owner+
+				", name: o, uid: o, controller: true}]}\nspec: {nodeName: n, volumes: [{name: v, "+test.volume+"}]}"), words(), nil)
+			if len(spec.Volumes) != 1 || spec.Volumes[0].Shared != test.shared {
+				t.Errorf("volumes are %+v, want one, shared: %t", spec.Volumes, test.shared)
+			}
+		})
+	}
+}
+
+func TestReadWriteOncePod(t *testing.T) {
+	pod := func(name, created, node string) *corev1.Pod {
+		status := unschedulableStatus
+		if node != "" {
+			status = ""
+		}
+		return decode[corev1.Pod](t, "metadata: {namespace: shop, name: "+name+", uid: "+name+", creationTimestamp: '2026-11-20T0"+created+":00:00Z'}\nspec: {nodeName: '"+
+			node+"', volumes: [{name: v, persistentVolumeClaim: {claimName: alone}}]}"+status)
+	}
+	tests := []struct {
+		name    string
+		asks    *corev1.Pod
+		others  []*corev1.Pod
+		refused string
+	}{
+		{"nobody else", pod("a", "1", ""), nil, ""},
+		{"one on a node has it", pod("a", "1", ""), []*corev1.Pod{pod("b", "2", "n")}, "pod b has it"},
+		{"an elder one waits", pod("b", "2", ""), []*corev1.Pod{pod("a", "1", "")}, "pod a has it"},
+		{"a younger one waits", pod("a", "1", ""), []*corev1.Pod{pod("b", "2", "")}, ""},
+		{"one as old, by name", pod("b", "1", ""), []*corev1.Pod{pod("a", "1", "")}, "pod a has it"},
+		{"on a node before a waiting elder", pod("b", "2", "n"), []*corev1.Pod{pod("a", "1", "")}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			around := &Around{Volumes: newStorage(t, storageText), Users: func(namespace, claim string) []*corev1.Pod {
+				if namespace != "shop" || claim != "alone" {
+					t.Errorf("asked about %s/%s", namespace, claim)
+				}
+				return append(test.others, test.asks)
+			}}
+			spec, _ := Pod(test.asks, words(), around)
+			if (spec.Rejected == nil) != (test.refused == "") || spec.Rejected != nil && !strings.Contains(spec.Rejected.Reason, test.refused) {
+				t.Errorf("rejected %+v, want %q", spec.Rejected, test.refused)
+			}
+		})
+	}
+}
+
+// TestTooManyPlaces: combinations are bounded, however many volumes a pod has.
+func TestTooManyPlaces(t *testing.T) {
+	var demands []demand
+	for i := range 40 {
+		d := demand{}
+		for j := range 3 {
+			d.alternatives = append(d.alternatives, []label.Requirement{{Key: fmt.Sprint("key-", i), Operator: label.In, Values: []string{fmt.Sprint(j)}}})
+		}
+		demands = append(demands, d)
+	}
+	if places, few := together(demands[:5]); !few || len(places) != 243 {
+		t.Errorf("5 volumes of 3 places each: %d combinations, in bounds %t, want 243", len(places), few)
+	}
+	if _, few := together(demands); few {
+		t.Error("40 volumes of 3 places each: want too many combinations")
+	}
+}
+
+// TestContradiction: volumes that cannot be together demand just that.
+func TestContradiction(t *testing.T) {
+	places, few := together([]demand{{alternatives: [][]label.Requirement{{zone("a")}}}, {alternatives: [][]label.Requirement{{zone("b")}}}})
+	if diff := cmp.Diff([][]label.Requirement{{zone("a"), zone("b")}}, places, cmpopts.EquateEmpty()); !few || diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
