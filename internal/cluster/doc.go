@@ -7,6 +7,10 @@
 // One mutex guards all of it. An event costs O(1): it changes one entry, converts one object (a node together with its
 // claim) and tells the builder. Nothing is rebuilt.
 //
+// What a pod means depends on its claims, volumes, storage classes and on labels of namespaces; a pod is converted again
+// when one of those that it asked for changes (around.go). How many volumes a node holds is in its CSINode. Services and
+// controllers are watched only where the cluster has default topology spread.
+//
 // An object's present state is the newest of what the watch showed and what we wrote. An own write is kept until the
 // watch shows that UID at that version or later, or its deletion. When Options.WriteVisible has passed, or a watch
 // broke (after which it may relist and skip events), a live read decides: a claim that was created and deleted inside

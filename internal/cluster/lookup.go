@@ -51,7 +51,7 @@ func (s *Store) Capture(now time.Time) *convert.Capture {
 	s.at = c.Now
 	for _, e := range s.objects[pods] {
 		if pod, ok := e.now().(*corev1.Pod); ok {
-			if spec, disposition := convert.Pod(pod, s.vocabulary, nil); disposition != convert.Ignore {
+			if spec, disposition, _ := s.convertPod(pod); disposition != convert.Ignore {
 				c.Pods = append(c.Pods, spec)
 			}
 		}

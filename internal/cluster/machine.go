@@ -201,6 +201,7 @@ func (s *Store) describe(u *unit) outcome {
 	for _, node := range all {
 		if visible(node) {
 			spec, _ := convert.Node(node, nil, s.vocabulary)
+			convert.AddAttachLimits(&spec, s.csiNode(node.Name))
 			out.add(s, spec)
 		}
 	}
@@ -244,6 +245,9 @@ func (s *Store) describeClaims(own []*karpv1.NodeClaim, all []*corev1.Node) outc
 	if why != nil {
 		out.refuse(claims, claim.Name, *why)
 		return out
+	}
+	if node != nil {
+		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
 	}
 	out.add(s, spec)
 	return out

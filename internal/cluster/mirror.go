@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,16 +23,31 @@ const (
 	claims
 	pools
 	daemons
+	// What pods depend on.
+	namespaces
+	volumeClaims
+	volumes
+	classes
+	csiNodes
+	// What default spread depends on, watched only where there is one.
+	services
+	replicaSets
+	statefulSets
+	controllers
 	kinds // their number
 )
 
 func (k kind) String() string {
-	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet"}[k]
+	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet",
+		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode",
+		"Service", "ReplicaSet", "StatefulSet", "ReplicationController"}[k]
 }
 
 // prototype is an empty object of the kind.
 func (k kind) prototype() client.Object {
-	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{}}[k]
+	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{},
+		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
+		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
 }
 
 // kindOf is false for objects that the store does not mirror, and for typed nils.
@@ -50,6 +66,30 @@ func kindOf(obj client.Object) (kind, bool) {
 		return pools, true
 	case *appsv1.DaemonSet:
 		return daemons, true
+	}
+	return kindAround(obj)
+}
+
+func kindAround(obj client.Object) (kind, bool) {
+	switch obj.(type) {
+	case *corev1.Namespace:
+		return namespaces, true
+	case *corev1.PersistentVolumeClaim:
+		return volumeClaims, true
+	case *corev1.PersistentVolume:
+		return volumes, true
+	case *storagev1.StorageClass:
+		return classes, true
+	case *storagev1.CSINode:
+		return csiNodes, true
+	case *corev1.Service:
+		return services, true
+	case *appsv1.ReplicaSet:
+		return replicaSets, true
+	case *appsv1.StatefulSet:
+		return statefulSets, true
+	case *corev1.ReplicationController:
+		return controllers, true
 	}
 	return 0, false
 }

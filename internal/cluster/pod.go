@@ -24,15 +24,21 @@ func (t *told) knows(pod *corev1.Pod) bool {
 }
 
 func (s *Store) applyPod(key types.NamespacedName, e *entry) {
-	pod, _ := e.now().(*corev1.Pod)
-	if pod != nil && e.told.knows(pod) {
-		return
+	if pod, _ := e.now().(*corev1.Pod); pod == nil || !e.told.knows(pod) {
+		depended := s.tellPod(key, e, false)
+		s.others(key, append(depended, s.around.by[key]...))
 	}
+}
+
+// tellPod tells the builder of a pod; again says that not the pod has changed, but what it depends on. It returns what
+// the pod depended on before.
+func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	before := e.told
 	e.told = told{}
 	var spec model.PodSpec
-	if pod != nil {
-		spec, e.told.disposition = convert.Pod(pod, s.vocabulary, nil)
+	var depends []ref
+	if pod, _ := e.now().(*corev1.Pod); pod != nil {
+		spec, e.told.disposition, depends = s.convertPod(pod)
 		e.told.uid, e.told.version = string(pod.UID), pod.ResourceVersion
 		e.told.nominated, e.told.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}
@@ -43,7 +49,12 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 		s.builder.UpsertPod(spec)
 	}
 	s.podAside(key, spec.Rejected, e.told.disposition)
-	s.wake(podChange(before, e.told))
+	change := podChange(before, e.told)
+	if again && e.told.disposition == convert.Pending {
+		change |= PodsPending
+	}
+	s.wake(change)
+	return s.around.depend(key, depends)
 }
 
 // podAside names a pending pod that is refused; one that wants nothing of us is no news.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,8 +59,11 @@ type Config struct {
 	// SetAside is told how many objects of a kind are set aside whenever that changes. It is called with the store
 	// locked and must return at once. It may be nil.
 	SetAside func(kind string, count int)
-	Log      logr.Logger
-	Options  Options
+	// DefaultSpread is the topology spread of pods that state none (convert.ParseSchedulerConfig). Without any, Services
+	// and controllers are not watched.
+	DefaultSpread []corev1.TopologySpreadConstraint
+	Log           logr.Logger
+	Options       Options
 }
 
 // Store is the mirror. Its methods may be called from any goroutine.
@@ -70,6 +75,9 @@ type Store struct {
 	catalogues *catalogues
 	// recheck asks for the live reads at once.
 	recheck chan struct{}
+
+	// watched are the kinds that the informers show.
+	watched []kind
 
 	mutex sync.Mutex
 	// synced are the informers' handlers, one for each kind once Watch has been called.
@@ -84,6 +92,7 @@ type Store struct {
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
 	aside    aside
+	around   around
 	wakes    []wake
 	// at is the time of the last snapshot.
 	at time.Time
@@ -109,6 +118,12 @@ func NewStore(config Config) (*Store, error) {
 	for k := range s.objects {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}
+	for k := range kinds {
+		if k < services || len(config.DefaultSpread) > 0 {
+			s.watched = append(s.watched, k)
+		}
+	}
+	s.newAround(config.DefaultSpread)
 	s.catalogues = newCatalogues(config.Provider, s)
 	return s, nil
 }
@@ -184,6 +199,10 @@ func (s *Store) apply(at ref, e *entry) {
 		s.applyPool(at.key.Name, e)
 	case daemons:
 		s.applyDaemon(at.key, e)
+	case csiNodes:
+		s.tellUnits(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])
+	default:
+		s.applyAround(at, e)
 	}
 	if e.own != nil {
 		s.writes[at] = e
@@ -207,6 +226,11 @@ func timestamp(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
 func (s *Store) node(name string) *nodeObject {
 	node, _ := s.now(ref{nodes, types.NamespacedName{Name: name}}).(*nodeObject)
+	return node
+}
+
+func (s *Store) csiNode(name string) *storagev1.CSINode {
+	node, _ := s.now(ref{csiNodes, types.NamespacedName{Name: name}}).(*storagev1.CSINode)
 	return node
 }
 

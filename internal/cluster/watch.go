@@ -34,7 +34,7 @@ func Transform(obj any) (any, error) {
 
 // Watch makes the informers feed the store. Call it once, before or after the informers have been started.
 func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
-	for k := range kinds {
+	for _, k := range s.watched {
 		informer, err := informers.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching objects of kind %s: %w", k, err)
@@ -81,7 +81,7 @@ func (s *Store) Synced() bool {
 			return false
 		}
 	}
-	return len(registrations) == int(kinds)
+	return len(registrations) == len(s.watched)
 }
 
 // WaitForSync waits until Synced, false when the context ends before.

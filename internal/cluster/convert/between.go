@@ -122,7 +122,9 @@ func SelectsNamespaces(pod *corev1.Pod) bool {
 	if a == nil {
 		return false
 	}
-	selects := func(term corev1.PodAffinityTerm) bool { return term.NamespaceSelector != nil && !isEmpty(term.NamespaceSelector) }
+	selects := func(term corev1.PodAffinityTerm) bool {
+		return term.NamespaceSelector != nil && !isEmpty(term.NamespaceSelector)
+	}
 	weighted := func(term corev1.WeightedPodAffinityTerm) bool { return selects(term.PodAffinityTerm) }
 	return a.PodAffinity != nil && (slices.ContainsFunc(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, selects) ||
 		slices.ContainsFunc(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, weighted)) ||

@@ -3,6 +3,7 @@ package convert
 import (
 	"math/rand/v2"
 	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,10 +95,20 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 	}
 }
 
+// fuzzStorage is read once: a fuzzer is in a hurry.
+var fuzzStorage = func() func(testing.TB) *storage {
+	var once sync.Once
+	var read *storage
+	return func(t testing.TB) *storage {
+		once.Do(func() { read = newStorage(t, storageText) })
+		return read
+	}
+}()
+
 func checkPod(t *testing.T, pod *corev1.Pod, v *Vocabulary) Disposition {
 	t.Helper()
 	before := pod.DeepCopy()
-	around := &Around{Volumes: newStorage(t, storageText), Namespaces: map[string]map[string]string{"a": {"a": "b/c"}}}
+	around := &Around{Volumes: fuzzStorage(t), Namespaces: map[string]map[string]string{"a": {"a": "b/c"}}}
 	spec, disposition := Pod(pod, v, around)
 	if !reflect.DeepEqual(before, pod) {
 		t.Fatalf("the pod was changed:\n%s", cmp.Diff(before, pod))

@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -41,9 +42,10 @@ func ownsNomination(entry *metav1.ManagedFieldsEntry) bool {
 }
 
 // Trim drops managed fields from an object that is about to be kept, because they are a third of its size. On a pod
-// that we nominated one minimal entry remains, which is what NominatedByUs needs. It changes the object and may be
-// applied again. A pod that was trimmed must be written by patches only: an update would send the remains as the truth.
+// that we nominated one minimal entry remains, which is what NominatedByUs needs. Of workloads and Services only what
+// selects pods is kept. It changes the object and may be applied again. A pod that was trimmed must be written by patches only: an update would send the remains as the truth.
 func Trim(obj metav1.Object) {
+	trimWorkload(obj)
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || !NominatedByUs(pod) {
 		obj.SetManagedFields(nil)
@@ -57,4 +59,30 @@ func Trim(obj metav1.Object) {
 		FieldsV1:    metav1.NewFieldsV1(nominationFields),
 		Subresource: "status",
 	}}
+}
+
+func trimWorkload(obj metav1.Object) {
+	switch o := obj.(type) {
+	case *corev1.Service:
+		o.Spec, o.Status = corev1.ServiceSpec{Selector: o.Spec.Selector}, corev1.ServiceStatus{}
+	case *corev1.ReplicationController:
+		o.Spec, o.Status = corev1.ReplicationControllerSpec{Selector: o.Spec.Selector}, corev1.ReplicationControllerStatus{}
+	case *appsv1.ReplicaSet:
+		o.Spec, o.Status = appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}, appsv1.ReplicaSetStatus{}
+	case *appsv1.StatefulSet:
+		o.Spec, o.Status = appsv1.StatefulSetSpec{Selector: o.Spec.Selector}, appsv1.StatefulSetStatus{}
+	}
+}
+
+// SelectorOf is how a ReplicationController, ReplicaSet or StatefulSet selects its pods, nil for anything else.
+func SelectorOf(obj any) *metav1.LabelSelector {
+	switch o := obj.(type) {
+	case *corev1.ReplicationController:
+		return &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
+	case *appsv1.ReplicaSet:
+		return o.Spec.Selector
+	case *appsv1.StatefulSet:
+		return o.Spec.Selector
+	}
+	return nil
 }

@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Representation: what a pod means depends on other objects (claims, volumes, storage classes, labels of namespaces,
+// Services and controllers). While a pod is converted every object that is asked for, there or not, is noted; when one
+// of them changes, the pods that asked for it are converted again, and no others. The cost of an event is the number of
+// pods that depend on the object; most pods depend on none.
+
+// around is what pods are converted with.
+type around struct {
+	convert.Around
+	// namespaces are the labels by name, shared with Around.
+	namespaces map[string]map[string]string
+	// services by namespace and name; selectors are those of controllers. Both are empty without default spread.
+	services  map[string]map[string]*corev1.Service
+	selectors map[ref]*metav1.LabelSelector
+	// asked is what the conversion that runs has asked for.
+	asked []ref
+	// of are the pods that asked for an object; by is what each pod asked for.
+	of map[ref]map[types.NamespacedName]bool
+	by map[types.NamespacedName][]ref
+}
+
+// Names that stand for more than one object in a ref.
+var (
+	allNamespaces = ref{kind: namespaces}
+	defaultClass  = ref{kind: classes}
+)
+
+func allServices(namespace string) ref {
+	return ref{services, types.NamespacedName{Namespace: namespace}}
+}
+
+func (s *Store) newAround(spread []corev1.TopologySpreadConstraint) {
+	a := &s.around
+	a.namespaces, a.services, a.selectors = map[string]map[string]string{}, map[string]map[string]*corev1.Service{}, map[ref]*metav1.LabelSelector{}
+	a.of, a.by = map[ref]map[types.NamespacedName]bool{}, map[types.NamespacedName][]ref{}
+	a.Around = convert.Around{
+		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, DefaultSpread: convert.DefaultSpread(spread, lookups{s}),
+	}
+}
+
+// lookups answer conversions, and note what was asked for. The store is locked meanwhile.
+type lookups struct{ *Store }
+
+func (l lookups) ask(k kind, namespace, name string) ref {
+	at := ref{k, types.NamespacedName{Namespace: namespace, Name: name}}
+	l.around.asked = append(l.around.asked, at)
+	return at
+}
+
+// Claim implements convert.Volumes.
+func (l lookups) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
+	claim, _ := l.now(l.ask(volumeClaims, namespace, name)).(*corev1.PersistentVolumeClaim)
+	return claim
+}
+
+// Volume implements convert.Volumes.
+func (l lookups) Volume(name string) *corev1.PersistentVolume {
+	volume, _ := l.now(l.ask(volumes, "", name)).(*corev1.PersistentVolume)
+	return volume
+}
+
+// Class implements convert.Volumes.
+func (l lookups) Class(name string) *storagev1.StorageClass {
+	at := l.ask(classes, "", name)
+	if at != defaultClass {
+		class, _ := l.now(at).(*storagev1.StorageClass)
+		return class
+	}
+	all := make([]*storagev1.StorageClass, 0, len(l.objects[classes]))
+	for _, e := range l.objects[classes] {
+		if class, ok := e.now().(*storagev1.StorageClass); ok {
+			all = append(all, class)
+		}
+	}
+	return convert.DefaultClass(all)
+}
+
+// Services implements convert.Owners.
+func (l lookups) Services(namespace string) []*corev1.Service {
+	l.ask(services, namespace, "")
+	return slices.Collect(maps.Values(l.around.services[namespace]))
+}
+
+// Selector implements convert.Owners.
+func (l lookups) Selector(namespace string, owner metav1.OwnerReference) *metav1.LabelSelector {
+	for k, name := range map[kind]string{controllers: "v1", replicaSets: "apps/", statefulSets: "apps/"} {
+		if owner.Kind == k.String() && strings.HasPrefix(owner.APIVersion, name) {
+			return l.around.selectors[l.ask(k, namespace, owner.Name)]
+		}
+	}
+	return nil
+}
+
+// users are the pods that asked for a claim when they were converted.
+func (s *Store) users(namespace, claim string) []*corev1.Pod {
+	asked := s.around.of[ref{volumeClaims, types.NamespacedName{Namespace: namespace, Name: claim}}]
+	list := make([]*corev1.Pod, 0, len(asked))
+	for key := range asked {
+		if pod, ok := s.now(ref{pods, key}).(*corev1.Pod); ok {
+			list = append(list, pod)
+		}
+	}
+	return list
+}
+
+// convertPod converts a pod and returns what that depends on.
+func (s *Store) convertPod(pod *corev1.Pod) (model.PodSpec, convert.Disposition, []ref) {
+	s.around.asked = nil
+	if convert.SelectsNamespaces(pod) {
+		s.around.asked = append(s.around.asked, allNamespaces)
+	}
+	spec, disposition := convert.Pod(pod, s.vocabulary, &s.around.Around)
+	return spec, disposition, s.around.asked
+}
+
+// depend notes what a pod depends on from now on, and returns what it depended on before.
+func (a *around) depend(pod types.NamespacedName, on []ref) []ref {
+	before := a.by[pod]
+	for _, at := range before {
+		delete(a.of[at], pod)
+		if len(a.of[at]) == 0 {
+			delete(a.of, at)
+		}
+	}
+	delete(a.by, pod)
+	for _, at := range on {
+		if a.of[at] == nil {
+			a.of[at] = map[types.NamespacedName]bool{}
+		}
+		a.of[at][pod] = true
+	}
+	if len(on) > 0 {
+		a.by[pod] = on
+	}
+	return before
+}
+
+// again converts anew the pods that depend on an object, if they are among those wanted; nil wants all.
+func (s *Store) again(at ref, wanted func(*corev1.Pod) bool) {
+	for _, key := range slices.Collect(maps.Keys(s.around.of[at])) {
+		pod, _ := s.now(ref{pods, key}).(*corev1.Pod)
+		if pod != nil && (wanted == nil || wanted(pod)) {
+			s.tellPod(key, s.entry(ref{pods, key}), true)
+		}
+	}
+}
+
+// others converts anew the other pods of claims that only one pod may use.
+func (s *Store) others(key types.NamespacedName, depends []ref) {
+	for _, at := range depends {
+		if at.kind != volumeClaims || len(s.around.of[at]) == 0 {
+			continue
+		}
+		claim, _ := s.now(at).(*corev1.PersistentVolumeClaim)
+		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+			s.again(at, func(pod *corev1.Pod) bool { return pod.Name != key.Name || pod.Namespace != key.Namespace })
+		}
+	}
+}
+
+// applyAround follows an object that pods may depend on.
+func (s *Store) applyAround(at ref, e *entry) {
+	switch at.kind {
+	case namespaces:
+		s.applyNamespace(at.key.Name, e)
+	case classes:
+		s.again(at, nil)
+		s.again(defaultClass, nil)
+	case services:
+		s.applyService(at, e)
+	case replicaSets, statefulSets, controllers:
+		s.applySelector(at, e)
+	default:
+		s.again(at, nil)
+	}
+}
+
+func (s *Store) applyNamespace(name string, e *entry) {
+	before, known := s.around.namespaces[name]
+	object := e.now()
+	switch {
+	case object == nil:
+		delete(s.around.namespaces, name)
+	case known && maps.Equal(before, object.GetLabels()):
+		return
+	default:
+		s.around.namespaces[name] = object.GetLabels()
+	}
+	s.again(allNamespaces, nil)
+}
+
+func (s *Store) applyService(at ref, e *entry) {
+	namespace := s.around.services[at.key.Namespace]
+	before := namespace[at.key.Name]
+	service, _ := e.now().(*corev1.Service)
+	switch {
+	case service == nil:
+		delete(namespace, at.key.Name)
+		if len(namespace) == 0 {
+			delete(s.around.services, at.key.Namespace)
+		}
+	case namespace == nil:
+		s.around.services[at.key.Namespace] = map[string]*corev1.Service{at.key.Name: service}
+	default:
+		namespace[at.key.Name] = service
+	}
+	if before != nil && service != nil && maps.Equal(before.Spec.Selector, service.Spec.Selector) {
+		return
+	}
+	s.again(allServices(at.key.Namespace), func(pod *corev1.Pod) bool {
+		return before != nil && convert.Selected(before, pod) || service != nil && convert.Selected(service, pod)
+	})
+}
+
+func (s *Store) applySelector(at ref, e *entry) {
+	before := s.around.selectors[at]
+	now := convert.SelectorOf(e.now())
+	if now == nil {
+		delete(s.around.selectors, at)
+	} else {
+		s.around.selectors[at] = now
+	}
+	if metav1.FormatLabelSelector(before) != metav1.FormatLabelSelector(now) {
+		s.again(at, nil)
+	}
+}
