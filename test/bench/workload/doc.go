@@ -1,0 +1,32 @@
+// Package workload makes the inputs that the engine is measured on, writes them as a folder of manifests, and reads such
+// a folder back.
+//
+//	Named("diverse-5k", seed) -> Set -> Write(folder) -> karpenter simulate -f folder
+//	                                          |
+//	                                          +--> Read(folder) -> World, for the checker and the bound
+//
+// A workload is a name and a seed; the bytes depend on nothing else, whatever the machine and the version of Go. Random
+// numbers come from a splitmix64 of our own, floating point operations are written so that no compiler fuses them, and
+// objects are JSON with sorted keys. A test holds the sha256 of every file of some small workloads.
+//
+// A folder holds:
+//
+//	instance-types.json   the catalogue; prices in USD per hour
+//	nodepools.json        List of karpenter.sh/v1 NodePools
+//	pods.json             List of pending Pods, one a line
+//	nodes.json            List of Nodes          } workloads with existing nodes only
+//	bound-pods.json       List of bound Pods     }
+//	meta.json             name, seed, counts, labels that the provider gives to types
+//
+// Kinds of workload, N pods (or nodes, for cluster) each:
+//
+//	inflate-N             one Deployment without any constraint
+//	diverse-N             five equal classes: plain, spread over zones, spread over hosts, affine to a zone, one per host
+//	heterogeneous-N       500 shapes with selectors, affinities and tolerations, ten pools with weights, taints, limits
+//	spread-N              Deployments of 50, spread over zones and hosts
+//	antiaffinity-N        Deployments of 40, one pod per host
+//	cluster-N             N nodes at half use; with -pending-M, M pending pods as well
+//	fill-N                N pods of 500 shapes for N/10 existing nodes, which have room for most of them
+//
+// N is a number, or thousands with a k. The package knows nothing of the engine.
+package workload
