@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +61,12 @@ func (h *history) object(t *testing.T) client.Object {
 	case pods:
 		pod := podAt(t, name, "p"+uid, version, h.pick("", "", "a", "b", "gone"))
 		pod.Status.NominatedNodeName = h.pick("", "", "a")
+		if h.random.IntN(2) == 0 {
+			uses(pod, h.pick("a", "b"))
+			pod.Labels = map[string]string{"app": h.pick("a", "b")}
+			everywhere(pod, "team: "+h.pick("a", "b"))
+			pod.OwnerReferences = replicaSetOwner(h.pick("a", "b"))
+		}
 		if h.random.IntN(4) == 0 {
 			pod.Spec.NodeSelector = map[string]string{h.pick("team", "karpenter.sh/x"): "x"}
 		}
@@ -74,9 +81,36 @@ func (h *history) object(t *testing.T) client.Object {
 		return claim
 	case pools:
 		return poolAt(t, name, "o"+uid, version)
-	default:
+	case daemons:
 		return daemonAt(t, name, "d"+uid, version, h.pick("1", "2"))
+	default:
+		return h.surrounding(t, k, name, uid, version)
 	}
+}
+
+// surrounding is something that pods and nodes depend on.
+func (h *history) surrounding(t *testing.T, k kind, name, uid, version string) client.Object {
+	uid = k.String() + uid
+	switch k {
+	case namespaces:
+		return namespaceAt(t, name, uid, version, "team: "+h.pick("a", "b"))
+	case volumeClaims:
+		return volumeClaimAt(t, name, uid, version, h.pick("", "volumeName: a", "storageClassName: a", "storageClassName: a, accessModes: [ReadWriteOncePod]"))
+	case volumes:
+		return volumeAt(t, name, uid, version, h.pick("x", "y"))
+	case classes:
+		return classAt(t, name, uid, version, h.pick("x", "y"), h.pick("true", "false"))
+	case csiNodes:
+		return csiNodeAt(t, name, uid, version, h.pick("0", "5"))
+	case replicaSets:
+		return replicaSetAt(t, name, uid, version, "hash: "+h.pick("x", "y"))
+	default:
+		return serviceAt(t, name, uid, version, "app: "+h.pick("a", "b"))
+	}
+}
+
+func replicaSetOwner(name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "r", Controller: new(true)}}
 }
 
 // TestHistoriesEndAsColdBuilds is the dumb twin: after any history of events, with our own writes among them, the
@@ -84,8 +118,8 @@ func (h *history) object(t *testing.T) client.Object {
 func TestHistoriesEndAsColdBuilds(t *testing.T) {
 	for seed := range uint64(40) {
 		h := &history{random: rand.New(rand.NewPCG(seed, 0)), objects: map[ref]client.Object{}}
-		hot := newStore(t, Config{})
-		for range 80 {
+		hot := newStore(t, Config{DefaultSpread: rackSpread})
+		for range 160 {
 			obj := h.object(t)
 			k, _ := kindOf(obj)
 			at := ref{k, client.ObjectKeyFromObject(obj)}
@@ -110,7 +144,7 @@ func TestHistoriesEndAsColdBuilds(t *testing.T) {
 				hot.Snapshot(start)
 			}
 		}
-		cold := newStore(t, Config{})
+		cold := newStore(t, Config{DefaultSpread: rackSpread})
 		for _, obj := range h.objects { // in the random order of maps
 			cold.Saw(obj)
 		}
