@@ -1,0 +1,410 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// domain is a value of a topology key.
+type domain struct{ key, value string }
+
+// view says in which domain each node counts for a spread constraint, as one shape of pod sees it.
+type view struct {
+	of   map[int]string // by node; nodes that do not count are not there
+	size int            // number of domains
+}
+
+// spreadCount are matching pods per domain.
+type spreadCount struct {
+	namespace string
+	pods      selector
+	view      *view
+	count     map[string]int
+	level     map[int]int // number of domains with so many pods
+	low       int
+	start     map[string]int // the counts when Topology.remember was called
+}
+
+func (s *spreadCount) add(node int) {
+	d, counts := s.view.of[node]
+	if !counts {
+		return
+	}
+	n := s.count[d]
+	s.count[d] = n + 1
+	s.level[n]--
+	s.level[n+1]++
+	for s.level[s.low] == 0 {
+		s.low++
+	}
+}
+
+// least is what kube-scheduler takes for the emptiest domain: 0 while there are fewer domains than asked for.
+func (s *spreadCount) least(minDomains int) int {
+	if s.view.size < minDomains {
+		return 0
+	}
+	return s.low
+}
+
+// affinityCount are pods that match all terms of a pod's affinity, per domain.
+type affinityCount struct {
+	terms []podTerm
+	count map[domain]int
+	start map[domain]int
+}
+
+// antiCount is one term of anti-affinity: pods that it selects and pods that carry it, per value of its key.
+type antiCount struct {
+	term            podTerm
+	matched, owners map[string]int
+}
+
+// constraint is a spread constraint of a pod with its counter.
+type constraint struct {
+	*spreadCount
+	key        string
+	skew, most int // most is the smallest number of domains, 1 if not said
+}
+
+// topology holds the counters of PodTopologySpread and InterPodAffinity, one for each distinct constraint.
+type topology struct {
+	nodes      []*node
+	views      map[string]*view
+	spreads    map[string]*spreadCount
+	spreadList []*spreadCount
+	spreadOf   map[string][]constraint // by pod
+	affinities map[string]*affinityCount
+	affinityOf map[string]*affinityCount
+	antis      map[string]*antiCount
+	antiList   []*antiCount
+	seen       map[string]*trackers // by kind of pod
+}
+
+// trackers are the counters that pods of a kind move.
+type trackers struct {
+	spreads    []*spreadCount
+	affinities []*affinityCount
+	antis      []*antiCount
+}
+
+func newTopology(nodes []*node, pods []*pod) *topology {
+	t := &topology{
+		nodes: nodes, views: map[string]*view{}, spreads: map[string]*spreadCount{}, spreadOf: map[string][]constraint{},
+		affinities: map[string]*affinityCount{}, affinityOf: map[string]*affinityCount{}, antis: map[string]*antiCount{}, seen: map[string]*trackers{},
+	}
+	for _, p := range pods {
+		for _, c := range p.spreads {
+			fewest := 1
+			if c.MinDomains != nil {
+				fewest = int(*c.MinDomains)
+			}
+			t.spreadOf[p.key] = append(t.spreadOf[p.key], constraint{t.spread(p, c), c.TopologyKey, int(c.MaxSkew), fewest})
+		}
+		if len(p.affinity) > 0 {
+			t.affinityOf[p.key] = t.affinity(p.affinity)
+		}
+		for _, term := range p.anti {
+			if t.antis[term.text] == nil {
+				a := &antiCount{term, map[string]int{}, map[string]int{}}
+				t.antis[term.text], t.antiList = a, append(t.antiList, a)
+			}
+		}
+	}
+	return t
+}
+
+func (t *topology) affinity(terms []podTerm) *affinityCount {
+	texts := make([]string, len(terms))
+	for i := range terms {
+		texts[i] = terms[i].text
+	}
+	text := strings.Join(texts, " ")
+	if t.affinities[text] == nil {
+		t.affinities[text] = &affinityCount{terms: terms, count: map[domain]int{}}
+	}
+	return t.affinities[text]
+}
+
+func (t *topology) spread(p *pod, c corev1.TopologySpreadConstraint) *spreadCount {
+	pods := newSelector(c.LabelSelector, p.own(c.MatchLabelKeys, "In"))
+	v, text := t.view(p, c)
+	text = fmt.Sprintf("%s %q %s", p.Namespace, pods.text, text)
+	if known := t.spreads[text]; known != nil {
+		return known
+	}
+	s := &spreadCount{namespace: p.Namespace, pods: pods, view: v, count: map[string]int{}, level: map[int]int{}}
+	for _, d := range v.of {
+		s.count[d] = 0
+	}
+	s.level[0] = len(s.count)
+	t.spreads[text], t.spreadList = s, append(t.spreadList, s)
+	return s
+}
+
+// view counts the nodes that have all topology keys of the pod, and that the pod's own rules admit if the constraint
+// honours them.
+func (t *topology) view(p *pod, c corev1.TopologySpreadConstraint) (*view, string) {
+	honour := func(policy *corev1.NodeInclusionPolicy, otherwise corev1.NodeInclusionPolicy) bool {
+		if policy != nil {
+			otherwise = *policy
+		}
+		return otherwise == corev1.NodeInclusionPolicyHonor
+	}
+	byNode, byTaint := honour(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor), honour(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore)
+	keys := make([]string, len(p.spreads))
+	for i, other := range p.spreads {
+		keys[i] = other.TopologyKey
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	text := fmt.Sprintf("%q %q %t %t", keys, c.TopologyKey, byNode, byTaint)
+	if byNode || byTaint {
+		text += p.rule.text
+	}
+	if known := t.views[text]; known != nil {
+		return known, text
+	}
+	v, values := &view{of: map[int]string{}}, map[string]bool{}
+	for i, n := range t.nodes {
+		has := func(key string) bool { _, ok := n.labels[key]; return ok }
+		if slices.ContainsFunc(keys, func(key string) bool { return !has(key) }) ||
+			byNode && !(p.rule.selected(n.labels) && p.rule.affine(n.labels, n.name)) || byTaint && !p.rule.tolerates(n.taints, hard) {
+			continue
+		}
+		v.of[i] = n.labels[c.TopologyKey]
+		values[v.of[i]] = true
+	}
+	v.size = len(values)
+	t.views[text] = v
+	return v, text
+}
+
+func (t *topology) trackers(p *pod) *trackers {
+	if known := t.seen[p.kind]; known != nil {
+		return known
+	}
+	all := &trackers{}
+	for _, s := range t.spreadList { // a selector without expressions counts nothing, as in kube-scheduler
+		if s.namespace == p.Namespace && len(s.pods.expressions) > 0 && s.pods.selects(p.Labels) {
+			all.spreads = append(all.spreads, s)
+		}
+	}
+	for _, a := range t.affinities {
+		if matchesAll(a.terms, p) {
+			all.affinities = append(all.affinities, a)
+		}
+	}
+	for _, a := range t.antiList {
+		if a.term.matches(p.Namespace, p.Labels) {
+			all.antis = append(all.antis, a)
+		}
+	}
+	t.seen[p.kind] = all
+	return all
+}
+
+func matchesAll(terms []podTerm, p *pod) bool {
+	for i := range terms {
+		if !terms[i].matches(p.Namespace, p.Labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// domains of a node that the terms ask about, each once.
+func domainsOf(terms []podTerm, n *node) []domain {
+	var all []domain
+	for _, t := range terms {
+		if value, ok := n.labels[t.key]; ok && !slices.Contains(all, domain{t.key, value}) {
+			all = append(all, domain{t.key, value})
+		}
+	}
+	return all
+}
+
+// bind counts a pod on a node.
+func (t *topology) bind(p *pod, n *node) {
+	moved := t.trackers(p)
+	if p.DeletionTimestamp == nil {
+		for _, s := range moved.spreads {
+			s.add(n.index)
+		}
+	}
+	for _, a := range moved.affinities {
+		for _, d := range domainsOf(a.terms, n) {
+			a.count[d]++
+		}
+	}
+	for _, a := range moved.antis {
+		if value, ok := n.labels[a.term.key]; ok {
+			a.matched[value]++
+		}
+	}
+	for _, term := range p.anti {
+		if value, ok := n.labels[term.key]; ok {
+			t.antis[term.text].owners[value]++
+		}
+	}
+}
+
+// judge names the kinds of rule that keep the pod off the node as things stand.
+func (t *topology) judge(p *pod, n *node) []string {
+	var kinds []string
+	for _, c := range t.spreadOf[p.key] {
+		d, has := n.labels[c.key]
+		own := 0
+		if c.pods.selects(p.Labels) {
+			own = 1
+		}
+		if !has || c.count[d]+own-c.least(c.most) > c.skew {
+			kinds = append(kinds, "spread "+c.key)
+		}
+	}
+	if a := t.affinityOf[p.key]; a != nil && !a.admits(p, n) {
+		kinds = append(kinds, "affinity")
+	}
+	if slices.ContainsFunc(p.anti, func(term podTerm) bool { return onNode(n, term.key, t.antis[term.text].matched) > 0 }) {
+		kinds = append(kinds, "anti-affinity")
+	}
+	if slices.ContainsFunc(t.trackers(p).antis, func(a *antiCount) bool { return onNode(n, a.term.key, a.owners) > 0 }) {
+		kinds = append(kinds, "anti-affinity of a bound pod")
+	}
+	return kinds
+}
+
+// admits says whether the node has all keys and a matching pod in each domain, or the pod is the first of its kind.
+func (a *affinityCount) admits(p *pod, n *node) bool {
+	first := len(a.count) == 0 && matchesAll(a.terms, p)
+	for _, t := range a.terms {
+		value, has := n.labels[t.key]
+		if !has || !first && a.count[domain{t.key, value}] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func onNode(n *node, key string, counts map[string]int) int {
+	value, has := n.labels[key]
+	if !has {
+		return 0
+	}
+	return counts[value]
+}
+
+// remember keeps the counts of the pods that were bound before the plan.
+func (t *topology) remember() {
+	for _, s := range t.spreadList {
+		s.start = maps.Clone(s.count)
+	}
+	for _, a := range t.affinities {
+		a.start = maps.Clone(a.count)
+	}
+}
+
+// alike are pods of a plan that count for their own constraint, in one domain.
+type alike struct {
+	spread     *spreadCount
+	key, value string
+	skew, most int
+}
+
+// judgeEnd judges what holds after every admissible order, when all pods are bound: counts only grow and the nodes are
+// there from the start, so that a minimum at a pod's turn is at most the one at the end.
+func (t *topology) judgeEnd(placed []placement, report func(kind, text string)) {
+	groups, carriers := map[alike]int{}, map[*affinityCount]map[domain]int{}
+	for _, at := range placed {
+		p, n := at.pod, at.node
+		for _, c := range t.spreadOf[p.key] {
+			d, has := n.labels[c.key]
+			if !has {
+				report("spread "+c.key, fmt.Sprintf("%s on %s: node has no such label", p.key, n.name))
+				continue
+			}
+			own := 0
+			if len(c.pods.expressions) > 0 && c.pods.selects(p.Labels) {
+				own = 1
+			}
+			groups[alike{c.spreadCount, c.key, d, c.skew, c.most}] += own
+		}
+		if a := t.affinityOf[p.key]; a != nil {
+			t.judgeAffinityEnd(a, at, carriers, report)
+		}
+		t.judgeAntiEnd(p, n, report)
+	}
+	for g, n := range groups {
+		if least := g.spread.start[g.value] + n; least-g.spread.least(g.most) > g.skew {
+			report("spread "+g.key, fmt.Sprintf("%d pods in %s, fewest elsewhere %d, maxSkew %d", least, g.value, g.spread.least(g.most), g.skew))
+		}
+	}
+	for a, byDomain := range carriers {
+		a.judgeFirst(byDomain, report)
+	}
+}
+
+func (t *topology) judgeAffinityEnd(a *affinityCount, at placement, carriers map[*affinityCount]map[domain]int, report func(kind, text string)) {
+	own := matchesAll(a.terms, at.pod)
+	var asked []string
+	for _, term := range a.terms {
+		if slices.Contains(asked, term.key) {
+			continue
+		}
+		asked = append(asked, term.key)
+		d := domain{term.key, at.node.labels[term.key]}
+		switch _, has := at.node.labels[term.key]; {
+		case !has || a.count[d] == 0:
+			report("affinity", fmt.Sprintf("%s on %s: nothing it asks for in %s %s", at.pod.key, at.node.name, d.key, d.value))
+		case own:
+			if carriers[a] == nil {
+				carriers[a] = map[domain]int{}
+			}
+			carriers[a][d]++
+		}
+	}
+}
+
+// judgeFirst reports domains in which only pods of the plan are that match themselves: one may start so, if no pod
+// matched anywhere before.
+func (a *affinityCount) judgeFirst(byDomain map[domain]int, report func(kind, text string)) {
+	alone := map[string][]domain{}
+	for d, own := range byDomain {
+		if a.start[d] == 0 && a.count[d] == own {
+			alone[d.key] = append(alone[d.key], d)
+		}
+	}
+	for _, domains := range alone {
+		slices.SortFunc(domains, func(x, y domain) int { return cmp.Compare(x.value, y.value) })
+		if len(a.start) == 0 {
+			domains = domains[1:]
+		}
+		for _, d := range domains {
+			report("affinity", fmt.Sprintf("first pod in %s %s found none of its kind there", d.key, d.value))
+		}
+	}
+}
+
+func (t *topology) judgeAntiEnd(p *pod, n *node, report func(kind, text string)) {
+	selected := t.trackers(p).antis
+	itself := func(term podTerm) int {
+		if slices.ContainsFunc(selected, func(a *antiCount) bool { return a.term.text == term.text }) {
+			return 1
+		}
+		return 0
+	}
+	if slices.ContainsFunc(p.anti, func(term podTerm) bool { return onNode(n, term.key, t.antis[term.text].matched) > itself(term) }) {
+		report("anti-affinity", p.key+" on "+n.name)
+	}
+	carries := func(a *antiCount) bool {
+		return slices.ContainsFunc(p.anti, func(term podTerm) bool { return term.text == a.term.text })
+	}
+	if slices.ContainsFunc(selected, func(a *antiCount) bool { return onNode(n, a.term.key, a.owners) > 0 && !carries(a) }) {
+		report("anti-affinity of a bound pod", p.key+" on "+n.name)
+	}
+}
