@@ -24,7 +24,7 @@ type Builder struct {
 	space     *label.Space
 	version   uint64
 
-	pods   map[string]*podRecord
+	pods   map[string]podRecord
 	shapes map[string]*shapeRecord
 	nodes  map[string]*nodeRecord
 	// strays are pods bound to nodes that are not known, by node name.
@@ -56,16 +56,19 @@ type Builder struct {
 	labelKeys []string
 }
 
+// podRecord is a pod and, while it waits, its place among those of its shape that do.
 type podRecord struct {
 	pod *Pod
+	at  int
 }
 
 type shapeRecord struct {
 	*Shape
 	refs int
 	// groups are the frozen groups of the pending pods of the shape.
-	groups  []*Group
-	pending map[string]*Pod
+	groups []*Group
+	// pending are the pods that wait, each at its own place.
+	pending []*Pod
 }
 
 type nodeRecord struct {
@@ -94,7 +97,7 @@ type daemonRecord struct {
 func NewBuilder() *Builder {
 	b := &Builder{
 		resources: quantity.NewTable(), mentions: label.NewMentions(),
-		pods: map[string]*podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
+		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
 		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]bool{}, classes: map[string]*class{},
@@ -118,22 +121,24 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		Labels: spec.Labels, Terminating: spec.Terminating, class: b.classOf(&spec),
 	}
 	pod.class.refs++
-	b.pods[spec.UID] = &podRecord{pod: pod}
+	record := podRecord{pod: pod}
 	switch {
 	case spec.State == Bound:
 		b.bind(pod)
 	case spec.Rejected != nil:
 		b.rejectedDirty = true
 	default:
-		shape.pending[spec.UID] = pod
+		record.at = len(shape.pending)
+		shape.pending = append(shape.pending, pod)
 		b.dirtyShapes[shape.Signature] = shape
 	}
+	b.pods[spec.UID] = record
 }
 
 // DeletePod forgets the pod; nothing happens when it is not known.
 func (b *Builder) DeletePod(uid string) {
-	record := b.pods[uid]
-	if record == nil {
+	record, known := b.pods[uid]
+	if !known {
 		return
 	}
 	b.version++
@@ -146,7 +151,7 @@ func (b *Builder) DeletePod(uid string) {
 	case pod.Rejected != nil:
 		b.rejectedDirty = true
 	default:
-		delete(shape.pending, uid)
+		b.drop(shape, record.at)
 		b.dirtyShapes[shape.Signature] = shape
 	}
 	if shape.refs--; shape.refs == 0 {
@@ -155,6 +160,17 @@ func (b *Builder) DeletePod(uid string) {
 	if pod.class.refs--; pod.class.refs == 0 {
 		b.dropClass(pod)
 	}
+}
+
+// drop takes a pod out of those of its shape that wait; the last one takes its place.
+func (b *Builder) drop(s *shapeRecord, at int) {
+	end := len(s.pending) - 1
+	if last := s.pending[end]; at < end {
+		s.pending[at] = last
+		b.pods[last.UID] = podRecord{last, at}
+	}
+	s.pending[end] = nil
+	s.pending = s.pending[:end]
 }
 
 func (b *Builder) bind(pod *Pod) {
@@ -199,7 +215,7 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	if known := b.shapes[string(b.signature)]; known != nil {
 		return known
 	}
-	shape := &shapeRecord{pending: map[string]*Pod{}, Shape: &Shape{
+	shape := &shapeRecord{Shape: &Shape{
 		Signature: string(b.signature), Namespace: spec.Namespace, Priority: spec.Priority,
 		Requests: b.resources.Vector(amountsWithVolumes(spec)), Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
 		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,

@@ -230,7 +230,7 @@ type part struct {
 }
 
 // partition splits the pending pods of a shape by matching.
-func (b *Builder) partition(pending map[string]*Pod) []part {
+func (b *Builder) partition(pending []*Pod) []part {
 	byKey := map[string]int{}
 	var parts []part
 	for _, p := range pending {

@@ -239,6 +239,9 @@ type PoolSpec struct {
 	Taints       []Taint
 	// Limits by resource name, ResourceNodes included; nil for no limit.
 	Limits []quantity.Amount
+	// NodePrice is what a node of the pool costs beyond its price, nano-USD per hour: 0 for what the run says, a negative
+	// value for nothing.
+	NodePrice int64
 	// Catalogue is what can be bought. Pools share one where the provider says the same for both.
 	Catalogue *Catalogue
 

@@ -57,8 +57,8 @@ func (b *Builder) renumber() {
 		shape.Requests = moved(shape.Requests)
 		s.Shape = &shape
 	}
-	for _, record := range b.pods {
-		b.replace(record)
+	for uid, record := range b.pods {
+		b.pods[uid] = b.replace(record)
 	}
 	for _, n := range b.nodes {
 		n.uncount()
@@ -72,7 +72,7 @@ func (b *Builder) renumber() {
 }
 
 // replace gives the pod its shape as it is now.
-func (b *Builder) replace(record *podRecord) {
+func (b *Builder) replace(record podRecord) podRecord {
 	pod := *record.pod
 	shape := b.shapes[pod.Signature]
 	pod.Shape = shape.Shape
@@ -83,6 +83,7 @@ func (b *Builder) replace(record *podRecord) {
 	case pod.state == Bound:
 		b.strays[pod.Node][pod.UID] = &pod
 	case pod.Rejected == nil:
-		shape.pending[pod.UID] = &pod
+		shape.pending[record.at] = &pod
 	}
+	return record
 }

@@ -125,7 +125,9 @@ type Pod struct {
 	EvictionCost   int64
 	ProtectedUntil time.Time
 	state          PodState
-	class          *class
+	// at is the builder's: the pod's place among those that wait.
+	at    int
+	class *class
 }
 
 // Key is namespace/name.
