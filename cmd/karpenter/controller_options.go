@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,8 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
 // controllerOptions are the flags of the controller verb. Names, variables and defaults are core specification 7.3.
@@ -43,6 +48,10 @@ type controllerOptions struct {
 	ignoreDRA           bool
 	featureGates        string
 	schedulerConfig     string
+	nodePriceText       string
+	// placement and defaultSpread are what the flags above come to.
+	placement     placement.Options
+	defaultSpread []corev1.TopologySpreadConstraint
 
 	instanceTypesFile string
 	kwok              kwokDelays
@@ -88,7 +97,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.minValuesPolicy, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	f.BoolVar(&o.ignoreDRA, "ignore-dra-requests", true, "treat pods with resource claims as unschedulable; false is not supported")
 	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
-	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "default topology spread; not supported yet")
+	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
+	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
 	o.addHiddenFlags(f)
 }
@@ -147,8 +157,6 @@ func (o *controllerOptions) complete() error {
 		return usageErrorf("--cloud-provider is aws, which is not built yet; --cloud-provider=kwok runs with simulated nodes")
 	case !o.ignoreDRA:
 		return usageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
-	case o.schedulerConfig != "":
-		return usageErrorf("--scheduler-config is set: default topology spread is not supported yet")
 	case o.qps <= 0 || o.burst <= 0:
 		return usageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
 	case o.batchIdle <= 0 || o.batchMax < o.batchIdle:
@@ -161,10 +169,20 @@ func (o *controllerOptions) complete() error {
 			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	if err := o.readGates(); err != nil {
-		return err
+	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers())
+}
+
+// readPlacement reads what the flags say about placing pods.
+func (o *controllerOptions) readPlacement() error {
+	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort"}
+	var err error
+	if o.placement.NodePrice, err = convert.NodePrice(o.nodePriceText); err != nil {
+		return usageErrorf("--node-overhead-price: %w", err)
 	}
-	return o.setTimers()
+	if o.defaultSpread, err = convert.ParseSchedulerConfig(o.schedulerConfig); err != nil {
+		return usageErrorf("--scheduler-config: %w", err)
+	}
+	return nil
 }
 
 func (o *controllerOptions) setTimers() error {

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
 // readOptions is what the command line and the environment make of the options.
@@ -42,7 +44,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
 		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
-		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "instance-types-file-path": "",
+		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
 	}
@@ -78,6 +80,29 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	}
 }
 
+// Flags about placing pods reach the engine.
+func TestControllerPlacement(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		want      placement.Options
+		spread    int
+	}{
+		{nil, placement.Options{NodePrice: placement.ProductionNodePrice}, 0},
+		{[]string{"--preference-policy=Ignore", "--min-values-policy=BestEffort", "--node-overhead-price=0"},
+			placement.Options{IgnorePreferences: true, RelaxMinValues: true, NodePrice: -1}, 0},
+		{[]string{"--node-overhead-price=0.25", "--scheduler-config={podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}"},
+			placement.Options{NodePrice: 250_000_000}, 1},
+	} {
+		o, err := readOptions(t, nil, append(c.arguments, "--cloud-provider=kwok")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, o.placement); diff != "" || len(o.defaultSpread) != c.spread {
+			t.Errorf("%v: %d default constraints, want %d; placement (-want +got):\n%s", c.arguments, len(o.defaultSpread), c.spread, diff)
+		}
+	}
+}
+
 func TestControllerRefuses(t *testing.T) {
 	for _, c := range []struct {
 		environment map[string]string
@@ -94,7 +119,9 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--feature-gates=NodeRepair="}, `"NodeRepair=", want Name=true or Name=false`},
 		{nil, []string{"--feature-gates=NodeRepair"}, "want Name=true or Name=false"},
 		{nil, []string{"--ignore-dra-requests=false"}, "device allocation is not supported"},
-		{nil, []string{"--scheduler-config={}"}, "default topology spread is not supported yet"},
+		{nil, []string{"--scheduler-config={podTopologySpread: {constraints: []}}"}, "--scheduler-config: reading the scheduler configuration"},
+		{map[string]string{"SCHEDULER_CONFIG": "podTopologySpread: {defaultConstraints: [{maxSkew: 0}]}"}, []string{"--cloud-provider=kwok"}, "defaultConstraints[0].maxSkew: is 0"},
+		{nil, []string{"--node-overhead-price=-1"}, `--node-overhead-price: "-1" is not a price`},
 		{nil, []string{"--log-level=loud"}, `--log-level is "loud", want debug, info, error`},
 		{nil, []string{"--preference-policy=Maybe"}, "want Respect, Ignore"},
 		{nil, []string{"--min-values-policy=Maybe"}, "want Strict, BestEffort"},

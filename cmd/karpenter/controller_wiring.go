@@ -207,9 +207,9 @@ func (w *wiring) instrumented(name string) cloud.Provider {
 func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
-		SetAside: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		Log:      w.mgr.GetLogger().WithName("state"),
-		Options:  cluster.Options{WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue},
+		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
+		DefaultSpread: w.o.defaultSpread, Log: w.mgr.GetLogger().WithName("state"),
+		Options: cluster.Options{WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue},
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the store: %w", err)
@@ -270,7 +270,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	snapshot := func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }
 	provision := &loop.Provision{
 		Snapshot: snapshot,
-		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, placement.Options{}) },
+		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Refusal:  explain.Refusal,
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,

@@ -38,6 +38,8 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newControllerCommand(),
 		newDemoCommand(),
+		newExplainCommand(),
+		newReplayCommand(),
 		newSandboxCommand(),
 		newSimulateCommand(),
 	)

@@ -1,249 +1,265 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/spf13/pflag"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // simulation is what the flags of the verb say.
 type simulation struct {
 	manifests         []string
 	instanceTypes     string
+	live              liveOptions
+	fromCluster       bool
+	now               string
+	capture           string
+	repeat            int
 	output            string
 	failUnschedulable bool
+	policy            policy
 }
 
-// newSimulateCommand makes the verb that answers from files which nodes would be bought for pending pods.
+// policy is how to decide.
+type policy struct {
+	preferences     string
+	minValues       string
+	nodePrice       float64
+	schedulerConfig string
+}
+
+// newSimulateCommand makes the verb that answers from files or a live cluster which nodes would be bought for pending
+// pods.
 func newSimulateCommand() *cobra.Command {
 	var s simulation
 	command := &cobra.Command{
-		Use:   "simulate -f FILE|DIR|- ...",
+		Use:   "simulate -f FILE|DIR|- ... | --live",
 		Short: "Say which nodes would be bought for the pods in some files",
-		Long: `Reads manifests, decides as the controller would, and prints the nodes that would be bought, what goes onto nodes that
-exist, and which pods have no place, with the reasons. Nothing is contacted and nothing is changed.
+		Long: `Reads manifests, a live cluster (--live), or both, decides as the controller would, and prints the nodes that would
+be bought, what goes onto nodes that exist, and which pods have no place, with the reasons. Nothing is changed.
 
-Files hold YAML documents, JSON objects or Lists of NodePool, Pod, Node, NodeClaim, DaemonSet, PriorityClass, and of
-Deployment, StatefulSet, ReplicaSet and Job, whose missing replicas count as pending pods. Other kinds are passed over.
-Pools count as ready, whatever the kind of their node class.`,
-		Example: "  karpenter simulate -f pools.yaml -f app/ --instance-types types.json\n  kubectl get nodepools,pods,nodes -A -o json | karpenter simulate -f - -o json",
-		Args:    noArguments,
+Files hold YAML documents, JSON objects or Lists: NodePools, NodeClaims, Nodes, Pods; Deployments, StatefulSets,
+ReplicaSets, Jobs and CronJobs, whose missing replicas count as pending pods; DaemonSets, which take room on every node;
+PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, Namespaces, Services, PriorityClasses and
+PodDisruptionBudgets; and captures that --capture wrote. Other kinds are passed over. Pools of files count as ready,
+whatever the kind of their node class, and pods of files as tried in vain by kube-scheduler. With --live, objects of
+files take the place of those of the cluster.
+
+What cannot be read is reported on standard error; the rest is decided and printed, and the exit code is 2.`,
+		Example: "  karpenter simulate -f pools.yaml -f app/ --instance-types types.json\n" +
+			"  kubectl get nodepools,pods,nodes -A -o json | karpenter simulate -f - -o json\n" +
+			"  karpenter simulate --live -f changed-pool.yaml --capture what-if.json",
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return s.run(command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
+			return s.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
-	flags := command.Flags()
-	flags.StringArrayVarP(&s.manifests, "filename", "f", nil, "file or folder of manifests, - for standard input; may be repeated")
-	flags.StringVar(&s.instanceTypes, "instance-types", "", "file of instance types and prices (default: instance-types.json in a folder given by -f, else the types of the kwok provider)")
-	flags.StringVarP(&s.output, "output", "o", "text", "text or json")
-	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod has no place")
+	s.addFlags(command.Flags())
 	return command
 }
 
-func (s simulation) run(in io.Reader, out, progress io.Writer) error {
+func (s *simulation) addFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&s.manifests, "filename", "f", nil, "file or folder of manifests, - for standard input; may be repeated")
+	flags.StringVar(&s.instanceTypes, "instance-types", "", "file of instance types and prices (default: instance-types.json in a folder given by -f, else those of the cloud provider)")
+	flags.BoolVar(&s.fromCluster, "live", false, "read the cluster that the kubeconfig names, and change nothing there")
+	s.live.addFlags(flags)
+	flags.StringVar(&s.now, "now", "", "the time of the decision, RFC 3339 (default: the newest timestamp of the input)")
+	flags.StringVar(&s.capture, "capture", "", "file to write input, options and answer to, as one JSON document")
+	flags.IntVar(&s.repeat, "repeat", 1, "convert and decide so many times, and print the last answer (for measurements)")
+	flags.StringVarP(&s.output, "output", "o", "text", "text or json")
+	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod has no place")
+	s.policy.addFlags(flags)
+}
+
+func (p *policy) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.preferences, "preference-policy", "Respect", "Respect or Ignore preferences of pods")
+	flags.StringVar(&p.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues")
+	flags.Float64Var(&p.nodePrice, "node-overhead-price", usd(placement.ProductionNodePrice), "what a node costs beyond its price, in USD per hour")
+	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
+}
+
+func (p *policy) check() error {
 	switch {
-	case len(s.manifests) == 0:
-		return usageErrorf("no manifests: name files or folders with -f, or - for standard input")
+	case p.preferences != "Respect" && p.preferences != "Ignore":
+		return usageErrorf("--preference-policy is %q, want Respect or Ignore", p.preferences)
+	case p.minValues != "Strict" && p.minValues != "BestEffort":
+		return usageErrorf("--min-values-policy is %q, want Strict or BestEffort", p.minValues)
+	case !(p.nodePrice >= 0) || p.nodePrice > 1e6:
+		return usageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
+	}
+	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
+		return usageErrorf("--scheduler-config: %w", err)
+	}
+	return nil
+}
+
+// options are the policy as the engine spells it.
+func (p *policy) options() placement.Options {
+	nodePrice := int64(math.Round(p.nodePrice * model.Nano))
+	if nodePrice == 0 {
+		nodePrice = -1
+	}
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort"}
+}
+
+func usd(nano int64) float64 { return float64(nano) / model.Nano }
+
+func (s *simulation) check() error {
+	switch {
+	case len(s.manifests) == 0 && !s.fromCluster:
+		return usageErrorf("no manifests: name files or folders with -f, - for standard input, or read a cluster with --live")
 	case s.output != "text" && s.output != "json":
 		return usageErrorf("--output is %q, want text or json", s.output)
+	case s.repeat < 1:
+		return usageErrorf("--repeat is %d, want 1 or more", s.repeat)
+	}
+	return s.policy.check()
+}
+
+func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
+	if err := s.check(); err != nil {
+		return err
 	}
 	// 1. Read.
-	input, err := readManifests(s.manifests, in)
+	w, err := s.read(ctx, in)
 	if err != nil {
 		return err
 	}
-	types, labels, err := s.types(input)
-	if err != nil {
-		return err
-	}
-	for _, kind := range input.ignored() {
+	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over:", kind)
 	}
-	// 2. Convert.
-	builder, idle, err := input.world(types, labels)
-	if err != nil {
+	// 2. Convert and decide.
+	d := w.decide(s.policy.options(), s.repeat)
+	// 3. Tell.
+	a := d.answer()
+	if err := s.tell(a, out); err != nil {
 		return err
 	}
-	// 3. Decide.
-	snap := builder.Snapshot(time.Now().UTC())
-	plan := placement.Schedule(snap, placement.Options{})
-	// 4. Tell.
-	answer := answerOf(snap, plan, idle)
-	if s.output == "json" {
-		err = answer.writeJSON(out)
-	} else {
-		err = answer.writeText(out)
+	if s.capture != "" {
+		if err := writeCapture(s.capture, w, s.policy, a); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if err := unreadable(w.problems, progress); err != nil {
+		return err
+	}
+	if n := len(a.Unschedulable); n > 0 && s.failUnschedulable {
+		return fmt.Errorf("%d of %d pods have no place", n, a.Pods.Total)
+	}
+	return nil
+}
+
+func (s *simulation) tell(a *answer, out io.Writer) error {
+	write := a.writeText
+	if s.output == "json" {
+		write = a.writeJSON
+	}
+	if err := write(out); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
-	if n := len(answer.Unschedulable); n > 0 && s.failUnschedulable {
-		return fmt.Errorf("%d of %d pods have no place", n, answer.pods())
-	}
 	return nil
 }
 
-// types reads the instance types, and the labels that providers give them. Labels that only a folder's meta.json names
-// are absent on all types.
-func (s simulation) types(input *manifests) ([]cloud.InstanceType, []string, error) {
-	path := cmp.Or(s.instanceTypes, input.typesFile)
-	types, labels := kwok.EmbeddedTypes()
-	if path != "" {
-		file, err := os.Open(path)
+// read reads files, cluster and types, and prepares the rounds.
+func (s *simulation) read(ctx context.Context, in io.Reader) (*world, error) {
+	o, err := newObjects()
+	if err != nil {
+		return nil, err
+	}
+	o.keep = s.capture != ""
+	o.readAllPaths(s.manifests, in)
+	if s.fromCluster {
+		err = s.live.read(ctx, o, s.instanceTypes)
+	} else {
+		err = o.typesOn(s.instanceTypes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.now == "" && s.fromCluster {
+		return newWorld(o, time.Now().UTC().Format(time.RFC3339), s.policy)
+	}
+	return newWorld(o, s.now, s.policy)
+}
+
+// newWorld completes what was read.
+func newWorld(o *objects, now string, p policy) (*world, error) {
+	o.finish()
+	w := &world{objects: o, now: o.newest}
+	if w.now.IsZero() {
+		w.now = time.Unix(0, 0)
+	}
+	if o.options != nil {
+		w.now = o.options.Now
+	}
+	if now != "" {
+		t, err := time.Parse(time.RFC3339, now)
 		if err != nil {
-			return nil, nil, usageErrorf("reading instance types: %w", readable(err))
+			return nil, usageErrorf("--now is %q, want a time such as 2026-01-31T12:00:00Z", now)
 		}
-		defer file.Close()
-		if types, labels, err = kwok.ReadInstanceTypes(file, path); err != nil {
-			return nil, nil, &usageError{err}
-		}
+		w.now = t
 	}
-	for _, label := range input.providerLabels {
-		if slices.Contains(labels, label) {
-			continue
-		}
-		labels = append(labels, label)
-		for i := range types {
-			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
-		}
+	w.now = w.now.UTC()
+	var err error
+	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
+		return nil, usageErrorf("--scheduler-config: %w", err)
 	}
-	return types, labels, nil
+	w.prepare()
+	return w, nil
 }
 
-// readable takes the path out of an error of the file system; who wraps it names the file.
-func readable(err error) error {
-	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return fmt.Errorf("%s: %w", filepath.ToSlash(failed.Path), failed.Err)
-	}
-	return err
+// decision is what was decided, and on what.
+type decision struct {
+	told  *told
+	snap  *model.Snapshot
+	plan  *plan.Provision
+	opts  placement.Options
+	stats *stats
 }
 
-// world tells a builder of all objects. The second result are pods that wait for something other than a node.
-func (m *manifests) world(types []cloud.InstanceType, labels []string) (*model.Builder, []refusal, error) {
-	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels}, m.classes()...)
-	catalogue, wrong := convert.Catalogue(types, v)
-	if len(wrong) > 0 {
-		return nil, nil, usageErrorf("instance types: %s: %s", wrong[0].Field, wrong[0].Reason)
+// decide converts the objects and decides, so many times. Nothing is kept from one round to the next.
+func (w *world) decide(opts placement.Options, rounds int) *decision {
+	var d *decision
+	for range rounds {
+		d = &decision{opts: opts}
+		d.stats = measure(func() {
+			d.told = w.tell()
+			d.snap = d.told.builder.Snapshot(w.now)
+			d.plan = placement.Schedule(d.snap, opts)
+		})
 	}
-	b := model.NewBuilder()
-	for i := range m.pools {
-		pool := &m.pools[i]
-		if errs := karpv1.Validate(pool.object, v.Rules); len(errs) > 0 {
-			return nil, nil, usageErrorf("%s: %w", pool.origin, errs[0])
-		}
-		spec := convert.Pool(ready(pool.object), v)
-		convert.AddCatalogue(&spec, catalogue, "there are no instance types")
-		b.UpsertPool(spec)
-	}
-	for _, set := range m.daemons {
-		b.UpsertDaemon(convert.Daemon(set.object, v))
-	}
-	if err := m.tellNodes(b, v); err != nil {
-		return nil, nil, err
-	}
-	return b, m.tellPods(b, v), nil
+	w.problems = append(w.problems, d.told.problems...)
+	return d
 }
 
-// ready is the pool as the controller would see it once everything is set up.
-func ready(pool *karpv1.NodePool) *karpv1.NodePool {
-	pool = pool.DeepCopy()
-	pool.Status.Conditions = nil
-	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
-	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
-	return pool
+// unreadable reports what could not be read: the last problem is the error, those before are lines.
+func unreadable(problems []error, progress io.Writer) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	last := len(problems) - 1
+	for _, problem := range problems[:last] {
+		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
+	}
+	return &usageError{errors.New(oneLine(problems[last]))}
 }
 
-// classes are the kinds of node class that the pools refer to; all of them are ours here.
-func (m *manifests) classes() []schema.GroupKind {
-	var kinds []schema.GroupKind
-	for _, pool := range m.pools {
-		ref := pool.object.Spec.Template.Spec.NodeClassRef
-		if kind := (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}); !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
-// tellNodes joins claims with their nodes.
-func (m *manifests) tellNodes(b *model.Builder, v *convert.Vocabulary) error {
-	claimed := map[*corev1.Node]bool{}
-	for _, claim := range m.claims {
-		var node *corev1.Node
-		for _, n := range m.nodes {
-			if claim.object.Status.ProviderID != "" && n.object.Spec.ProviderID == claim.object.Status.ProviderID {
-				node = n.object
-				claimed[node] = true
-			}
-		}
-		spec, refused := convert.Node(node, claim.object, v)
-		if refused != nil {
-			return usageErrorf("%s: %s: %s", claim.origin, refused.Field, refused.Reason)
-		}
-		b.UpsertNode(spec)
-	}
-	for _, n := range m.nodes {
-		if !claimed[n.object] {
-			spec, _ := convert.Node(n.object, nil, v)
-			b.UpsertNode(spec)
-		}
+// writeFile writes a file that is to hold what data returns.
+func writeFile(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		return fmt.Errorf("writing: %w", readable(err))
 	}
 	return nil
 }
-
-// tellPods treats every pod without a node as one that kube-scheduler found no place for, unless it waits for something
-// else; those are the result.
-func (m *manifests) tellPods(b *model.Builder, v *convert.Vocabulary) []refusal {
-	var idle []refusal
-	for _, p := range m.pods {
-		pod := p.object
-		waiting := pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-		if waiting && len(pod.Spec.SchedulingGates) > 0 {
-			idle = append(idle, refusal{key(pod), []string{"it has scheduling gates: " + pod.Spec.SchedulingGates[0].Name}})
-			continue
-		}
-		if waiting {
-			pod = unschedulable(pod)
-		}
-		spec, disposition := convert.Pod(pod, v, nil)
-		switch {
-		case disposition != convert.Ignore:
-			b.UpsertPod(spec)
-		case waiting && pod.DeletionTimestamp != nil:
-			idle = append(idle, refusal{key(pod), []string{"it is being deleted"}})
-		case waiting:
-			idle = append(idle, refusal{key(pod), []string{"it belongs to a DaemonSet: its node is there or will never be"}})
-		}
-	}
-	return idle
-}
-
-// unschedulable is the pod with kube-scheduler's word that it has no place, free of nominations of others.
-func unschedulable(pod *corev1.Pod) *corev1.Pod {
-	pod = pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
-	if !convert.NominatedByUs(pod) {
-		pod.Status.NominatedNodeName = ""
-	}
-	return pod
-}
-
-func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }

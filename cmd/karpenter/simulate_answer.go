@@ -3,11 +3,8 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -15,15 +12,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// answer is what the verb prints. Money is USD per hour; the cost is the price and, for every new node, what a node
-// costs beyond it.
+// answer is what the verb prints; docs/simulate.md describes it for users. Money is USD per hour; the cost is the price
+// and, for every new node, what a node costs beyond it.
 type answer struct {
+	Pods          podCounts  `json:"pods"`
 	Nodes         []newNode  `json:"nodes"`
 	ExistingNodes []existing `json:"existingNodes"`
 	Unschedulable []refusal  `json:"unschedulable"`
-	BindOrder     []string   `json:"bindOrder"`
-	PricePerHour  float64    `json:"pricePerHour"`
-	CostPerHour   float64    `json:"costPerHour"`
+	// BindOrder is an order in which every pod is admissible at its turn.
+	BindOrder    []string `json:"bindOrder"`
+	PricePerHour float64  `json:"pricePerHour"`
+	CostPerHour  float64  `json:"costPerHour"`
+	// What any plan must add for these pods.
+	LowerBoundPerHour     float64 `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
+	// Preferences is what preferences of pods cost; left out where there are none, or where they cost nothing.
+	Preferences *preferences `json:"preferences,omitempty"`
+	Stats       *stats       `json:"stats,omitempty"`
+}
+
+type podCounts struct {
+	Total         int `json:"total"`
+	Existing      int `json:"existing"`
+	New           int `json:"new"`
+	Unschedulable int `json:"unschedulable"`
 }
 
 // newNode is a node to buy as its cheapest offering. InstanceTypes, cheapest first, are all that will do and can be had
@@ -37,6 +49,11 @@ type newNode struct {
 	PricePerHour  float64  `json:"pricePerHour"`
 	InstanceTypes []string `json:"instanceTypes"`
 	Pods          []string `json:"pods"`
+	// Requests are those of the pods and of the daemons that will come; allocatable is what the instance type has.
+	Requests    map[string]string `json:"requests"`
+	Allocatable map[string]string `json:"allocatable"`
+
+	used usage
 }
 
 // existing are pods for a node that is there or in flight.
@@ -48,60 +65,183 @@ type existing struct {
 // refusal is a pod without a place.
 type refusal struct {
 	Pod     string   `json:"pod"`
-	Reasons []string `json:"reasons"`
+	Reasons []reason `json:"reasons"`
 }
 
-func answerOf(snap *model.Snapshot, p *plan.Provision, idle []refusal) *answer {
-	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}}
-	var price int64
-	for i := range p.Claims {
-		a.Nodes = append(a.Nodes, newNodeOf(snap, &p.Claims[i]))
-		price += p.Claims[i].Price()
+// reason is why a pool has no place for a pod; without a pool it is about the pod itself.
+type reason struct {
+	Code     string `json:"code"`
+	NodePool string `json:"nodePool"`
+	Message  string `json:"message"`
+}
+
+// preferences is how many nodes more are bought because preferences of pods are respected, and what they add to the
+// cost; with a minus where ignoring them would cost more.
+type preferences struct {
+	Nodes       int     `json:"nodes"`
+	CostPerHour float64 `json:"costPerHour"`
+}
+
+// answer turns the decision into words and figures.
+func (d *decision) answer() *answer {
+	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, Stats: d.stats}
+	shelves := shelves{}
+	for i := range d.plan.Claims {
+		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], shelves))
+		a.Pods.New += len(d.plan.Claims[i].Pods)
 	}
-	a.PricePerHour = explain.USD(price)
-	a.CostPerHour = explain.USD(price + int64(len(p.Claims))*placement.ProductionNodePrice)
-	for _, n := range p.Placed {
+	for _, n := range d.plan.Placed {
 		a.ExistingNodes = append(a.ExistingNodes, existing{n.Node, podKeys(n.Pods)})
+		a.Pods.Existing += len(n.Pods)
 	}
-	for _, r := range p.Refused {
-		reasons := explain.Reasons(snap, r)
-		for _, pod := range r.Pods {
-			a.Unschedulable = append(a.Unschedulable, refusal{pod.Key(), reasons})
-		}
-	}
-	a.Unschedulable = append(a.Unschedulable, idle...)
-	a.BindOrder = podKeys(p.Order)
+	a.Unschedulable = d.refusals()
+	a.BindOrder = podKeys(d.plan.Order)
+	price, cost := priceOf(d.plan, d.opts)
+	a.PricePerHour, a.CostPerHour = usd(price), usd(cost)
+	price, cost = lowerBound(d.snap, nodePrice(d.opts))
+	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
+	a.Preferences = d.preferences()
+	a.Pods.Unschedulable = len(a.Unschedulable)
+	a.Pods.Total = a.Pods.New + a.Pods.Existing + a.Pods.Unschedulable
 	return a
 }
 
-func newNodeOf(snap *model.Snapshot, c *plan.NewClaim) newNode {
-	first := c.Options[0]
-	return newNode{
-		Name: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone, CapacityType: first.CapacityType,
-		PricePerHour: explain.USD(first.Price), InstanceTypes: sameOffering(snap, c), Pods: podKeys(c.Pods),
+// nodePrice is what a node costs beyond its price, in nano-USD per hour.
+func nodePrice(opts placement.Options) int64 {
+	if opts.NodePrice == 0 {
+		return placement.ProductionNodePrice
 	}
+	return max(0, opts.NodePrice)
 }
 
-// sameOffering lists the claim's types that are on sale in the zone and capacity type of its first option, cheapest
-// first.
-func sameOffering(snap *model.Snapshot, c *plan.NewClaim) []string {
-	catalogue := snap.Pool(c.Pool).Catalogue
+// priceOf adds up what is bought.
+func priceOf(p *plan.Provision, opts placement.Options) (price, cost int64) {
+	for i := range p.Claims {
+		price += p.Claims[i].Price()
+	}
+	return price, price + int64(len(p.Claims))*nodePrice(opts)
+}
+
+// lowerBound is what any plan for the snapshot must add: its price, and its cost.
+func lowerBound(*model.Snapshot, int64) (price, cost int64) { return 0, 0 }
+
+func (d *decision) refusals() []refusal {
+	list := []refusal{}
+	for _, r := range d.plan.Refused {
+		reasons := reasonsOf(d.snap, r)
+		for _, pod := range r.Pods {
+			list = append(list, refusal{pod.Key(), reasons})
+		}
+	}
+	for _, p := range d.told.idle {
+		list = append(list, refusal{p.pod, reasonsOf(d.snap, plan.Refusal{Verdict: p.why})})
+	}
+	return list
+}
+
+func reasonsOf(snap *model.Snapshot, r plan.Refusal) []reason {
+	var reasons []reason
+	for _, c := range explain.Clauses(snap, r) {
+		if len(c.Pools) == 0 {
+			reasons = append(reasons, reason{Code: explain.Code(c.Code), Message: c.Text})
+		}
+		for _, pool := range c.Pools {
+			reasons = append(reasons, reason{Code: explain.Code(c.Code), NodePool: pool, Message: c.Text})
+		}
+	}
+	return reasons
+}
+
+// preferences decides once more without them, if some pod has any.
+func (d *decision) preferences() *preferences {
+	if d.opts.IgnorePreferences || !slices.ContainsFunc(d.snap.Groups, wishes) {
+		return nil
+	}
+	opts := d.opts
+	opts.IgnorePreferences = true
+	without := placement.Schedule(d.snap, opts)
+	_, with := priceOf(d.plan, d.opts)
+	_, cost := priceOf(without, opts)
+	if len(d.plan.Claims) == len(without.Claims) && with == cost {
+		return nil
+	}
+	return &preferences{Nodes: len(d.plan.Claims) - len(without.Claims), CostPerHour: usd(with - cost)}
+}
+
+// wishes reports whether the pods of the group have preferences.
+func wishes(g *model.Group) bool {
+	return len(g.Preferred) > 0 || slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.Soft }) ||
+		slices.ContainsFunc(g.Terms, func(t model.Term) bool { return !t.Required() })
+}
+
+func (d *decision) newNode(c *plan.NewClaim, shelves shelves) newNode {
 	first := c.Options[0]
+	index := d.snap.Pool(c.Pool).Types
+	n := newNode{
+		Name: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone, CapacityType: first.CapacityType,
+		PricePerHour: usd(first.Price), Pods: podKeys(c.Pods), Requests: map[string]string{}, Allocatable: map[string]string{},
+	}
+	shelf := shelves.shelf(index, first)
+	n.InstanceTypes = shelf.sameOffering(c)
+	for _, a := range c.Requests {
+		n.Requests[a.Name] = explain.Quantity(a.Name, a.Value)
+	}
+	for _, a := range index.Catalogue.Types[shelf.byName[first.Type]].Allocatable {
+		if !model.IsVolumeResource(a.Name) {
+			n.Allocatable[a.Name] = explain.Quantity(a.Name, a.Value)
+		}
+	}
+	n.used = usageOf(c.Requests, index.Catalogue.Types[shelf.byName[first.Type]].Allocatable)
+	return n
+}
+
+// shelves are the prices in one zone and capacity type of a catalogue, looked up once.
+type shelves map[shelfKey]*shelf
+
+type shelfKey struct {
+	catalogue          *model.Catalogue
+	zone, capacityType string
+}
+
+type shelf struct {
+	byName map[string]int
+	// price by type, model.NoPrice where it cannot be had.
+	price []int64
+}
+
+func (s shelves) shelf(index *model.TypeIndex, o plan.Option) *shelf {
+	at := shelfKey{index.Catalogue, o.Zone, o.CapacityType}
+	if s[at] != nil {
+		return s[at]
+	}
+	fresh := &shelf{byName: make(map[string]int, index.Len()), price: make([]int64, index.Len())}
+	for t := range index.Catalogue.Types {
+		fresh.byName[index.Catalogue.Types[t].Name] = t
+		fresh.price[t] = model.NoPrice
+	}
+	for i := range index.Classes {
+		class := &index.Classes[i]
+		if class.Zone != o.Zone || class.CapacityType != o.CapacityType {
+			continue
+		}
+		for t := range class.Types.All() {
+			fresh.price[t] = min(fresh.price[t], class.Price[t])
+		}
+	}
+	s[at] = fresh
+	return fresh
+}
+
+// sameOffering lists the claim's types that can be had on the shelf, cheapest first.
+func (s *shelf) sameOffering(c *plan.NewClaim) []string {
 	type priced struct {
 		name  string
 		price int64
 	}
-	byName := make(map[string]*model.InstanceType, len(catalogue.Types))
-	for i := range catalogue.Types {
-		byName[catalogue.Types[i].Name] = &catalogue.Types[i]
-	}
-	var same []priced
+	same := make([]priced, 0, len(c.Options))
 	for _, option := range c.Options {
-		for _, o := range byName[option.Type].Offerings {
-			if o.Available && o.Zone == first.Zone && o.CapacityType == first.CapacityType {
-				same = append(same, priced{option.Type, o.Price})
-				break
-			}
+		if price := s.price[s.byName[option.Type]]; price != model.NoPrice {
+			same = append(same, priced{option.Type, price})
 		}
 	}
 	slices.SortStableFunc(same, func(a, b priced) int { return cmp.Compare(a.price, b.price) })
@@ -120,70 +260,9 @@ func podKeys(pods []*model.Pod) []string {
 	return keys
 }
 
-// pods counts all that wanted a place.
-func (a *answer) pods() int {
-	n := len(a.Unschedulable)
-	for i := range a.Nodes {
-		n += len(a.Nodes[i].Pods)
-	}
-	for i := range a.ExistingNodes {
-		n += len(a.ExistingNodes[i].Pods)
-	}
-	return n
-}
-
 func (a *answer) writeJSON(out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", " ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(a)
-}
-
-func (a *answer) writeText(out io.Writer) error {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if len(a.Nodes) > 0 {
-		fmt.Fprintln(w, "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tOTHER TYPES")
-		for _, n := range a.Nodes {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%d\n", n.Name, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, n.PricePerHour,
-				len(n.Pods), len(n.InstanceTypes)-1)
-		}
-		fmt.Fprintln(w)
-	}
-	if len(a.ExistingNodes) > 0 {
-		fmt.Fprintln(w, "NODE\tPODS")
-		for _, n := range a.ExistingNodes {
-			fmt.Fprintf(w, "%s\t%d\n", n.Name, len(n.Pods))
-		}
-		fmt.Fprintln(w)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	a.writeUnschedulable(&b)
-	fmt.Fprintf(&b, "%d pods: %d new nodes for %.4f USD per hour, %d pods without a place\n", a.pods(), len(a.Nodes), a.PricePerHour, len(a.Unschedulable))
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// writeUnschedulable lists pods with the same reasons together.
-func (a *answer) writeUnschedulable(b *strings.Builder) {
-	for i := 0; i < len(a.Unschedulable); {
-		n := 1
-		for i+n < len(a.Unschedulable) && slices.Equal(a.Unschedulable[i+n].Reasons, a.Unschedulable[i].Reasons) {
-			n++
-		}
-		name := a.Unschedulable[i].Pod
-		if n > 1 {
-			name = fmt.Sprintf("%s and %d more", name, n-1)
-		}
-		fmt.Fprintf(b, "NO PLACE for %s\n", name)
-		for _, reason := range a.Unschedulable[i].Reasons {
-			fmt.Fprintf(b, "  %s\n", reason)
-		}
-		i += n
-	}
-	if len(a.Unschedulable) > 0 {
-		b.WriteByte('\n')
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const poolYAML = `apiVersion: karpenter.sh/v1
@@ -88,12 +89,19 @@ func TestSimulateFolder(t *testing.T) {
 	for i := range a.Nodes {
 		a.Nodes[i].Name = strings.TrimRight(a.Nodes[i].Name, "0123456789abcdefghijklmnopqrstuvwxyz")
 	}
-	want := answer{
-		Nodes: []newNode{{Name: "default-", NodePool: "default", InstanceType: "small", Zone: "a", CapacityType: "on-demand", PricePerHour: 0.1,
-			InstanceTypes: []string{"small", "large"}, Pods: []string{"default/web-0", "default/web-1", "default/web-2"}}},
-		ExistingNodes: []existing{}, Unschedulable: []refusal{}, PricePerHour: 0.1, CostPerHour: 0.105,
+	if a.Stats == nil || a.Stats.WallSeconds <= 0 || a.Stats.AllocBytes == 0 {
+		t.Errorf("statistics are %+v", a.Stats)
 	}
-	if diff := cmp.Diff(want, a); diff != "" {
+	pods := []string{"default/web-0", "default/web-1", "default/web-2"}
+	want := answer{
+		Pods: podCounts{Total: 3, New: 3},
+		Nodes: []newNode{{Name: "default-", NodePool: "default", InstanceType: "small", Zone: "a", CapacityType: "on-demand", PricePerHour: 0.1,
+			InstanceTypes: []string{"small", "large"}, Pods: pods,
+			Requests: map[string]string{"cpu": "1500m", "memory": "3Gi", "pods": "3"}, Allocatable: map[string]string{"cpu": "1900m", "memory": "4Gi", "pods": "20"}}},
+		ExistingNodes: []existing{}, Unschedulable: []refusal{}, BindOrder: pods, PricePerHour: 0.1, CostPerHour: 0.105,
+	}
+	ignore := cmpopts.IgnoreFields(answer{}, "Stats", "LowerBoundPerHour", "LowerBoundCostPerHour")
+	if diff := cmp.Diff(want, a, ignore, cmpopts.IgnoreUnexported(newNode{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -174,11 +182,13 @@ func TestSimulateProviderLabels(t *testing.T) {
 	a := simulateJSON(t, "-f", folder)
 	var refused []string
 	for _, u := range a.Unschedulable {
-		refused = append(refused, u.Pod+": "+strings.Join(u.Reasons, "; "))
+		for _, r := range u.Reasons {
+			refused = append(refused, u.Pod+": "+r.Code+" "+r.NodePool+" "+r.Message)
+		}
 	}
 	want := []string{
-		"default/unknown: pool default: label example.com/unknown is required, and the pool does not define it (pod: In [x])",
-		"default/with: pool default: none of 2 types has what is required of label example.com/nvme (pod: In [fast])",
+		"default/unknown: LabelUndefined default label example.com/unknown is required, and the pool does not define it (pod: In [x])",
+		"default/with: TypesExcluded default none of 2 types has what is required of label example.com/nvme (pod: In [fast])",
 	}
 	slices.Sort(refused)
 	if diff := cmp.Diff(want, refused); diff != "" {
@@ -192,13 +202,14 @@ func TestSimulateText(t *testing.T) {
 	want := `NO PLACE for default/web-0 and 2 more
   pool default: needs 50 of cpu, the largest of 2 types has 7900m
 
-3 pods: 0 new nodes for 0.0000 USD per hour, 3 pods without a place
+3 pods: 0 on 0 new nodes, 0 on nodes that exist, 3 without a place
 `
 	if err != nil || out != want {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, out))
 	}
 	out, err = simulate(t, poolYAML+"---\n"+webYAML, "-f", "-", "--instance-types", filepath.Join(folder, "instance-types.json"))
-	if err != nil || !strings.Contains(out, "NEW NODE") || !strings.HasSuffix(out, "3 pods: 1 new nodes for 0.1000 USD per hour, 0 pods without a place\n") {
+	if err != nil || !strings.Contains(out, "NEW NODE") || !strings.Contains(out, "3 pods: 3 on 1 new node, 0 on nodes that exist, 0 without a place\nprice 0.1000 USD per hour, cost 0.1050") ||
+		!strings.Contains(out, "████████░░  79%") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -79,6 +79,7 @@ var sayings = [...]saying{
 	plan.OK:               {"OK", says("nothing is against it")},
 	plan.PodInvalid:       {"PodInvalid", operands.rejection},
 	plan.PodUnsupported:   {"PodUnsupported", operands.rejection},
+	plan.PodWaiting:       {"PodWaiting", operands.rejection},
 	plan.PodContradiction: {"PodContradiction", func(o operands) string { return "the pod's own requirements leave no value for " + o.key() }},
 
 	plan.NoPools:             {"NoPools", says("there is no node pool")},

@@ -17,6 +17,8 @@ const (
 	PodInvalid
 	// PodUnsupported: the pod is right, we cannot do it yet (Rejection).
 	PodUnsupported
+	// PodWaiting: the pod waits for something other than a node (Rejection).
+	PodWaiting
 	// PodContradiction: no label value satisfies the pod (Key).
 	PodContradiction
 
@@ -122,7 +124,7 @@ func (c Code) Class() Class {
 		return Allowed
 	case PodUnsupported:
 		return NotSupported
-	case NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
+	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted:
 		return NotNow

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// explanation is what the flags of the verb say.
+type explanation struct {
+	live          liveOptions
+	instanceTypes string
+	output        string
+	policy        policy
+}
+
+// newExplainCommand makes the verb that says what becomes of an object of a live cluster.
+func newExplainCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "explain",
+		Short: "Say where a pod would go, or why nowhere",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return command.Help()
+		},
+	}
+	command.AddCommand(newExplainPodCommand())
+	return command
+}
+
+func newExplainPodCommand() *cobra.Command {
+	var e explanation
+	command := &cobra.Command{
+		Use:   "pod NAMESPACE/NAME",
+		Short: "Say where a pod of a live cluster would go, or why nowhere",
+		Long: `Reads the cluster once, decides as the controller would, and says what becomes of one pod: the node it goes to, one
+that exists, one on its way or a new one with its type, zone and price; or which constraint of which pool leaves it
+without a place, and what would help. Nothing is changed.`,
+		Example: "  karpenter explain pod default/web-0\n  karpenter explain pod web-0 -o json",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usageErrorf("%d arguments, want one: the pod as NAMESPACE/NAME", len(arguments))
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return e.run(command.Context(), arguments[0], command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	e.live.addFlags(flags)
+	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
+	flags.StringVarP(&e.output, "output", "o", "text", "text or json")
+	e.policy.addFlags(flags)
+	return command
+}
+
+// podOutcome is what becomes of a pod.
+type podOutcome struct {
+	Pod string `json:"pod"`
+	// Outcome is Bound, Done, Ignored, ExistingNode, NodeInFlight, NewNode or NoPlace.
+	Outcome string `json:"outcome"`
+	// Node is where it is or goes: a node, or a claim while there is no node.
+	Node string `json:"node,omitempty"`
+	// NewNode is the node to be bought.
+	NewNode *newNode `json:"newNode,omitempty"`
+	// Reasons are why it has no place, or why it is ignored.
+	Reasons []reason `json:"reasons,omitempty"`
+	// Refusal is the whole tree behind the reasons.
+	Refusal *explain.Refused `json:"refusal,omitempty"`
+
+	tree string
+}
+
+func (e *explanation) run(ctx context.Context, name string, out io.Writer) error {
+	if e.output != "text" && e.output != "json" {
+		return usageErrorf("--output is %q, want text or json", e.output)
+	}
+	if err := e.policy.check(); err != nil {
+		return err
+	}
+	if !strings.Contains(name, "/") {
+		name = corev1.NamespaceDefault + "/" + name
+	}
+	o, err := newObjects()
+	if err != nil {
+		return err
+	}
+	if err := e.live.read(ctx, o, e.instanceTypes); err != nil {
+		return err
+	}
+	pod := o.podOf(name)
+	if pod == nil {
+		return fmt.Errorf("there is no pod %s", name)
+	}
+	w, err := newWorld(o, time.Now().UTC().Format(time.RFC3339), e.policy)
+	if err != nil {
+		return err
+	}
+	outcome := w.decide(e.policy.options(), 1).outcome(pod)
+	if e.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", " ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(outcome)
+	}
+	_, err = io.WriteString(out, outcome.text())
+	return err
+}
+
+func (o *objects) podOf(name string) *corev1.Pod {
+	for _, p := range o.pods {
+		if key(p.object) == name {
+			return p.object
+		}
+	}
+	return nil
+}
+
+// outcome finds the pod in the decision.
+func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
+	outcome := &podOutcome{Pod: key(pod)}
+	if why, idle := idleness(pod); idle && d.told.ignores(outcome.Pod) {
+		outcome.Outcome, outcome.Reasons = "Ignored", reasonsOf(d.snap, plan.Refusal{Verdict: why})
+		return outcome
+	}
+	if !waiting(pod) {
+		if outcome.Outcome = "Done"; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			outcome.Outcome, outcome.Node = "Bound", pod.Spec.NodeName
+		}
+		return outcome
+	}
+	has := func(pods []*model.Pod) bool {
+		for _, p := range pods {
+			if p.UID == string(pod.UID) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, n := range d.plan.Placed {
+		if has(n.Pods) {
+			outcome.Outcome, outcome.Node = "ExistingNode", n.Node
+			if node := d.snap.Node(n.Node); node != nil && node.Stage < model.Registered {
+				outcome.Outcome = "NodeInFlight"
+			}
+			return outcome
+		}
+	}
+	for i := range d.plan.Claims {
+		if c := &d.plan.Claims[i]; has(c.Pods) {
+			n := d.newNode(c, shelves{})
+			outcome.Outcome, outcome.Node, outcome.NewNode = "NewNode", n.Name, &n
+			return outcome
+		}
+	}
+	for _, r := range d.plan.Refused {
+		if has(r.Pods) {
+			outcome.refuse(d.snap, r)
+			return outcome
+		}
+	}
+	// Who opted out is not even refused.
+	for _, p := range d.snap.Rejected {
+		if p.UID == string(pod.UID) && p.Rejected != nil {
+			outcome.refuse(d.snap, plan.Refusal{Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected}})
+			outcome.Outcome = "Ignored"
+		}
+	}
+	return outcome
+}
+
+func (t *told) ignores(pod string) bool {
+	for _, p := range t.idle {
+		if p.pod == pod {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *podOutcome) refuse(snap *model.Snapshot, r plan.Refusal) {
+	tree := explain.RefusedOf(snap, r)
+	tree.Pods = nil
+	o.Outcome, o.Reasons, o.Refusal, o.tree = "NoPlace", reasonsOf(snap, r), &tree, explain.Tree(snap, r)
+}
+
+func (o *podOutcome) text() string {
+	switch o.Outcome {
+	case "Bound":
+		return fmt.Sprintf("pod %s is on node %s\n", o.Pod, o.Node)
+	case "Done":
+		return fmt.Sprintf("pod %s is over\n", o.Pod)
+	case "ExistingNode":
+		return fmt.Sprintf("pod %s goes to node %s, which is there\n", o.Pod, o.Node)
+	case "NodeInFlight":
+		return fmt.Sprintf("pod %s goes to %s, a node that is bought already and on its way\n", o.Pod, o.Node)
+	case "NewNode":
+		n := o.NewNode
+		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would do there\n",
+			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"), plural(len(n.InstanceTypes), "type"))
+	}
+	verb := "has no place"
+	if o.Outcome == "Ignored" {
+		verb = "is left alone"
+	}
+	if o.tree == "" {
+		var reasons []string
+		for _, r := range o.Reasons {
+			reasons = append(reasons, r.Message)
+		}
+		return fmt.Sprintf("pod %s %s: %s\n", o.Pod, verb, strings.Join(reasons, "; "))
+	}
+	return fmt.Sprintf("pod %s %s\n  %s\n", o.Pod, verb, strings.ReplaceAll(strings.TrimSpace(o.tree), "\n", "\n  "))
+}

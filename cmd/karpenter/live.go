@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// liveOptions say which cluster is read, and who sells nodes there.
+type liveOptions struct {
+	kubeconfig    string
+	cloudProvider string
+}
+
+func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: KUBECONFIG, or the one that the program runs in)")
+	flags.StringVar(&l.cloudProvider, "cloud-provider", "kwok", "the cloud whose nodes are bought: kwok (simulated nodes)")
+}
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 1000
+
+// read lists once what a decision depends on, and takes it. Objects that are there already, from files, win. Nothing is
+// written and nothing is watched.
+func (l *liveOptions) read(ctx context.Context, o *objects, instanceTypes string) error {
+	if l.cloudProvider != "kwok" {
+		return usageErrorf("--cloud-provider is %s, want kwok: others are not built yet", l.cloudProvider)
+	}
+	c, err := l.connect()
+	if err != nil {
+		return err
+	}
+	for _, list := range liveLists() {
+		if err := l.list(ctx, c, o, list); err != nil {
+			return err
+		}
+	}
+	return l.stock(ctx, c, o, instanceTypes)
+}
+
+// liveLists are the kinds that a decision depends on.
+func liveLists() []client.ObjectList {
+	return []client.ObjectList{
+		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
+		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}, &storagev1.CSINodeList{},
+		&corev1.NamespaceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}, &corev1.ReplicationControllerList{},
+		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{},
+	}
+}
+
+// connect makes a client that knows our kinds. It asks the server nothing: their paths are fixed.
+func (l *liveOptions) connect() (client.Client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = l.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+		return nil, usageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
+	}
+	if err != nil {
+		return nil, usageErrorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 100, 200
+	config.UserAgent = "karpenter/" + programVersion()
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: liveKinds()})
+	if err != nil {
+		return nil, usageErrorf("reading the kubeconfig: %w", err)
+	}
+	return c, nil
+}
+
+// liveKinds says where the kinds are that are read.
+func liveKinds() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	add := func(v schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			m.Add(v.WithKind(kind), scope)
+		}
+	}
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "ReplicaSet", "StatefulSet")
+	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass", "CSINode")
+	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
+	add(karpv1.GroupVersion, meta.RESTScopeRoot, "NodePool", "NodeClaim")
+	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")
+	return m
+}
+
+// list takes all objects of a kind, page by page.
+func (l *liveOptions) list(ctx context.Context, c client.Client, o *objects, list client.ObjectList) error {
+	kind, err := c.GroupVersionKindFor(list)
+	if err != nil {
+		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
+	for {
+		if err := c.List(ctx, list, client.Limit(pageSize), client.Continue(list.GetContinue())); err != nil {
+			return fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
+		}
+		if err := meta.EachListItem(list, func(object runtime.Object) error { return o.takeLive(kind, object) }); err != nil {
+			return err
+		}
+		if list.GetContinue() == "" {
+			return nil
+		}
+	}
+}
+
+// takeLive takes an object of a cluster as it is.
+func (o *objects) takeLive(kind schema.GroupVersionKind, object runtime.Object) error {
+	object = object.DeepCopyObject() // the list is read into again
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	if about, ok := object.(metav1.Object); ok {
+		convert.Trim(about)
+	}
+	if !o.take("the cluster", object, true) || !o.keep {
+		return nil
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding an object of the cluster: %w", err)
+	}
+	o.seenIn = append(o.seenIn, text)
+	return nil
+}
+
+// stock asks the provider what each pool can buy.
+func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
+	provider, err := l.provider(c, instanceTypes)
+	if err != nil {
+		return err
+	}
+	o.sale = &sale{Declared: provider.Declared()}
+	for _, class := range provider.NodeClasses() {
+		kind, err := c.GroupVersionKindFor(class)
+		if err != nil {
+			return fmt.Errorf("reading the cluster: %w", err)
+		}
+		o.sale.NodeClasses = append(o.sale.NodeClasses, kind.GroupKind())
+	}
+	for _, p := range o.pools {
+		types, err := provider.Catalogue(ctx, p.object)
+		stock := catalogue{Pools: []string{p.object.Name}, Types: types}
+		if err != nil {
+			stock = catalogue{Pools: stock.Pools, Reason: oneLine(err)}
+		}
+		o.sale.Catalogues = append(o.sale.Catalogues, stock)
+	}
+	return nil
+}
+
+func (l *liveOptions) provider(c client.Client, instanceTypes string) (cloud.Provider, error) {
+	options := kwok.Options{Client: c}
+	if instanceTypes != "" {
+		types, labels, err := readTypes(instanceTypes)
+		if err != nil {
+			return nil, err
+		}
+		options.Types, options.ProviderLabels = types, labels
+	}
+	provider, err := kwok.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("setting up kwok: %w", err)
+	}
+	return provider, nil
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A capture is one decision with everything it was made of, so that it can be made again elsewhere.
+const (
+	captureVersion = "simulate.karpenter-go.github.io/v1alpha1"
+	captureKind    = "Capture"
+)
+
+// captureDocument is the file. docs/simulate.md describes it for users.
+type captureDocument struct {
+	metav1.TypeMeta `json:",inline"`
+	Input           captureInput    `json:"input"`
+	Options         captureOptions  `json:"options"`
+	Answer          json.RawMessage `json:"answer"`
+}
+
+// captureInput holds objects as they were given, those of files and those of a cluster, and what was on sale.
+type captureInput struct {
+	Objects []json.RawMessage `json:"objects"`
+	Cluster []json.RawMessage `json:"cluster,omitempty"`
+	Sale    *sale             `json:"sale"`
+}
+
+type captureOptions struct {
+	Now               time.Time `json:"now"`
+	PreferencePolicy  string    `json:"preferencePolicy"`
+	MinValuesPolicy   string    `json:"minValuesPolicy"`
+	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
+	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
+}
+
+func (o *captureOptions) policy() policy {
+	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, schedulerConfig: o.SchedulerConfig}
+}
+
+func writeCapture(path string, w *world, p policy, a *answer) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	document := captureDocument{
+		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
+		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
+		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
+			SchedulerConfig: p.schedulerConfig},
+		Answer: text,
+	}
+	data, err := json.MarshalIndent(document, "", " ")
+	if err != nil {
+		return fmt.Errorf("encoding the capture: %w", err)
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+// readCapture takes the input of a capture among other files.
+func (o *objects) readCapture(origin string, text []byte) {
+	document, err := parseCapture(text)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %w", origin, err))
+		return
+	}
+	o.takeCapture(origin, document)
+}
+
+func parseCapture(text []byte) (*captureDocument, error) {
+	var document captureDocument
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	switch err := decoder.Decode(&document); {
+	case err != nil:
+		return nil, fmt.Errorf("is no capture: %s", oneLine(err))
+	case document.APIVersion != captureVersion || document.Kind != captureKind:
+		return nil, fmt.Errorf("is %s of %s, want %s of %s", document.Kind, document.APIVersion, captureKind, captureVersion)
+	case document.Input.Sale == nil:
+		return nil, fmt.Errorf("input.sale: is missing, want what was on sale")
+	}
+	return &document, nil
+}
+
+func (o *objects) takeCapture(origin string, document *captureDocument) {
+	o.sale, o.options = document.Input.Sale, &document.Options
+	for i, text := range document.Input.Objects {
+		o.read(fmt.Sprintf("%s: input.objects[%d]", origin, i), text)
+	}
+	for i, text := range document.Input.Cluster {
+		o.readLive(fmt.Sprintf("%s: input.cluster[%d]", origin, i), text)
+	}
+}
+
+// readLive takes an object of a cluster.
+func (o *objects) readLive(origin string, text []byte) {
+	object, _, err := o.decoder.Decode(text, nil, nil)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+		return
+	}
+	if o.take(origin, object, true) && o.keep {
+		o.seenIn = append(o.seenIn, bytes.Clone(text))
+	}
+}
+
+// newReplayCommand makes the verb that makes a captured decision again.
+func newReplayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Make a captured decision again, and say whether it is the same",
+		Long: `Reads a capture, as written by karpenter simulate --capture, decides on its input with its options, and compares. The
+exit code is 0 when the answer is the same byte for byte, apart from the statistics, and 1 when it is not.`,
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 {
+				return usageErrorf("%d arguments, want one: the file of the capture", len(arguments))
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return replay(arguments[0], command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+}
+
+// replay makes the decision of a capture again. What cannot be read in it could not be read then, or was broken since;
+// it is told, and the answers decide.
+func replay(path string, out, progress io.Writer) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return usageErrorf("reading the capture: %w", readable(err))
+	}
+	document, err := parseCapture(data)
+	if err != nil {
+		return usageErrorf("%s: %w", path, err)
+	}
+	o, err := newObjects()
+	if err != nil {
+		return err
+	}
+	p := document.Options.policy()
+	if err := p.check(); err != nil {
+		return usageErrorf("%s: options: %w", path, err)
+	}
+	o.takeCapture(path, document)
+	w, err := newWorld(o, "", p)
+	if err != nil {
+		return err
+	}
+	fresh := w.decide(p.options(), 1).answer()
+	for _, problem := range w.problems {
+		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
+	}
+	same, err := sameAnswer(document.Answer, fresh)
+	if err != nil {
+		return usageErrorf("%s: answer: %w", path, err)
+	}
+	if !same {
+		return fmt.Errorf("%s: the answer is another one now: %s; karpenter simulate -f %s shows it", path, fresh.brief(), path)
+	}
+	fmt.Fprintf(out, "the same answer: %s\n", fresh.brief())
+	return nil
+}
+
+func (a *answer) brief() string {
+	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", plural(len(a.Nodes), "new node"), a.PricePerHour, plural(len(a.Unschedulable), "pod"))
+}
+
+// sameAnswer compares a recorded answer with a fresh one, statistics apart.
+func sameAnswer(recorded json.RawMessage, fresh *answer) (bool, error) {
+	var before answer
+	decoder := json.NewDecoder(bytes.NewReader(recorded))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&before); err != nil {
+		return false, err
+	}
+	now := *fresh
+	before.Stats, now.Stats = nil, nil
+	old, err := json.Marshal(&before)
+	if err != nil {
+		return false, err
+	}
+	current, err := json.Marshal(&now)
+	return bytes.Equal(old, current), err
+}

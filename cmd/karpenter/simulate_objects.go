@@ -1,0 +1,317 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// objects are what a decision is about, by kind, in the order in which they were read: from files, from a live cluster,
+// or both. Objects of files win over those of the cluster with the same name.
+type objects struct {
+	pools     []from[*karpv1.NodePool]
+	claims    []from[*karpv1.NodeClaim]
+	nodes     []from[*corev1.Node]
+	pods      []from[*corev1.Pod]
+	daemons   []from[*appsv1.DaemonSet]
+	workloads []*workload
+	around    surroundings
+	budgets   []*policyv1.PodDisruptionBudget
+	// priorities by class; ordinary is that of pods without one.
+	priorities map[string]int32
+	ordinary   int32
+	// newest is the newest timestamp of any object.
+	newest time.Time
+
+	// typesFile and providerLabels are what a folder has beside its manifests: instance-types.json and meta.json.
+	typesFile      string
+	providerLabels []string
+	// sale is what can be bought, when the files do not say: from a provider or a capture; nil for neither.
+	sale *sale
+	// options are those of a capture that was read, nil for none.
+	options *captureOptions
+
+	// keep remembers the objects as they were given, for a capture: those of files, and those of the cluster.
+	keep          bool
+	given, seenIn []json.RawMessage
+
+	passed   map[string]int
+	seen     map[string]string
+	problems []error
+	decoder  runtime.Decoder
+	defaults schemaDefaults
+}
+
+// sale is what can be bought.
+type sale struct {
+	Declared cloud.Declared `json:"declared"`
+	// NodeClasses are the provider's; none means that those of any kind are accepted.
+	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
+	Catalogues  []catalogue        `json:"catalogues"`
+}
+
+// catalogue is what some pools can buy, all others when it names none, or why they can buy nothing.
+type catalogue struct {
+	Pools  []string             `json:"pools,omitempty"`
+	Types  []cloud.InstanceType `json:"types,omitempty"`
+	Reason string               `json:"reason,omitempty"`
+}
+
+// from is an object and where it was read. Live objects are taken as they are; of others we assume that they are set up
+// and, if pods, that kube-scheduler has found no place for them.
+type from[T any] struct {
+	object T
+	origin string
+	live   bool
+}
+
+func newObjects() (*objects, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
+		schedulingv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	defaults, err := newSchemaDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("reading the schemas of our kinds: %w", err)
+	}
+	return &objects{
+		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+		around:     newSurroundings(), passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
+	}, nil
+}
+
+// readAllPaths reads what the flags name.
+func (o *objects) readAllPaths(paths []string, in io.Reader) {
+	for _, path := range paths {
+		o.readPath(path, in)
+	}
+}
+
+func (o *objects) problem(err error) { o.problems = append(o.problems, err) }
+
+// take sorts an object by its kind, and reports whether it is of use.
+func (o *objects) take(origin string, object runtime.Object, live bool) bool {
+	meta, ok := object.(metav1.Object)
+	if !ok || meta.GetName() == "" {
+		o.problem(fmt.Errorf("%s: metadata.name is missing, want a name", origin))
+		return false
+	}
+	if namespacedKind(object) && meta.GetNamespace() == "" {
+		meta.SetNamespace(metav1.NamespaceDefault)
+	}
+	identity := fmt.Sprintf("%T %s", object, key(meta))
+	if first := o.seen[identity]; first != "" {
+		if !live {
+			o.problem(fmt.Errorf("%s: metadata.name: there is another object of the name (%s)", origin, first))
+		}
+		return false
+	}
+	if !o.sort(origin, object, live) {
+		o.passed[object.GetObjectKind().GroupVersionKind().Kind]++
+		return false
+	}
+	o.seen[identity] = origin
+	if meta.GetUID() == "" {
+		meta.SetUID(types.UID(strings.ToLower(strings.TrimPrefix(identity, "*"))))
+	}
+	o.notice(meta.GetCreationTimestamp().Time)
+	if deleted := meta.GetDeletionTimestamp(); deleted != nil {
+		o.notice(deleted.Time)
+	}
+	return true
+}
+
+// namespacedKind reports whether objects of the kind live in namespaces.
+func namespacedKind(object runtime.Object) bool {
+	switch object.(type) {
+	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
+		*storagev1.StorageClass, *storagev1.CSINode:
+		return false
+	}
+	return true
+}
+
+func (o *objects) notice(t time.Time) {
+	if t.After(o.newest) {
+		o.newest = t
+	}
+}
+
+func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
+	switch object := object.(type) {
+	case *karpv1.NodePool:
+		if !live {
+			setUp(object)
+		}
+		o.pools = append(o.pools, from[*karpv1.NodePool]{object, origin, live})
+	case *karpv1.NodeClaim:
+		o.noticeClaim(object)
+		o.claims = append(o.claims, from[*karpv1.NodeClaim]{object, origin, live})
+	case *corev1.Node:
+		o.nodes = append(o.nodes, from[*corev1.Node]{object, origin, live})
+	case *corev1.Pod:
+		o.noticePod(object)
+		o.pods = append(o.pods, from[*corev1.Pod]{object, origin, live})
+	case *appsv1.DaemonSet:
+		o.daemons = append(o.daemons, from[*appsv1.DaemonSet]{object, origin, live})
+	case *schedulingv1.PriorityClass:
+		o.priorities[object.Name] = object.Value
+		if object.GlobalDefault {
+			o.ordinary = object.Value
+		}
+	case *policyv1.PodDisruptionBudget:
+		o.budgets = append(o.budgets, object)
+	default:
+		return o.around.take(object) || o.takeWorkload(object, live)
+	}
+	return true
+}
+
+// noticePod takes the times of a pod's life.
+func (o *objects) noticePod(pod *corev1.Pod) {
+	if pod.Status.StartTime != nil {
+		o.notice(pod.Status.StartTime.Time)
+	}
+	for i := range pod.Status.Conditions {
+		o.notice(pod.Status.Conditions[i].LastTransitionTime.Time)
+	}
+}
+
+func (o *objects) noticeClaim(claim *karpv1.NodeClaim) {
+	o.notice(claim.Status.LastPodEventTime.Time)
+	for i := range claim.Status.Conditions {
+		o.notice(claim.Status.Conditions[i].LastTransitionTime.Time)
+	}
+}
+
+// finish completes what was read: pods that workloads are short of, what admission would have added, claims of nodes
+// that have none. It is called once.
+func (o *objects) finish() {
+	pods := newPodIndex(o.pods)
+	for _, w := range o.workloads {
+		o.expand(w, pods)
+	}
+	for _, p := range o.pods {
+		if !p.live {
+			o.admit(&p.object.Spec)
+			assumeUnschedulable(p.object)
+		}
+	}
+	o.around.index(o.pods)
+	o.claimNodes()
+}
+
+// admit requests limits where nothing is requested, and resolves the priority class.
+func (o *objects) admit(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for name, limit := range r.Limits {
+				if _, asked := r.Requests[name]; !asked {
+					if r.Requests == nil {
+						r.Requests = corev1.ResourceList{}
+					}
+					r.Requests[name] = limit
+				}
+			}
+		}
+	}
+	if spec.Priority != nil {
+		return
+	}
+	priority := o.ordinary
+	if spec.PriorityClassName != "" {
+		priority = o.priorities[spec.PriorityClassName]
+	}
+	if priority != 0 {
+		spec.Priority = &priority
+	}
+}
+
+// assumeUnschedulable gives a pod that wants a node kube-scheduler's word that there is none, and takes away nominations
+// of others.
+func assumeUnschedulable(pod *corev1.Pod) {
+	if !waiting(pod) || len(pod.Spec.SchedulingGates) > 0 {
+		return
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	if !convert.NominatedByUs(pod) {
+		pod.Status.NominatedNodeName = ""
+	}
+}
+
+// waiting reports whether the pod is neither on a node nor over.
+func waiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// setUp makes a pool from a file what the controller would make of it once everything is there.
+func setUp(pool *karpv1.NodePool) {
+	pool.Status.Conditions = nil
+	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+}
+
+// claimNodes gives a node of a file that belongs to a pool and has no claim an initialized one.
+func (o *objects) claimNodes() {
+	claimed := map[string]bool{}
+	for _, c := range o.claims {
+		if c.object.Status.ProviderID != "" {
+			claimed[c.object.Status.ProviderID] = true
+		}
+	}
+	for _, n := range o.nodes {
+		node := n.object
+		if n.live || node.Labels[karpv1.LabelNodePool] == "" || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
+			continue
+		}
+		if node.Spec.ProviderID == "" {
+			node.Spec.ProviderID = "simulated:///" + node.Name
+		}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: "claim/" + node.UID, Labels: node.Labels, CreationTimestamp: node.CreationTimestamp}}
+		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
+		for _, kind := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
+			claim.StatusConditions().SetTrue(kind)
+		}
+		for i := range claim.Status.Conditions {
+			claim.Status.Conditions[i].LastTransitionTime = node.CreationTimestamp
+		}
+		o.claims = append(o.claims, from[*karpv1.NodeClaim]{claim, n.origin, n.live})
+	}
+}
+
+// ignored says how many objects of which kinds were passed over.
+func (o *objects) ignored() []string {
+	var lines []string
+	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {
+		lines = append(lines, fmt.Sprintf("%d of kind %s", o.passed[kind], kind))
+	}
+	return lines
+}
+
+func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Reading files: every document of every file becomes an object, or a problem that names file, object and field. A
+// problem never keeps the rest from being read.
+
+// readPath reads a file, a folder's files in the order of their names, or standard input.
+func (o *objects) readPath(path string, in io.Reader) {
+	if path == "-" {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			o.problem(fmt.Errorf("reading standard input: %w", err))
+			return
+		}
+		o.readAll("standard input", data)
+		return
+	}
+	about, err := os.Stat(path)
+	switch {
+	case err != nil:
+		o.problem(fmt.Errorf("reading manifests: %w", readable(err)))
+	case about.IsDir():
+		o.readFolder(path)
+	default:
+		o.readFile(path)
+	}
+}
+
+// readFolder reads the manifests of a folder, and what our workloads keep beside them: instance-types.json, and the
+// labels that the provider knows in meta.json.
+func (o *objects) readFolder(path string) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		o.problem(fmt.Errorf("reading manifests: %w", readable(err)))
+		return
+	}
+	found := false
+	for _, entry := range entries {
+		file := filepath.Join(path, entry.Name())
+		switch extension := filepath.Ext(file); {
+		case entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
+		case entry.Name() == "instance-types.json":
+			o.typesFile = file
+		case entry.Name() == "meta.json":
+			o.readMeta(file)
+		default:
+			found = true
+			o.readFile(file)
+		}
+	}
+	if !found {
+		o.problem(fmt.Errorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path))
+	}
+}
+
+// readMeta reads which labels the provider of a folder's types knows.
+func (o *objects) readMeta(file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		o.problem(readable(err))
+		return
+	}
+	var meta struct {
+		ProviderLabels []string `json:"providerLabels"`
+	}
+	if err := json.Unmarshal(data, &meta); err != nil {
+		o.problem(fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	o.providerLabels = append(o.providerLabels, meta.ProviderLabels...)
+}
+
+func (o *objects) readFile(file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		o.problem(fmt.Errorf("reading manifests: %w", readable(err)))
+		return
+	}
+	o.readAll(file, data)
+}
+
+// readAll reads a file's documents: JSON values one after the other, or YAML documents.
+func (o *objects) readAll(file string, data []byte) {
+	next := nextYAML(data)
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+		next = nextJSON(trimmed)
+	}
+	for document := 1; ; document++ {
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		origin := fmt.Sprintf("%s: document %d", file, document)
+		var broken *brokenStreamError
+		switch {
+		case err != nil:
+			o.problem(fmt.Errorf("%s: %s", origin, oneLine(err)))
+			if errors.As(err, &broken) {
+				return
+			}
+		case len(text) > 0 && string(text) != "null":
+			o.read(origin, text)
+		}
+	}
+}
+
+// brokenStreamError says that what follows in the file cannot be found.
+type brokenStreamError struct{ err error }
+
+func (e *brokenStreamError) Error() string { return e.err.Error() }
+func (e *brokenStreamError) Unwrap() error { return e.err }
+
+func nextJSON(data []byte) func() ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	return func() ([]byte, error) {
+		var text json.RawMessage
+		err := decoder.Decode(&text)
+		switch {
+		case err == nil:
+			return text, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, &brokenStreamError{errors.New("is cut off in the middle of a JSON object")}
+		case errors.Is(err, io.EOF):
+			return nil, err
+		}
+		return nil, &brokenStreamError{jsonProblem(data, err)}
+	}
+}
+
+func nextYAML(data []byte) func() ([]byte, error) {
+	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	return func() ([]byte, error) {
+		text, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil:
+			return nil, &brokenStreamError{err}
+		}
+		return yaml.YAMLToJSONStrict(text)
+	}
+}
+
+// read takes one object, the members of a list, or what a capture holds.
+func (o *objects) read(origin string, text []byte) {
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		o.problem(fmt.Errorf("%s: is no Kubernetes object: %s", origin, oneLine(err)))
+		return
+	}
+	switch {
+	case head.Kind == "" || head.APIVersion == "":
+		o.problem(fmt.Errorf("%s: apiVersion or kind is missing, want a Kubernetes object", origin))
+		return
+	case head.APIVersion == captureVersion && head.Kind == captureKind:
+		o.readCapture(origin, text)
+		return
+	case strings.HasSuffix(head.Kind, "List"):
+		for i, item := range head.Items {
+			o.read(fmt.Sprintf("%s: item %d", origin, i), item)
+		}
+		return
+	}
+	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
+	completed, err := o.defaults.apply(head.TypeMeta, text)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, oneLine(err)))
+		return
+	}
+	object, _, err := o.decoder.Decode(completed, nil, nil)
+	switch {
+	case runtime.IsNotRegisteredError(err):
+		o.passed[head.Kind]++
+	case err != nil:
+		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+	default:
+		if o.take(origin, object, false) && o.keep {
+			o.given = append(o.given, bytes.Clone(text))
+		}
+	}
+}
+
+func namespaced(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// readable takes the path out of an error of the file system; who wraps it names the file.
+func readable(err error) error {
+	var failed *os.PathError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("%s: %w", filepath.ToSlash(failed.Path), failed.Err)
+	}
+	return err
+}

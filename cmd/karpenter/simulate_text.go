@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The answer for people. Many equal nodes share a line, many pods with the same reasons a paragraph.
+
+// usage is how much of a node's cpu and memory is asked for, 0 to 1.
+type usage struct{ cpu, memory float64 }
+
+func usageOf(requests, allocatable []quantity.Amount) usage {
+	share := func(name string) float64 {
+		has := amountOf(allocatable, name)
+		if has <= 0 {
+			return 0
+		}
+		return float64(amountOf(requests, name)) / float64(has)
+	}
+	return usage{share("cpu"), share("memory")}
+}
+
+func amountOf(list []quantity.Amount, name string) int64 {
+	for _, a := range list {
+		if a.Name == name {
+			return a.Value
+		}
+	}
+	return 0
+}
+
+// bar draws a share as ten blocks and a percentage.
+func bar(share float64) string {
+	full := min(10, max(0, int(share*10+0.5)))
+	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", 10-full), share*100)
+}
+
+// singleNodes is up to how many new nodes each has a line of its own.
+const singleNodes = 40
+
+// nodeLine is new nodes that share a line.
+type nodeLine struct {
+	newNode
+	count, pods, flexible int
+}
+
+func (a *answer) lines() []nodeLine {
+	var lines []nodeLine
+	for _, n := range a.Nodes {
+		at := -1
+		if len(a.Nodes) > singleNodes {
+			at = slices.IndexFunc(lines, func(l nodeLine) bool {
+				return l.NodePool == n.NodePool && l.InstanceType == n.InstanceType && l.Zone == n.Zone && l.CapacityType == n.CapacityType
+			})
+		}
+		if at < 0 {
+			at = len(lines)
+			lines = append(lines, nodeLine{newNode: n, flexible: len(n.InstanceTypes)})
+			lines[at].used = usage{}
+		}
+		l := &lines[at]
+		l.count++
+		l.pods += len(n.Pods)
+		l.used.cpu += n.used.cpu
+		l.used.memory += n.used.memory
+		l.flexible = min(l.flexible, len(n.InstanceTypes))
+	}
+	return lines
+}
+
+func (a *answer) writeText(out io.Writer) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(a.Nodes) > 0 {
+		fmt.Fprintln(w, "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES")
+		for _, l := range a.lines() {
+			name, n := l.Name, float64(l.count)
+			if l.count > 1 {
+				name = fmt.Sprintf("%d nodes", l.count)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%s\t%s\t%d\n", name, l.NodePool, l.InstanceType, l.Zone, l.CapacityType, l.PricePerHour,
+				l.pods, bar(l.used.cpu/n), bar(l.used.memory/n), l.flexible-1)
+		}
+		fmt.Fprintln(w)
+	}
+	if len(a.ExistingNodes) > 0 {
+		fmt.Fprintln(w, "NODE\tPODS")
+		for _, n := range a.ExistingNodes {
+			fmt.Fprintf(w, "%s\t%d\n", n.Name, len(n.Pods))
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	a.writeUnschedulable(&b)
+	a.writeSummary(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeUnschedulable lists pods with the same reasons together.
+func (a *answer) writeUnschedulable(b *strings.Builder) {
+	for i := 0; i < len(a.Unschedulable); {
+		n := 1
+		for i+n < len(a.Unschedulable) && slices.Equal(a.Unschedulable[i+n].Reasons, a.Unschedulable[i].Reasons) {
+			n++
+		}
+		name := a.Unschedulable[i].Pod
+		if n > 1 {
+			name = fmt.Sprintf("%s and %d more", name, n-1)
+		}
+		fmt.Fprintf(b, "NO PLACE for %s\n", name)
+		for _, reason := range a.Unschedulable[i].Reasons {
+			if reason.NodePool != "" {
+				fmt.Fprintf(b, "  pool %s: %s\n", reason.NodePool, reason.Message)
+			} else {
+				fmt.Fprintf(b, "  %s\n", reason.Message)
+			}
+		}
+		i += n
+	}
+	if len(a.Unschedulable) > 0 {
+		b.WriteByte('\n')
+	}
+}
+
+func (a *answer) writeSummary(b *strings.Builder) {
+	fmt.Fprintf(b, "%d pods: %d on %s, %d on nodes that exist, %d without a place\n",
+		a.Pods.Total, a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing, a.Pods.Unschedulable)
+	if len(a.Nodes) == 0 {
+		return
+	}
+	var flexible []int
+	for i := range a.Nodes {
+		flexible = append(flexible, len(a.Nodes[i].InstanceTypes))
+	}
+	slices.Sort(flexible)
+	fmt.Fprintf(b, "price %.4f USD per hour, cost %.4f with what nodes cost beyond their price; %s to choose from per node (median)\n",
+		a.PricePerHour, a.CostPerHour, plural(flexible[len(flexible)/2], "type"))
+	if a.LowerBoundCostPerHour > 0 {
+		fmt.Fprintf(b, "no plan costs less than %.4f: at most %.1f%% could be saved\n",
+			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.CostPerHour)))
+	}
+	if a.Preferences != nil {
+		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// workload is an object that makes pods of a template.
+type workload struct {
+	kind, version string
+	meta          metav1.ObjectMeta
+	replicas      int
+	selector      *metav1.LabelSelector
+	template      corev1.PodTemplateSpec
+	claims        []corev1.PersistentVolumeClaim
+	live          bool
+}
+
+const (
+	appsVersion  = "apps/v1"
+	batchVersion = "batch/v1"
+)
+
+func (o *objects) takeWorkload(object runtime.Object, live bool) bool {
+	var w *workload
+	switch s := object.(type) {
+	case *appsv1.Deployment:
+		w = &workload{kind: "Deployment", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *appsv1.StatefulSet:
+		w = &workload{kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
+			claims: s.Spec.VolumeClaimTemplates}
+	case *appsv1.ReplicaSet:
+		w = &workload{kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.Job:
+		w = &workload{kind: "Job", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.CronJob:
+		w = &workload{kind: "CronJob", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template}
+		if s.Spec.Suspend != nil && *s.Spec.Suspend {
+			w.replicas = 0
+		}
+	default:
+		return false
+	}
+	w.live = live
+	o.workloads = append(o.workloads, w)
+	if w.kind == "ReplicaSet" || w.kind == "StatefulSet" || w.kind == "Deployment" {
+		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
+	}
+	return true
+}
+
+// atOnce is how many pods of a job run beside each other.
+func atOnce(job *batchv1.JobSpec, succeeded int32) int {
+	if job.Suspend != nil && *job.Suspend {
+		return 0
+	}
+	n := or(job.Parallelism, 1)
+	if job.Completions != nil {
+		n = min(n, int(*job.Completions-succeeded))
+	}
+	return n
+}
+
+func or(n *int32, otherwise int) int {
+	if n == nil {
+		return otherwise
+	}
+	return int(*n)
+}
+
+// expand makes the pods of a workload that are not there. A live cluster makes its own; a ReplicaSet or Job that another
+// workload among the objects controls is counted there.
+func (o *objects) expand(w *workload, there podIndex) {
+	if w.live {
+		return
+	}
+	owner := metav1.GetControllerOfNoCopy(&w.meta)
+	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
+		return
+	}
+	missing := w.replicas - there.alive(w)
+	for i := range max(0, missing) {
+		controller := true
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", w.meta.Name, i), Namespace: w.meta.Namespace, CreationTimestamp: w.meta.CreationTimestamp,
+				Labels: w.template.Labels, Annotations: w.template.Annotations,
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: w.version, Kind: w.kind, Name: w.meta.Name, UID: w.meta.UID, Controller: &controller}},
+			},
+			Spec:   *w.template.Spec.DeepCopy(),
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
+		}
+		pod.UID = types.UID(strings.ToLower(w.kind) + "/" + key(pod))
+		o.addClaims(w, pod)
+		o.pods = append(o.pods, from[*corev1.Pod]{pod, w.kind + " " + key(&w.meta), false})
+	}
+}
+
+// runs reports whether a job of the CronJob is among the objects.
+func (o *objects) runs(w *workload) bool {
+	for _, job := range o.workloads {
+		owner := metav1.GetControllerOfNoCopy(&job.meta)
+		if job.kind == "Job" && job.meta.Namespace == w.meta.Namespace && owner != nil && owner.Kind == "CronJob" && owner.Name == w.meta.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// addClaims gives a pod of a StatefulSet its volumes, and makes their claims as far as they are missing.
+func (o *objects) addClaims(w *workload, pod *corev1.Pod) {
+	for i := range w.claims {
+		template := &w.claims[i]
+		name := template.Name + "-" + pod.Name
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		if o.around.Claim(pod.Namespace, name) == nil {
+			claim := template.DeepCopy()
+			claim.Name, claim.Namespace = name, pod.Namespace
+			claim.Status.Phase = corev1.ClaimPending
+			o.around.take(claim)
+		}
+	}
+}
+
+// podIndex finds the pods that are not over by namespace, and by namespace and label.
+type podIndex map[string][]*corev1.Pod
+
+func newPodIndex(pods []from[*corev1.Pod]) podIndex {
+	index := podIndex{}
+	for _, p := range pods {
+		if p.object.Status.Phase == corev1.PodSucceeded || p.object.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		index[p.object.Namespace] = append(index[p.object.Namespace], p.object)
+		for name, value := range p.object.Labels {
+			at := labelKey(p.object.Namespace, name, value)
+			index[at] = append(index[at], p.object)
+		}
+	}
+	return index
+}
+
+func labelKey(namespace, name, value string) string {
+	return namespace + "\x00" + name + "\x00" + value
+}
+
+// alive counts the workload's pods that are there.
+func (index podIndex) alive(w *workload) int {
+	if w.selector == nil {
+		return 0
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return 0
+	}
+	at := w.meta.Namespace
+	for name := range w.selector.MatchLabels {
+		if candidate := labelKey(w.meta.Namespace, name, w.selector.MatchLabels[name]); at == w.meta.Namespace || len(index[candidate]) < len(index[at]) {
+			at = candidate
+		}
+	}
+	n := 0
+	for _, pod := range index[at] {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			n++
+		}
+	}
+	return n
+}

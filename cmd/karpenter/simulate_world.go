@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// world is everything that a decision is made of, as objects. Converting it is part of every round of --repeat; it is
+// not changed by that.
+type world struct {
+	*objects
+	classes []schema.GroupKind
+	// defaultSpread is the scheduler configuration's.
+	defaultSpread []corev1.TopologySpreadConstraint
+	now           time.Time
+	// nodeOf finds the node of a claim.
+	nodeOf map[string]*corev1.Node
+}
+
+// told is what a builder was told, and what it could not be.
+type told struct {
+	builder *model.Builder
+	// idle are pods that wait for something other than a node.
+	idle     []idlePod
+	problems []error
+}
+
+// idlePod is a pod that asks for no node, and why.
+type idlePod struct {
+	pod string
+	why plan.Verdict
+}
+
+// typesOn reads what is on sale where neither a capture nor a cluster has said it: a file of instance types, that of
+// a folder, or the embedded types of the kwok provider. Labels that only a folder's meta.json names are absent on all.
+func (o *objects) typesOn(path string) error {
+	if o.sale != nil && path == "" {
+		return nil
+	}
+	path = cmp.Or(path, o.typesFile)
+	types, labels := kwok.EmbeddedTypes()
+	if path != "" {
+		var err error
+		if types, labels, err = readTypes(path); err != nil {
+			return err
+		}
+	}
+	for _, label := range o.providerLabels {
+		if slices.Contains(labels, label) {
+			continue
+		}
+		labels = append(labels, label)
+		for i := range types {
+			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
+		}
+	}
+	o.sale = &sale{Declared: cloud.Declared{WellKnown: labels}, Catalogues: []catalogue{{Types: types}}}
+	return nil
+}
+
+func readTypes(path string) ([]cloud.InstanceType, []string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, usageErrorf("reading instance types: %w", readable(err))
+	}
+	defer file.Close()
+	types, labels, err := kwok.ReadInstanceTypes(file, path)
+	if err != nil {
+		return nil, nil, &usageError{err}
+	}
+	return types, labels, nil
+}
+
+// prepare checks the pools, once, and looks up what the rounds need.
+func (w *world) prepare() {
+	if w.classes = w.sale.NodeClasses; len(w.classes) == 0 {
+		w.classes = w.nodeClasses()
+	}
+	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
+	w.pools = slices.DeleteFunc(w.pools, func(p from[*karpv1.NodePool]) bool {
+		errs := karpv1.Validate(p.object, rules)
+		if len(errs) > 0 && !p.live {
+			w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
+		}
+		return len(errs) > 0 && !p.live
+	})
+	w.nodeOf = make(map[string]*corev1.Node, len(w.nodes))
+	for _, n := range w.nodes {
+		if n.object.Spec.ProviderID != "" {
+			w.nodeOf[n.object.Spec.ProviderID] = n.object
+		}
+	}
+}
+
+// nodeClasses are the kinds of node class that the pools refer to; all of them are ours here.
+func (w *world) nodeClasses() []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, pool := range w.pools {
+		ref := pool.object.Spec.Template.Spec.NodeClassRef
+		if kind := (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// tell converts all objects and tells a new builder of them.
+func (w *world) tell() *told {
+	t := &told{builder: model.NewBuilder()}
+	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
+	around := w.around.around(w.defaultSpread)
+	w.tellPools(t, v)
+	for _, set := range w.daemons {
+		t.builder.UpsertDaemon(convert.Daemon(set.object, v))
+	}
+	w.tellNodes(t, v)
+	for _, p := range w.pods {
+		spec, disposition := convert.Pod(p.object, v, around)
+		if disposition != convert.Ignore {
+			t.builder.UpsertPod(spec)
+		} else if why, idle := idleness(p.object); idle {
+			t.idle = append(t.idle, idlePod{key(p.object), why})
+		}
+	}
+	return t
+}
+
+func (w *world) tellPools(t *told, v *convert.Vocabulary) {
+	type stock struct {
+		*model.Catalogue
+		why string
+	}
+	var common stock
+	named := map[string]stock{}
+	for i := range w.sale.Catalogues {
+		c := &w.sale.Catalogues[i]
+		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
+		if c.Reason == "" {
+			catalogue, wrong := convert.Catalogue(c.Types, v)
+			for _, r := range wrong {
+				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
+			}
+			s.Catalogue = catalogue
+		}
+		for _, pool := range c.Pools {
+			named[pool] = s
+		}
+		if len(c.Pools) == 0 {
+			common = s
+		}
+	}
+	for i := range w.pools {
+		pool := w.pools[i].object
+		spec := convert.Pool(pool, v)
+		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
+		s, known := named[pool.Name]
+		if !known {
+			s = common
+		}
+		convert.AddCatalogue(&spec, s.Catalogue, s.why)
+		t.builder.UpsertPool(spec)
+	}
+}
+
+// tellNodes joins claims with their nodes.
+func (w *world) tellNodes(t *told, v *convert.Vocabulary) {
+	claimed := make(map[*corev1.Node]bool, len(w.claims))
+	for _, c := range w.claims {
+		var node *corev1.Node
+		if id := c.object.Status.ProviderID; id != "" {
+			node = w.nodeOf[id]
+		}
+		spec, refused := convert.Node(node, c.object, v)
+		if refused != nil {
+			t.problems = append(t.problems, fmt.Errorf("%s: %s: %s", c.origin, refused.Field, refused.Reason))
+			continue
+		}
+		if node != nil {
+			claimed[node] = true
+			convert.AddAttachLimits(&spec, w.around.csiNodes[node.Name])
+		}
+		t.builder.UpsertNode(spec)
+	}
+	for _, n := range w.nodes {
+		if !claimed[n.object] {
+			spec, _ := convert.Node(n.object, nil, v)
+			convert.AddAttachLimits(&spec, w.around.csiNodes[n.object.Name])
+			t.builder.UpsertNode(spec)
+		}
+	}
+}
+
+// idleness says what a pod waits for that is neither on a node nor over, and asks us for none.
+func idleness(pod *corev1.Pod) (plan.Verdict, bool) {
+	if !waiting(pod) {
+		return plan.Verdict{}, false
+	}
+	because := func(field, format string, arguments ...any) (plan.Verdict, bool) {
+		return plan.Verdict{Code: plan.PodWaiting, Rejection: &model.Rejection{Field: field, Reason: fmt.Sprintf(format, arguments...)}}, true
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return because("metadata.deletionTimestamp", "the pod is being deleted")
+	case len(pod.Spec.SchedulingGates) > 0:
+		return because("spec.schedulingGates", "the pod has scheduling gates: %s", pod.Spec.SchedulingGates[0].Name)
+	case pod.Status.NominatedNodeName != "" && !convert.NominatedByUs(pod):
+		return because("status.nominatedNodeName", "kube-scheduler is making room for it on node %s", pod.Status.NominatedNodeName)
+	case ownedByNode(pod):
+		return because("metadata.ownerReferences", "the pod belongs to a DaemonSet or to a node: its node is there or will never be")
+	case pod.Spec.SchedulerName != "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
+		return because("spec.schedulerName", "scheduler %s has not said that there is no node for it", pod.Spec.SchedulerName)
+	}
+	return because("status.conditions[PodScheduled]", "kube-scheduler has not said that there is no node for it")
+}
+
+func ownedByNode(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" || o.Kind == "DaemonSet" })
+}
