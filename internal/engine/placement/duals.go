@@ -26,7 +26,7 @@ func (r *run) duals(m *market, prospects []*prospect, demand []float64) []float6
 				if !seen[b] {
 					seen[b] = true
 					rows = append(rows, floats(m.pool.Net[b.kind], len(demand)))
-					prices = append(prices, float64(b.price+r.opts.nodePrice()))
+					prices = append(prices, float64(b.price+m.nodePrice))
 				}
 			}
 		}

@@ -15,6 +15,8 @@ import (
 // market is a pool as a place to buy bins: what is left of its limits, and what was found out about its types.
 type market struct {
 	pool *model.Pool
+	// nodePrice is what a node of the pool costs beyond its price, nano-USD per hour.
+	nodePrice int64
 	// special types are bought only for who asks for them.
 	special bitset.Set
 	// remaining of each limited resource, model.NoLimit elsewhere; nodes likewise.
@@ -59,11 +61,21 @@ type minimum struct {
 	count  int
 }
 
+// NodePriceOf is what a node of the pool costs beyond its price: what the pool says, else what the options say.
+func (o Options) NodePriceOf(pool *model.PoolSpec) int64 {
+	if pool.NodePrice != 0 {
+		o.NodePrice = pool.NodePrice
+	}
+	return o.nodePrice()
+}
+
 // openPools makes a market of every pool.
 func (r *run) openPools() {
 	reservations := map[string]int{}
 	for _, p := range r.snap.Pools {
-		r.pools = append(r.pools, newMarket(p, reservations))
+		m := newMarket(p, reservations)
+		m.nodePrice = r.opts.NodePriceOf(p.PoolSpec)
+		r.pools = append(r.pools, m)
 		r.avoidable = r.avoidable || prefersNot(p.Taints)
 	}
 }
@@ -341,15 +353,20 @@ func valuesOf(t *model.InstanceType, key string) []string {
 func (m *market) diverse(types bitset.Set) plan.Verdict {
 	for i := range m.minimums {
 		n := &m.minimums[i]
-		seen := bitset.New(n.count)
-		for t := range types.All() {
-			for _, v := range n.values[t] {
-				seen.Add(v)
-			}
-		}
-		if have := seen.Count(); have < n.need {
+		if have := n.have(types); have < n.need {
 			return plan.Verdict{Code: plan.MinValuesUnmet, Need: int64(n.need), Have: int64(have)}
 		}
 	}
 	return plan.Verdict{}
+}
+
+// have is how many values of the label the types have together.
+func (n *minimum) have(types bitset.Set) int {
+	seen := bitset.New(n.count)
+	for t := range types.All() {
+		for _, v := range n.values[t] {
+			seen.Add(v)
+		}
+	}
+	return seen.Count()
 }

@@ -111,7 +111,7 @@ func (s *state) score(r *run, prospects []*prospect) score {
 		sc.left += len(p.left)
 	}
 	for _, b := range r.bins[s.from:] {
-		sc.cost += b.market.cheapest(b) + r.opts.nodePrice()
+		sc.cost += b.market.cheapest(b) + b.market.nodePrice
 	}
 	return sc
 }
