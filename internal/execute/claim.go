@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +112,7 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	}
 	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
-	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = "false"
+	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(planned.MinValuesRelaxed)
 	if len(planned.Pods) > 0 {
 		claim.Annotations[karpv1.AnnotationPods] = uidsOf(planned.Pods)
 	}

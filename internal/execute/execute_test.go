@@ -166,6 +166,7 @@ func TestExecutor(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *bench){
 		"create a claim":             testCreate,
 		"create what is there":       testCreateAgain,
+		"create a relaxed claim":     testCreateRelaxed,
 		"taint and untaint":          testTaint,
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
@@ -241,6 +242,40 @@ func testCreate(t *testing.T, b *bench) {
 	if diff := cmp.Diff([]string{"wrote create-1"}, b.store.take()); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
 	}
+}
+
+// A claim says that it has fewer types than the pool wanted, to people and to the metric; a reserved one names its
+// reservation.
+func testCreateRelaxed(t *testing.T, b *bench) {
+	pool := b.pool("relaxed")
+	x := b.with(interceptor.Funcs{})
+	claim := planned("relaxed-1", pool)
+	claim.MinValuesRelaxed = true
+	claim.Requirements = []label.Requirement{
+		{Key: model.LabelType, Operator: label.In, Values: []string{"a"}, MinValues: 1},
+		{Key: "kubernetes.io/arch", Operator: label.Exists, MinValues: 1},
+		{Key: model.LabelCapacityType, Operator: label.In, Values: []string{"reserved"}},
+		{Key: "example.com/reservation", Operator: label.In, Values: []string{"r-1"}},
+	}
+	b.do(x, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
+	got := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "relaxed-1"}}
+	b.get(got)
+	if text := got.Annotations[karpv1.AnnotationMinValuesRelaxed]; text != "true" {
+		t.Errorf("the annotation is %q, want true", text)
+	}
+	want := []karpv1.Requirement{
+		{Key: model.LabelType, Operator: "In", Values: []string{"a"}, MinValues: new(1)},
+		{Key: "kubernetes.io/arch", Operator: "Exists", MinValues: new(1)},
+		{Key: model.LabelCapacityType, Operator: "In", Values: []string{"reserved"}},
+		{Key: "example.com/reservation", Operator: "In", Values: []string{"r-1"}},
+	}
+	if diff := cmp.Diff(want, got.Spec.Requirements); diff != "" {
+		t.Errorf("requirements (-want +got):\n%s", diff)
+	}
+	if n := testutil.ToFloat64(x.Metrics.NodeClaimsCreated.WithLabelValues("provisioned", "relaxed", "true")); n != 1 {
+		t.Errorf("counted %v claims", n)
+	}
+	b.store.take()
 }
 
 func testCreateAgain(t *testing.T, b *bench) {

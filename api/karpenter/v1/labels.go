@@ -68,6 +68,9 @@ const OwnAnnotationPrefix = "karpenter-go.github.io/"
 // AnnotationCommand holds the disruption command that a claim takes part in, as JSON.
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
+// AnnotationNodeOverheadPrice, on a pool, is what each of its nodes costs beyond its price, in decimal USD per hour.
+const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
 // onto it again after a restart of the controller. It is not read once the node is initialized.
 const AnnotationPods = OwnAnnotationPrefix + "pods"

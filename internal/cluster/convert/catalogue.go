@@ -54,10 +54,22 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 		}
 		t.Offerings = append(t.Offerings, model.Offering{
 			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available,
-			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: reqs,
+			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
 		})
 	}
 	return t, nil
+}
+
+// reserved adds to an offering's requirements that its nodes carry the reservation's id, or none (core specification
+// 9.3), unless the provider says so itself.
+func (v *Vocabulary) reserved(reqs []label.Requirement, id string) []label.Requirement {
+	switch {
+	case v.reservation == "" || mentions(reqs, v.reservation):
+		return reqs
+	case id == "":
+		return append(reqs, label.Requirement{Key: v.reservation, Operator: label.DoesNotExist})
+	}
+	return append(reqs, label.Requirement{Key: v.reservation, Operator: label.In, Values: []string{id}})
 }
 
 // nano is a price in nano-USD, false when it is no price.

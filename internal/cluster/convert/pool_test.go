@@ -92,6 +92,51 @@ func TestPoolBlocked(t *testing.T) {
 	}
 }
 
+func TestNodePriceOfPool(t *testing.T) {
+	for _, test := range []struct {
+		annotation string
+		want       int64
+		blocked    string
+	}{
+		{"", 0, ""},
+		{"0.05", 50_000_000, ""},
+		{"0", -1, ""},
+		{"-1", 0, `"-1" is not a price`},
+		{"much", 0, "USD per hour"},
+		{"NaN", 0, "USD per hour"},
+	} {
+		t.Run(test.annotation, func(t *testing.T) {
+			pool := decode[karpv1.NodePool](t, poolText)
+			if test.annotation != "" {
+				pool.Annotations = map[string]string{"karpenter-go.github.io/node-overhead-price": test.annotation}
+			}
+			spec := Pool(pool, words())
+			if spec.NodePrice != test.want || (spec.Blocked != nil) != (test.blocked != "") || spec.Blocked != nil && !strings.Contains(spec.Blocked.Reason, test.blocked) {
+				t.Errorf("node price %d, blocked %+v; want %d, %q", spec.NodePrice, spec.Blocked, test.want, test.blocked)
+			}
+		})
+	}
+}
+
+// TestReservations: an offering says whose nodes carry a reservation's id.
+func TestReservations(t *testing.T) {
+	catalogue, refused := Catalogue([]cloud.InstanceType{{Name: "small", Offerings: []cloud.Offering{
+		{Zone: "a", CapacityType: "reserved", ReservationID: "r-1", ReservationCount: 3}, {Zone: "a", CapacityType: "spot"},
+	}}}, words())
+	if len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	const key = "example.com/reservation"
+	want := [][]label.Requirement{{{Key: key, Operator: label.In, Values: []string{"r-1"}}}, {{Key: key, Operator: label.DoesNotExist}}}
+	var got [][]label.Requirement
+	for _, o := range catalogue.Types[0].Offerings {
+		got = append(got, o.Requirements)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requirements (-want +got):\n%s", diff)
+	}
+}
+
 func TestAddCatalogue(t *testing.T) {
 	full := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
 	for _, test := range []struct {

@@ -21,6 +21,8 @@ type Vocabulary struct {
 	Classes []schema.GroupKind
 
 	wellKnown map[string]bool
+	// reservation is the label of a capacity reservation's id, empty when the provider has none.
+	reservation string
 	// unsupported are topology keys and provisioners of storage classes that the provider cannot honour.
 	unsupportedTopology     []string
 	unsupportedProvisioners []string
@@ -38,7 +40,7 @@ func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabu
 		more.WellKnown = append(slices.Clone(more.WellKnown), declared.ReservationKey)
 	}
 	v := &Vocabulary{
-		Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{},
+		Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{}, reservation: declared.ReservationKey,
 		unsupportedTopology: declared.UnsupportedTopology, unsupportedProvisioners: declared.UnsupportedProvisioners,
 	}
 	for _, key := range v.Rules.WellKnown {
