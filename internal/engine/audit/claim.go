@@ -106,7 +106,8 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 			continue
 		}
 		found = found || o.offering.Zone == option.Zone && o.offering.CapacityType == option.CapacityType && o.offering.Price == option.Price
-		if o.offering.Price < option.Price {
+		// A reservation may be cheaper and used up by the plan's other claims.
+		if o.offering.Price < option.Price && o.offering.ReservationID == "" {
 			j.blame("price", c.Name, "%s costs %d, its option says %d", o, o.offering.Price, option.Price)
 		}
 	}
@@ -183,14 +184,18 @@ func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {
 			return true
 		}
 	}
-	alternatives := pod.Alternatives
-	if len(alternatives) == 0 {
-		alternatives = [][]label.Requirement{nil}
+	preferred := [][]label.Requirement{nil}
+	for _, p := range pod.Preferred {
+		preferred = append(preferred, p.Requirements)
 	}
-	for _, reqs := range alternatives {
-		p := j.promise(slices.Concat(pool.Requirements, reqs), nil, nil, pool.Catalogue)
-		if !p.allowsPlain() {
-			return true
+	for _, reqs := range orNone(pod.Alternatives) {
+		for _, volume := range orNone(pod.VolumeAlternatives) {
+			for _, wish := range preferred {
+				p := j.promise(slices.Concat(pool.Requirements, reqs, volume, wish), nil, nil, pool.Catalogue)
+				if !p.allowsPlain() {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -26,6 +26,8 @@ type domain struct {
 	buys  bool
 	price int64
 	id    string
+	// counted says, for each counter that the task's pods touch, whether they count there.
+	counted []membership
 }
 
 // assign splits a task into lots, one for each domain that gets pods. Pods that no domain may have stay in t.left.
@@ -104,12 +106,15 @@ func (r *rules) atom(d *domain, key label.Key) int {
 
 // count adds n pods of the task to the counters of the domain.
 func (r *run) count(t *task, d *domain, n int) {
-	for _, c := range t.rules.touched {
-		atom := t.rules.atom(d, c.key)
-		if atom != r.snap.Space.Absent(c.key) {
-			c.counts[atom] += n
-			c.total += n
-			c.domains.Add(atom)
+	if d.counted == nil {
+		d.counted = make([]membership, len(t.rules.touched))
+		for i, c := range t.rules.touched {
+			d.counted[i] = c.filter.pods(r.snap.Space, d.rows, t.group.Tolerations)
+		}
+	}
+	for i, c := range t.rules.touched {
+		if atom := t.rules.atom(d, c.key); atom != r.snap.Space.Absent(c.key) {
+			c.add(atom, n, d.counted[i])
 		}
 	}
 }
@@ -269,34 +274,29 @@ func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 }
 
 // least is the count of the emptiest domain, 0 when there are fewer than minDomains. Domains are those that a node has
-// and those where this pod may get one.
+// and, until everybody has a place, those where this pod may get one.
 func (r *run) least(t *task, s *spreadRule) int {
-	space := r.snap.Space
 	least, domains := math.MaxInt, 0
 	consider := func(atom int) {
-		domains++
-		least = min(least, s.counts[atom])
+		least = min(least, s.sure[atom])
+		if s.certain.Has(atom) || s.sure[atom] > 0 {
+			domains++
+		}
 	}
-	for atom := range s.domains.All() {
-		if s.everywhere || slices.ContainsFunc(t.rows, func(row label.Row) bool { return space.HasAtom(row, s.key, atom) }) {
+	for atom, n := range s.counts {
+		if n > 0 || s.domains.Has(atom) {
 			consider(atom)
 		}
 	}
-	var seen bitset.Set
-	for _, d := range t.domains {
-		atom := t.rules.atom(d, s.key)
-		if s.domains.Has(atom) || t.shut[d.id] || !d.buys || atom == space.Absent(s.key) {
-			continue
-		}
-		if seen == nil {
-			seen = bitset.New(space.Atoms(s.key))
-		}
-		if !seen.Has(atom) {
-			seen.Add(atom)
-			consider(atom)
+	if !r.boarding {
+		for _, d := range t.domains {
+			atom := t.rules.atom(d, s.key)
+			if d.buys && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) {
+				return 0
+			}
 		}
 	}
-	if domains == 0 || domains < s.minDomains {
+	if domains < max(1, s.minDomains) {
 		return 0
 	}
 	return least
@@ -313,7 +313,7 @@ func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 		if atom == r.snap.Space.Absent(a.key) {
 			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
 		}
-		if a.counts[atom] == 0 {
+		if a.sure[atom] == 0 {
 			near, key = false, a.key
 		}
 	}
@@ -340,7 +340,7 @@ func (r *run) firstOfItsKind(t *task) bool {
 
 // domainOfRow is the domain that a pod of the task is in on a node of the row.
 func (r *run) domainOfRow(t *task, row label.Row) *domain {
-	d := &domain{}
+	d := &domain{rows: []label.Row{row}}
 	for _, key := range t.rules.pins {
 		atom := domainOf(r.snap.Space, row, key)
 		if atom < 0 {

@@ -17,10 +17,10 @@ func (r *run) commit(m *market, b *bin) bool {
 	r.pinReservation(m, b)
 	kinds := r.kindsFor(m, b, b.row, b.used)
 	if m.limited() {
-		m.dropLarger(kinds, m.pool.Types.Total[b.kind])
+		kinds = r.withinLimits(m, kinds, b.kind)
 	}
 	kinds = r.cut(m, kinds, b.row)
-	if kinds.Empty() {
+	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() {
 		return false
 	}
 	var largest quantity.Vector
@@ -90,6 +90,57 @@ func (r *run) takeReservation(m *market, b *bin) bool {
 	return true
 }
 
+// refill reckons anew what is in the bin, after it lost pods.
+func (r *run) refill(b *bin) {
+	b.free = r.widest(b)
+	b.used = make(quantity.Vector, len(b.free))
+	b.tally, b.ports, b.claims = nil, nil, nil
+	for _, s := range b.shares {
+		r.fillUp(b, s.task, len(s.pods))
+	}
+}
+
+// fillUp takes what n pods of the task use from the bin, volumes that they share included.
+func (r *run) fillUp(b *bin, t *task, n int) {
+	before := len(b.claims)
+	r.put(t, &b.place, n)
+	b.used.AddScaled(t.group.Requests[:min(len(t.group.Requests), len(b.used))], int64(n))
+	for _, v := range t.group.Shared {
+		if slices.Contains(b.claims[before:], v.Claim) {
+			if i := slices.Index(r.snap.Resources, model.VolumeResource(v.Driver)); i >= 0 && i < len(b.used) {
+				b.used[i]++
+			}
+		}
+	}
+}
+
+// giveBack returns what a bin that nobody needs any more took from limits and reservations.
+func (r *run) giveBack(b *bin) {
+	var largest quantity.Vector
+	for t := range b.kinds.All() {
+		largest = largest.Max(b.market.pool.Types.Total[t])
+	}
+	b.market.refund(largest)
+	if id := b.market.pool.Types.Classes[b.class].ReservationID; id != "" {
+		b.market.reservations[id]++
+		for _, m := range r.pools {
+			m.offers = map[string]*offer{}
+		}
+	}
+}
+
+// refund is the opposite of charge.
+func (m *market) refund(total quantity.Vector) {
+	for r, left := range m.remaining {
+		if left != model.NoLimit {
+			m.remaining[r] = left + total.At(quantity.Resource(r))
+		}
+	}
+	if m.nodes != model.NoLimit {
+		m.nodes++
+	}
+}
+
 // kindsFor are the types that can hold what is in the bin, given its row.
 func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) bitset.Set {
 	set := m.pool.Types.Compatible(row)
@@ -150,6 +201,23 @@ func (m *market) priceList(classes []int) []purchase {
 	return list
 }
 
+// withinLimits keeps the types that are no larger than the one that was chosen; if those are too few for minValues, all
+// that the limits leave room for.
+func (r *run) withinLimits(m *market, kinds bitset.Set, chosen int) bitset.Set {
+	small := kinds.Clone()
+	m.dropLarger(small, m.pool.Types.Total[chosen])
+	if m.diverse(small).OK() {
+		return small
+	}
+	small.CopyFrom(kinds)
+	for t := range kinds.All() {
+		if _, ok := m.within(m.pool.Types.Total[t]); !ok {
+			small.Remove(t)
+		}
+	}
+	return small
+}
+
 // dropLarger keeps the types that are no larger, in what is limited, than the one that was chosen: the limit counts the
 // largest type of the list.
 func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
@@ -194,8 +262,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 		}
 		b.row, b.kinds = row, kinds
 		b.free = r.widest(b).Sub(b.used)
-		r.put(l.task, &b.place, count)
-		b.used = b.used.Add(l.group.Requests.Scaled(int64(count)))
+		r.fillUp(b, l.task, count)
 		b.shares = append(b.shares, share{l.task, l.take(count)})
 		r.counters.addHosts(l.rules, count)
 		return
@@ -215,7 +282,7 @@ func (r *run) widest(b *bin) quantity.Vector {
 func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 	free := place{free: r.widest(b).Sub(b.used), tally: b.tally, ports: b.ports, claims: b.claims}
 	for count := min(r.fitsPlace(l.task, &free, false).Count, len(l.left)); count > 0; count /= 2 {
-		used := b.used.Add(l.group.Requests.Scaled(int64(count)))
+		used := b.used.Add(l.group.Requests.Scaled(int64(count))).Add(r.sharedVolumes(l.task, &b.place))
 		kinds := r.kindsFor(b.market, b, row, used)
 		kinds.AndWith(b.kinds)
 		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {

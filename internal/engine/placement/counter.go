@@ -18,39 +18,128 @@ import (
 // The hostname is different: every node and every bin is a domain of its own, so its counts lie with the node or bin,
 // as a tally: a short list of (slot, count), a slot being a mark that some rule counts by hostname.
 
-// counter is one mark, counted by domain.
+// counter is one mark, counted by domain. Where it is open whether a node counts, or in which domain it will be, its
+// pods are among the most that a domain may have and not among those that it has for sure.
 type counter struct {
 	key    label.Key
 	filter *filter
-	// counts by atom; domains are the atoms that some node (let through by the filter) has.
-	counts  []int
-	domains bitset.Set
-	total   int
+	// counts by atom are the most; sure is what is there in any case.
+	counts, sure []int
+	// domains are the atoms that some node let through by the filter may have, certain those that one has.
+	domains, certain bitset.Set
+	total            int
 }
 
-// filter lets through the nodes that topology spread counts (Kubernetes API: nodeAffinityPolicy, nodeTaintsPolicy).
-// A nil filter lets every node through.
+// add counts n pods in a domain; a negative n takes them back.
+func (c *counter) add(atom, n int, m membership) {
+	if m == never {
+		return
+	}
+	c.counts[atom] += n
+	c.total += n
+	if m == surely {
+		c.sure[atom] += n
+	}
+}
+
+// membership says whether a node counts: in no case, perhaps, or in any case.
+type membership uint8
+
+const (
+	never membership = iota
+	maybe
+	surely
+)
+
+// filter lets through the nodes that topology spread counts (Kubernetes API: nodeAffinityPolicy, nodeTaintsPolicy; and
+// only nodes with the topology keys of all the pod's constraints). A nil filter lets every node through.
 type filter struct {
+	keys        []label.Key
 	affinity    []label.Row
 	tolerations []model.Toleration
 	taints      bool
+	// refuses: some node or pool has a taint that is not tolerated. lacks: some node lacks one of the keys.
+	refuses, lacks bool
 }
 
-func (f *filter) passes(space *label.Space, n *model.Node) bool {
+// node says whether a node with the row and taints counts.
+func (f *filter) node(space *label.Space, row label.Row, taints []model.Taint) membership {
 	if f == nil {
-		return true
+		return surely
 	}
 	if f.taints {
-		if _, no := model.Untolerated(n.Taints, f.tolerations); no {
+		if _, no := model.Untolerated(taints, f.tolerations); no {
+			return never
+		}
+	}
+	m := surely
+	for _, key := range f.keys {
+		m = min(m, defines(space, row, key))
+	}
+	return min(m, within(space, f.affinity, row))
+}
+
+// pods says whether pods count that tolerate what the tolerations say and go to nodes of one of the rows.
+func (f *filter) pods(space *label.Space, rows []label.Row, tolerations []model.Toleration) membership {
+	if f == nil {
+		return surely
+	}
+	m := surely
+	if f.lacks || f.taints && f.refuses && !slices.Equal(f.tolerations, tolerations) {
+		m = maybe
+	}
+	if len(f.affinity) == 0 {
+		return m
+	}
+	some, all := false, true
+	for _, row := range rows {
+		in := within(space, f.affinity, row)
+		some, all = some || in != never, all && in == surely
+	}
+	switch {
+	case !some:
+		return never
+	case !all:
+		return maybe
+	}
+	return m
+}
+
+// within says whether what has the row has one of the rows.
+func within(space *label.Space, rows []label.Row, row label.Row) membership {
+	if len(rows) == 0 {
+		return surely
+	}
+	m := never
+	for _, r := range rows {
+		if space.Contains(r, row) {
+			return surely
+		}
+		if space.Compatible(r, row) {
+			m = maybe
+		}
+	}
+	return m
+}
+
+// defines says whether a node of the row has the label.
+func defines(space *label.Space, row label.Row, key label.Key) membership {
+	switch {
+	case !space.AllowsAbsent(row, key):
+		return surely
+	case domainOf(space, row, key) < 0 && onlyAbsent(space, row, key):
+		return never
+	}
+	return maybe
+}
+
+func onlyAbsent(space *label.Space, row label.Row, key label.Key) bool {
+	for atom := range space.Atoms(key) {
+		if atom != space.Absent(key) && space.HasAtom(row, key, atom) {
 			return false
 		}
 	}
-	return len(f.affinity) == 0 || slices.ContainsFunc(f.affinity, func(row label.Row) bool { return space.Compatible(row, n.Row) })
-}
-
-// covers reports whether pods on nodes of the row are counted.
-func (f *filter) covers(space *label.Space, row label.Row) bool {
-	return f == nil || len(f.affinity) == 0 || slices.ContainsFunc(f.affinity, func(r label.Row) bool { return space.Compatible(r, row) })
+	return true
 }
 
 // counterKey tells counters apart: filters are equal when the groups they come from ask for the same nodes.
@@ -64,6 +153,8 @@ type counterKey struct {
 type counters struct {
 	snap  *model.Snapshot
 	byKey map[counterKey]*counter
+	// all counters, in the order they were made.
+	all []*counter
 	// byMark lists the counters of a mark; slotOf its hostname slot, -1 without.
 	byMark [][]*counter
 	slotOf []int
@@ -94,36 +185,87 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 	if known := c.byKey[id]; known != nil {
 		return known
 	}
-	n := c.snap.Space.Atoms(key)
-	fresh := &counter{key: key, filter: f, counts: make([]int, n), domains: bitset.New(n)}
+	if f != nil {
+		f.lookAround(c.snap)
+	}
+	fresh := &counter{key: key, filter: f}
 	c.byKey[id] = fresh
+	c.all = append(c.all, fresh)
 	c.byMark[mark] = append(c.byMark[mark], fresh)
 	return fresh
 }
 
-// fill counts what is there. It is called once, when all counters and slots are known.
+// lookAround notes whether the filter keeps any node out for its taints or for want of a topology key.
+func (f *filter) lookAround(snap *model.Snapshot) {
+	refuses := func(taints []model.Taint) bool {
+		_, no := model.Untolerated(taints, f.tolerations)
+		return no
+	}
+	for _, p := range snap.Pools {
+		f.refuses = f.refuses || refuses(p.Taints)
+	}
+	for _, n := range snap.Nodes {
+		f.refuses = f.refuses || refuses(n.Taints)
+		for _, key := range f.keys {
+			f.lacks = f.lacks || defines(snap.Space, n.Row, key) != surely
+		}
+	}
+}
+
+// fill counts what is there, and nothing else. It is called when all counters and slots are known.
 func (c *counters) fill(nodes []*model.Node) {
-	if len(c.byKey) == 0 && len(c.totals) == 0 {
+	if len(c.all) == 0 && len(c.totals) == 0 {
 		return
 	}
+	clear(c.totals)
+	for _, counter := range c.all {
+		n := c.snap.Space.Atoms(counter.key)
+		counter.counts, counter.sure, counter.total = make([]int, n), make([]int, n), 0
+		counter.domains, counter.certain = bitset.New(n), bitset.New(n)
+	}
 	for _, n := range nodes {
-		for _, counter := range c.byKey {
-			if counter.filter.passes(c.snap.Space, n) {
-				if atom := domainOf(c.snap.Space, n.Row, counter.key); atom >= 0 {
-					counter.domains.Add(atom)
-				}
-			}
+		for _, counter := range c.all {
+			counter.notice(c.snap.Space, n.Row, counter.filter.node(c.snap.Space, n.Row, n.Taints))
 		}
 		for _, m := range n.Counts {
 			if slot := c.slotOf[m.Mark]; slot >= 0 {
 				c.totals[slot] += m.Count
 			}
 			for _, counter := range c.byMark[m.Mark] {
-				if atom := domainOf(c.snap.Space, n.Row, counter.key); atom >= 0 && counter.filter.passes(c.snap.Space, n) {
-					counter.counts[atom] += m.Count
-					counter.total += m.Count
-				}
+				counter.put(c.snap.Space, n.Row, m.Count, counter.filter.node(c.snap.Space, n.Row, n.Taints))
 			}
+		}
+	}
+}
+
+// notice adds the domains that a node of the row is or may be in.
+func (c *counter) notice(space *label.Space, row label.Row, m membership) {
+	if m == never {
+		return
+	}
+	if atom := domainOf(space, row, c.key); atom >= 0 {
+		c.domains.Add(atom)
+		if m == surely {
+			c.certain.Add(atom)
+		}
+		return
+	}
+	for atom := range space.Atoms(c.key) {
+		if atom != space.Absent(c.key) && space.HasAtom(row, c.key, atom) {
+			c.domains.Add(atom)
+		}
+	}
+}
+
+// put counts n pods on a node of the row.
+func (c *counter) put(space *label.Space, row label.Row, n int, m membership) {
+	if atom := domainOf(space, row, c.key); atom >= 0 {
+		c.add(atom, n, m)
+		return
+	}
+	for atom := range space.Atoms(c.key) {
+		if atom != space.Absent(c.key) && space.HasAtom(row, c.key, atom) {
+			c.add(atom, n, min(m, maybe))
 		}
 	}
 }

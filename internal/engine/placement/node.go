@@ -162,18 +162,24 @@ func (r *run) freeFor(t *task, p *place) quantity.Vector {
 
 // withoutShared is what is free after the volumes that the task would bring.
 func (r *run) withoutShared(t *task, p *place) quantity.Vector {
-	free := p.free.Clone()
-	for _, v := range t.group.Shared {
-		if v.Driver == "" || slices.Contains(p.claims, v.Claim) {
+	return p.free.Sub(r.sharedVolumes(t, p))
+}
+
+// sharedVolumes counts the shared volumes of the task that are not attached to the place yet; nil for none.
+func (r *run) sharedVolumes(t *task, p *place) quantity.Vector {
+	var v quantity.Vector
+	for _, s := range t.group.Shared {
+		if s.Driver == "" || slices.Contains(p.claims, s.Claim) {
 			continue
 		}
-		for i, name := range r.snap.Resources {
-			if name == model.VolumeResource(v.Driver) && i < len(free) {
-				free[i]--
+		if i := slices.Index(r.snap.Resources, model.VolumeResource(s.Driver)); i >= 0 {
+			if v == nil {
+				v = make(quantity.Vector, len(r.snap.Resources))
 			}
+			v[i]++
 		}
 	}
-	return free
+	return v
 }
 
 // onAnyHost reports whether no rule by hostname concerns the pods.

@@ -11,6 +11,14 @@ import (
 // assigned to domains, because there the rules by domain were asked; a pod that is not admissible at its turn waits, as
 // kube-scheduler would make it wait. On one node a pod also waits for those that were put there before it and that its
 // own coming would keep out.
+//
+// Domains are assigned before nodes are found, so that a pod that found no node after all, or a node that came to be in
+// a domain nobody thought of, may have changed the counts on which others were admitted. Who is not admissible at any
+// turn gives its seat back and looks for another, with everybody else in place; who still has none in the end is
+// refused.
+
+// attempts is how often pods that cannot be bound look for another seat.
+const attempts = 4
 
 // seat is where a pod of the plan is to be bound.
 type seat struct {
@@ -22,59 +30,162 @@ type seat struct {
 type boarding struct {
 	shares []share
 	// left of each share.
-	left  []int
-	tally tally
-	row   label.Row
+	left   []int
+	tally  tally
+	row    label.Row
+	taints []model.Taint
 }
 
-// listOrder writes the order down.
-func (r *run) listOrder() {
-	if len(r.counters.byKey) == 0 && len(r.counters.totals) == 0 {
-		r.everyPlace(func(p *place, _ label.Row) { r.result.Order = append(r.result.Order, p.everybody()...) })
+// settle finds the order, and takes back what cannot be bound.
+func (r *run) settle() {
+	if len(r.counters.all) == 0 && len(r.counters.totals) == 0 {
+		r.everyPlace(func(p *place, _ label.Row, _ []model.Taint) {
+			r.result.Order = append(r.result.Order, p.everybody()...)
+		})
 		return
 	}
-	seats := r.seats()
-	waiting := r.inOrderOfAssignment(seats)
-	for len(waiting) > 0 {
-		var later []*model.Pod
-		for _, p := range waiting {
-			if s := seats[p]; s.admits(r) {
-				s.count(r, s.share, 1)
-				s.left[s.share]--
-				r.result.Order = append(r.result.Order, p)
-			} else {
-				later = append(later, p)
-			}
-		}
-		if len(later) == len(waiting) {
-			// What is left waits for itself in a circle; it goes last, in any order.
-			r.result.Order = append(r.result.Order, later...)
+	for attempt := 1; ; attempt++ {
+		order, late := r.board()
+		if len(late) == 0 {
+			r.result.Order = order
 			return
 		}
-		waiting = later
+		again := r.unseat(late)
+		r.refused = slices.DeleteFunc(r.refused, func(t *task) bool { return slices.Contains(again, t) })
+		if attempt > attempts {
+			r.refused = append(r.refused, again...)
+			continue
+		}
+		r.solveTogether(again)
 	}
 }
 
-// everyPlace visits the places that get pods: nodes, then bins.
-func (r *run) everyPlace(visit func(*place, label.Row)) {
+// board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
+// everybody else bound.
+func (r *run) board() (order, late []*model.Pod) {
+	seats := r.seats()
+	defer r.hardOnly(seats)()
+	waiting := r.inOrderOfAssignment(seats)
+	for {
+		late = nil
+		for _, p := range waiting {
+			if s := seats[p]; s.admits(r) {
+				s.count(r, s.share)
+				s.left[s.share]--
+				order = append(order, p)
+			} else {
+				late = append(late, p)
+			}
+		}
+		if len(late) == 0 || len(late) == len(waiting) {
+			return order, late
+		}
+		waiting = late
+	}
+}
+
+// hardOnly puts only what must hold in force for the tasks of the seats, and returns how to undo that.
+func (r *run) hardOnly(seats map[*model.Pod]seat) (undo func()) {
+	r.boarding = true
+	before := map[*task]int{}
+	for _, s := range seats {
+		t := s.shares[s.share].task
+		if _, seen := before[t]; !seen {
+			before[t] = t.at
+			t.force(len(t.levels) - 1)
+		}
+	}
+	return func() {
+		r.boarding = false
+		for t, at := range before {
+			t.force(at)
+		}
+	}
+}
+
+// unseat takes pods from their places, and returns their tasks.
+func (r *run) unseat(late []*model.Pod) []*task {
+	gone := make(map[*model.Pod]bool, len(late))
+	for _, p := range late {
+		gone[p] = true
+	}
 	for _, n := range r.nodes {
-		if len(n.shares) > 0 {
-			visit(&n.place, n.node.Row)
+		if n.lose(gone) {
+			n.free, n.ports, n.claims, n.tally = n.node.Free(), n.node.Ports, n.node.Claims, r.counters.tallyOf(n.node)
+			for _, s := range n.shares {
+				r.put(s.task, &n.place, len(s.pods))
+			}
 		}
 	}
 	for _, b := range r.bins {
-		visit(&b.place, b.row)
+		if b.lose(gone) {
+			r.refill(b)
+		}
+	}
+	r.bins = slices.DeleteFunc(r.bins, func(b *bin) bool {
+		if len(b.shares) == 0 {
+			r.giveBack(b)
+		}
+		return len(b.shares) == 0
+	})
+	var tasks []*task
+	for _, t := range r.tasks {
+		lost := false
+		for _, p := range t.group.Pods {
+			if gone[p] {
+				t.left = append(slices.Clip(t.left), p)
+				lost = true
+			}
+		}
+		if lost {
+			t.shut, t.domains = nil, nil
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// lose takes the pods that are gone from the place, and reports whether there were any.
+func (p *place) lose(gone map[*model.Pod]bool) bool {
+	lost := false
+	for i, s := range p.shares {
+		if slices.ContainsFunc(s.pods, func(p *model.Pod) bool { return gone[p] }) {
+			lost = true
+			p.shares[i].pods = slices.DeleteFunc(slices.Clone(s.pods), func(p *model.Pod) bool { return gone[p] })
+		}
+	}
+	if lost {
+		p.shares = slices.DeleteFunc(p.shares, func(s share) bool { return len(s.pods) == 0 })
+	}
+	return lost
+}
+
+// everyPlace visits the places that get pods: nodes, then bins.
+func (r *run) everyPlace(visit func(*place, label.Row, []model.Taint)) {
+	for _, n := range r.nodes {
+		if len(n.shares) > 0 {
+			visit(&n.place, n.node.Row, n.node.Taints)
+		}
+	}
+	for _, b := range r.bins {
+		visit(&b.place, b.row, b.market.pool.Taints)
 	}
 }
 
-// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet.
+// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there.
 func (r *run) seats() map[*model.Pod]seat {
+	r.counters.fill(r.snap.Nodes)
 	seats := map[*model.Pod]seat{}
-	r.everyPlace(func(p *place, row label.Row) {
-		b := &boarding{shares: p.shares, tally: slices.Clone(p.tally), row: row}
+	r.everyPlace(func(p *place, row label.Row, taints []model.Taint) {
+		b := &boarding{shares: p.shares, tally: slices.Clone(p.tally), row: row, taints: taints}
+		for _, c := range r.counters.all {
+			c.notice(r.snap.Space, row, c.filter.node(r.snap.Space, row, taints))
+		}
 		for i, s := range p.shares {
 			b.left = append(b.left, len(s.pods))
-			b.count(r, i, -len(s.pods))
+			for _, slot := range s.task.rules.hostTouched {
+				b.tally = b.tally.add(slot, -len(s.pods))
+			}
 			for _, pod := range s.pods {
 				seats[pod] = seat{b, i}
 			}
@@ -98,17 +209,15 @@ func (r *run) inOrderOfAssignment(seats map[*model.Pod]seat) []*model.Pod {
 	return list
 }
 
-func (b *boarding) count(r *run, i, n int) {
+// count counts a pod of a share that is bound now.
+func (b *boarding) count(r *run, i int) {
 	rules := b.shares[i].task.rules
 	for _, c := range rules.touched {
-		if atom := domainOf(r.snap.Space, b.row, c.key); atom >= 0 {
-			c.counts[atom] += n
-			c.total += n
-		}
+		c.put(r.snap.Space, b.row, 1, c.filter.node(r.snap.Space, b.row, b.taints))
 	}
 	for _, slot := range rules.hostTouched {
-		b.tally = b.tally.add(slot, n)
-		r.counters.totals[slot] += n
+		b.tally = b.tally.add(slot, 1)
+		r.counters.totals[slot]++
 	}
 }
 

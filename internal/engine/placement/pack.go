@@ -258,8 +258,7 @@ func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
 
 // add puts pods of the prospect into the bin.
 func (r *run) add(b *bin, p *prospect, count int) {
-	r.put(p.task, &b.place, count)
-	b.used.AddScaled(p.group.Requests[:min(len(p.group.Requests), len(b.used))], int64(count))
+	r.fillUp(b, p.task, count)
 	b.parts = append(b.parts, part{p, count})
 }
 
@@ -284,8 +283,12 @@ func (r *run) joined(m *market, b *bin, p *prospect) (label.Row, bool) {
 
 // whileDiverse lowers the count until the types that hold the bin satisfy the pool's minValues.
 func (r *run) whileDiverse(m *market, b *bin, p *prospect, row label.Row, count int) int {
+	if c := &m.pool.Types.Classes[b.class]; c.ReservationID != "" {
+		row = slices.Clone(row)
+		c.Pin(r.snap.Space, row)
+	}
 	for ; count > 0; count /= 2 {
-		used := b.used.Add(p.group.Requests.Scaled(int64(count)))
+		used := b.used.Add(p.group.Requests.Scaled(int64(count))).Add(r.sharedVolumes(p.task, &b.place))
 		if m.diverse(r.kindsFor(m, b, row, used)).OK() {
 			return count
 		}

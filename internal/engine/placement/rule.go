@@ -36,8 +36,6 @@ type spreadRule struct {
 	*counter
 	maxSkew, minDomains int
 	self                bool
-	// everywhere: the pod's own requirement on the key does not bound the domains.
-	everywhere bool
 }
 
 type affinityRule struct {
@@ -163,18 +161,21 @@ func (c *counters) compileSpread(r *rules, g *model.Group, i int) {
 	if !known {
 		return
 	}
-	f, id := filterOf(g, s)
-	r.spreads = append(r.spreads, spreadRule{counter: c.counter(mark, key, f, id), maxSkew: s.MaxSkew, minDomains: s.MinDomains,
-		self: self, everywhere: s.IgnoreAffinity})
+	f, id := c.filterOf(g, s)
+	r.spreads = append(r.spreads, spreadRule{counter: c.counter(mark, key, f, id), maxSkew: s.MaxSkew, minDomains: s.MinDomains, self: self})
 	r.pin(key)
 }
 
 // filterOf is which nodes the constraint counts, and what tells the filter apart from others.
-func filterOf(g *model.Group, s *model.Spread) (*filter, string) {
-	f := &filter{taints: s.HonorTaints, tolerations: g.Tolerations}
+func (c *counters) filterOf(g *model.Group, s *model.Spread) (*filter, string) {
+	f := &filter{taints: s.HonorTaints, tolerations: g.Tolerations, keys: c.hardKeys(g)}
 	var id []byte
+	for _, key := range f.keys {
+		id = binary.AppendUvarint(id, uint64(key)+1)
+	}
 	if !s.IgnoreAffinity && len(g.Alternatives) > 0 {
 		f.affinity = g.Affinity
+		id = append(id, 0)
 		for _, row := range g.Affinity {
 			for _, w := range row {
 				id = binary.LittleEndian.AppendUint64(id, w)
@@ -184,7 +185,7 @@ func filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 	if s.HonorTaints {
 		id = append(id, 't')
 		for _, t := range g.Tolerations {
-			id = append(id, t.Key+"\x00"+t.Value+"\x00"+t.Effect.String()...)
+			id = append(id, t.Key+"\x00"+t.Value+"\x00"+t.Effect.String()+"\x00"...)
 			if t.Exists {
 				id = append(id, 'e')
 			}
@@ -194,6 +195,23 @@ func filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 		return nil, ""
 	}
 	return f, string(id)
+}
+
+// hardKeys are the topology keys that a node must have to be counted by the group's constraints: those of all the hard
+// ones, when there is more than one. Every node has a hostname.
+func (c *counters) hardKeys(g *model.Group) []label.Key {
+	var keys []label.Key
+	for i := range g.Spread {
+		key, known := c.snap.Space.Lookup(g.Spread[i].Key)
+		if known && !g.Spread[i].Soft && g.Spread[i].Key != model.LabelHostname && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	if len(keys) < 2 {
+		return nil
+	}
+	return keys
 }
 
 func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
@@ -240,7 +258,7 @@ func (c *counters) touch(r *rules, g *model.Group) {
 			r.hostTouched = append(r.hostTouched, slot)
 		}
 		for _, counter := range c.byMark[mark] {
-			if slices.ContainsFunc(g.Rows, func(row label.Row) bool { return counter.filter.covers(c.snap.Space, row) }) {
+			if counter.filter.pods(c.snap.Space, g.Rows, g.Tolerations) != never {
 				r.touched = append(r.touched, counter)
 				r.pin(counter.key)
 			}

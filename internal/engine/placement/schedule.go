@@ -41,11 +41,11 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 		r.openPools()
 		r.openNodes()
 		r.solve()
+		r.settle()
 	}
 	r.listPlacements()
 	r.listClaims()
 	r.listRefusals()
-	r.listOrder()
 	return r.result
 }
 
@@ -57,10 +57,13 @@ type run struct {
 	nodes    []*target
 	pools    []*market
 	bins     []*bin
+	tasks    []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
+	// boarding: everybody has a place, and the pods are bound one by one.
+	boarding bool
 	// order is the pods in the order of their assignment to domains.
 	order   []*model.Pod
 	refused []*task
@@ -72,6 +75,7 @@ type run struct {
 // solve places the tasks, depth by depth.
 func (r *run) solve() {
 	tasks := r.queue()
+	r.tasks = tasks
 	r.placeTallies()
 	r.keepPromises(tasks)
 	for len(tasks) > 0 {
