@@ -154,13 +154,13 @@ func compareClasses(a, b class) int {
 }
 
 func sizeOf(t *workload.InstanceType) (vector, class, error) {
-	amount := func(of map[string]string, name corev1.ResourceName) (float64, error) {
+	amount := func(of map[string]string, name corev1.ResourceName) (int64, error) {
 		text, ok := of[string(name)]
 		if !ok {
 			return 0, nil
 		}
 		q, err := resource.ParseQuantity(text)
-		return float64(q.MilliValue()) / 1000, err
+		return q.MilliValue(), err
 	}
 	var free, capacity vector
 	for k, name := range resources {
@@ -172,7 +172,7 @@ func sizeOf(t *workload.InstanceType) (vector, class, error) {
 		if err != nil {
 			return vector{}, class{}, err
 		}
-		capacity[k], free[k] = full, max(0, full-overhead)
+		capacity[k], free[k] = float64(full)/1000, float64(max(0, full-overhead))/1000
 	}
 	return free, class{int(math.RoundToEven(capacity[1] / capacity[0] / (1 << 30))), free[3] > 0}, nil
 }
@@ -236,11 +236,13 @@ func newProblem(w *workload.World, offers []offer, classes []class) (*problem, i
 
 func wantsOf(spec *corev1.PodSpec) vector {
 	var v vector
-	for i := range spec.Containers {
-		for k, name := range resources {
+	for k, name := range resources {
+		var sum int64
+		for i := range spec.Containers {
 			q := spec.Containers[i].Resources.Requests[name]
-			v[k] += float64(q.MilliValue()) / 1000
+			sum += q.MilliValue()
 		}
+		v[k] = float64(sum) / 1000
 	}
 	v[2] = 1
 	return v

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	podsPerNode = 10
 	use         = 0.5 // of the larger of processor and memory
 	constrained = 0.2 // share of Deployments with a constraint
 )
@@ -21,7 +20,12 @@ type slot struct{ node, cpu, memory int }
 
 // cluster has nodes of 4 to 16 processors at about half use. A tenth of the Deployments are one per host and a tenth
 // spread over zones; where their pods are respects that.
-func cluster(s spec) *Set {
+func cluster(s spec) *Set { return nodesInUse(s, 10) }
+
+// crowded is cluster with twice as many pods, half as large.
+func crowded(s spec) *Set { return nodesInUse(s, 20) }
+
+func nodesInUse(s spec, podsPerNode float64) *Set {
 	r := newRandom("cluster", s.count, s.seed)
 	var some []InstanceType
 	for _, t := range catalogue(400, 1, false) {
@@ -29,7 +33,7 @@ func cluster(s spec) *Set {
 			some = append(some, t)
 		}
 	}
-	c := clusterMaker{random: r, pods: newPodList("bound", s.seed)}
+	c := clusterMaker{random: r, podsPerNode: podsPerNode, pods: newPodList("bound", s.seed)}
 	for i := range s.count {
 		c.addNode(i, some)
 	}
@@ -51,10 +55,11 @@ func cluster(s spec) *Set {
 
 type clusterMaker struct {
 	*random
-	nodes []object
-	zones []string // of the nodes
-	pods  *podList
-	slots []slot
+	podsPerNode float64
+	nodes       []object
+	zones       []string // of the nodes
+	pods        *podList
+	slots       []slot
 }
 
 func (c *clusterMaker) addNode(i int, some []InstanceType) {
@@ -67,7 +72,7 @@ func (c *clusterMaker) addNode(i int, some []InstanceType) {
 	cpu, memory := allocatable(t)
 	c.nodes = append(c.nodes, nodeObject(fmt.Sprintf("node-%05d", i), c.uid(), t, o, poolShape{name: "default"}))
 	c.zones = append(c.zones, o.Zone)
-	count := max(1, int(podsPerNode*(0.5+c.fraction())))
+	count := max(1, int(c.podsPerNode*(0.5+c.fraction())))
 	usedCPU := float64(cpu) * use * c.between(0.7, 0.6)
 	usedMemory := float64(memory) * use * c.between(0.5, 0.7)
 	for range count {

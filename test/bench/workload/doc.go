@@ -26,6 +26,7 @@
 //	spread-N              Deployments of 50, spread over zones and hosts
 //	antiaffinity-N        Deployments of 40, one pod per host
 //	cluster-N             N nodes at half use; with -pending-M, M pending pods as well
+//	crowded-N             the same with twice as many pods a node
 //	fill-N                N pods of 500 shapes for N/10 existing nodes, which have room for most of them
 //
 // N is a number, or thousands with a k. The package knows nothing of the engine.

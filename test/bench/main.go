@@ -1,0 +1,118 @@
+// Command bench measures what `karpenter simulate` costs and how good its plans are, and prints Markdown tables.
+//
+//	go -C test run ./bench                          all tables (docs/performance.md holds them)
+//	go -C test run ./bench -tables price -only '^spread'
+//	go -C test run ./bench workload NAME FOLDER     only write a workload
+//	go -C test run ./bench check FOLDER ANSWER      only judge an answer
+//	go -C test run ./bench bound FOLDER             only bound the price
+//
+// It makes its inputs (package workload), runs the binary as a child process and reads the child's resource usage from
+// the operating system, so that nothing the binary says about itself is believed:
+//
+//	CPU seconds  = (user+system of --repeat 11 - user+system of --repeat 1) / 10: from decoded objects to the plan,
+//	               garbage collection included; the median of BENCH_RUNS (5) such pairs
+//	memory       = peak resident set of --repeat 1, less that of a child that decodes the same files and stops
+//
+// Every answer is judged by package check; one with a problem is printed as such and makes the exit status 1. CPU
+// seconds and not wall time are compared, since other work on the machine disturbs them less.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/karpenter-go/karpenter/test/bench/bound"
+	"github.com/karpenter-go/karpenter/test/bench/check"
+	"github.com/karpenter-go/karpenter/test/bench/workload"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "workload":
+			return writeWorkload(args[1:], out)
+		case "check":
+			return checkAnswer(args[1:], out)
+		case "bound":
+			return boundPrice(args[1:], out)
+		case decodeVerb:
+			return decode(args[1:])
+		}
+	}
+	return measure(args, out)
+}
+
+func writeWorkload(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("workload", flag.ContinueOnError)
+	seed := flags.Int("seed", 1, "variant of the workload")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 2 {
+		return fmt.Errorf("usage: bench workload [-seed N] NAME FOLDER")
+	}
+	set, err := workload.Named(flags.Arg(0), *seed)
+	if err != nil {
+		return err
+	}
+	if err := set.Write(flags.Arg(1)); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, flags.Arg(1))
+	return nil
+}
+
+func checkAnswer(args []string, out io.Writer) error {
+	if len(args) != 2 {
+		return fmt.Errorf("usage: bench check FOLDER ANSWER")
+	}
+	w, err := workload.Read(args[0])
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(args[1])
+	if err != nil {
+		return fmt.Errorf("opening the answer: %w", err)
+	}
+	defer file.Close()
+	answer, err := check.Read(file)
+	if err != nil {
+		return err
+	}
+	report, err := check.Of(w, answer)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(out).Encode(report); err != nil {
+		return err
+	}
+	if n := report.Count(); n > 0 {
+		return fmt.Errorf("%d problems", n)
+	}
+	return nil
+}
+
+func boundPrice(args []string, out io.Writer) error {
+	if len(args) != 1 {
+		return fmt.Errorf("usage: bench bound FOLDER")
+	}
+	w, err := workload.Read(args[0])
+	if err != nil {
+		return err
+	}
+	b, err := bound.Of(w)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(b)
+}

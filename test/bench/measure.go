@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/test/bench/bound"
+	"github.com/karpenter-go/karpenter/test/bench/check"
+	"github.com/karpenter-go/karpenter/test/bench/workload"
+)
+
+// bench is one run of the measurements.
+type bench struct {
+	binary   string
+	runs     int
+	only     *regexp.Regexp
+	folder   string // of the workloads
+	out      io.Writer
+	problems int // in answers
+}
+
+// tables in the order in which they are printed.
+var tables = []struct {
+	name  string
+	print func(*bench) error
+}{
+	{"speed", (*bench).speed}, {"slopes", (*bench).slopes}, {"price", (*bench).price}, {"seeds", (*bench).seeds},
+	{"arrival", (*bench).arrival}, {"memory", (*bench).memory},
+}
+
+var errProblems = errors.New("answers with problems")
+
+func measure(args []string, out io.Writer) error {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.name
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	binary := flags.String("binary", filepath.Join("..", "bin", "karpenter"), "the karpenter to measure")
+	wanted := flags.String("tables", strings.Join(names, ","), "which tables, separated by commas")
+	only := flags.String("only", "", "regular expression of the workloads to measure")
+	folder := flags.String("folder", "", "where to put the workloads, which stay (default: a temporary folder)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is no verb: want workload, check, bound, or only flags", flags.Arg(0))
+	}
+	b := &bench{folder: *folder, out: out}
+	var err error
+	if b.only, err = regexp.Compile(*only); err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if b.runs, err = runsOf(os.Getenv("BENCH_RUNS")); err != nil {
+		return err
+	}
+	if b.binary, err = filepath.Abs(*binary); err != nil {
+		return err
+	}
+	if b.folder == "" {
+		if b.folder, err = os.MkdirTemp("", "karpenter-bench-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(b.folder)
+	}
+	return b.print(strings.Split(*wanted, ","))
+}
+
+func runsOf(text string) (int, error) {
+	if text == "" {
+		return 5, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("BENCH_RUNS is %q, want a number of 1 or more", text)
+	}
+	return n, nil
+}
+
+func (b *bench) print(wanted []string) error {
+	fmt.Fprintf(b.out, "%s, %s/%s, %d processors; median of %d\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.runs)
+	for _, name := range wanted {
+		i := slices.IndexFunc(tables, func(t struct {
+			name  string
+			print func(*bench) error
+		},
+		) bool {
+			return t.name == name
+		})
+		if i < 0 {
+			return fmt.Errorf("-tables: there is no table %q", name)
+		}
+		if err := tables[i].print(b); err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
+		}
+	}
+	if b.problems > 0 {
+		return fmt.Errorf("%d %w", b.problems, errProblems)
+	}
+	return nil
+}
+
+// made is the folder of a workload, written if it is not there.
+func (b *bench) made(name string, seed int) (string, error) {
+	folder := filepath.Join(b.folder, fmt.Sprintf("%s-s%d", name, seed))
+	if _, err := os.Stat(filepath.Join(folder, "done")); err == nil {
+		return folder, nil
+	}
+	set, err := workload.Named(name, seed)
+	if err != nil {
+		return "", err
+	}
+	if err := set.Write(folder); err != nil {
+		return "", err
+	}
+	return folder, os.WriteFile(filepath.Join(folder, "done"), nil, 0o600)
+}
+
+// judged is a workload with the binary's answer, what the checker says of it and what bounds its price.
+type judged struct {
+	answer *check.Answer
+	report *check.Report
+	bound  bound.Bound
+	used   used
+}
+
+// judge decides a workload once and judges the answer.
+func (b *bench) judge(name string, seed int) (*judged, error) {
+	folder, err := b.made(name, seed)
+	if err != nil {
+		return nil, err
+	}
+	j := &judged{}
+	if j.answer, j.used, err = b.answer(folder); err != nil {
+		return nil, err
+	}
+	w, err := workload.Read(folder)
+	if err != nil {
+		return nil, err
+	}
+	if j.report, err = check.Of(w, j.answer); err != nil {
+		return nil, err
+	}
+	if j.bound, err = bound.Of(w); err != nil {
+		return nil, err
+	}
+	if n := j.report.Count(); n > 0 {
+		b.problems += n
+		fmt.Fprintf(b.out, "\n%s, seed %d: %d problems, for example\n\n    %s\n", name, seed, n, strings.Join(j.report.Examples, "\n    "))
+	}
+	return j, nil
+}
+
+// cost is the CPU seconds of one decision, conversion included: what more rounds take, divided by their number. The
+// median of the runs.
+func (b *bench) cost(folder string, rounds, procs int) (float64, error) {
+	runs := make([]float64, b.runs)
+	for i := range runs {
+		_, one, err := b.simulate(folder, 1, procs)
+		if err != nil {
+			return 0, err
+		}
+		_, more, err := b.simulate(folder, 1+rounds, procs)
+		if err != nil {
+			return 0, err
+		}
+		runs[i] = (more.cpu - one.cpu) / float64(rounds)
+	}
+	return median(runs), nil
+}
+
+func median(xs []float64) float64 {
+	xs = slices.Sorted(slices.Values(xs))
+	n := len(xs)
+	if n%2 == 1 {
+		return xs[n/2]
+	}
+	return (xs[n/2-1] + xs[n/2]) / 2
+}
+
+// table prints Markdown; rows come as they are measured.
+func (b *bench) table(title string, columns ...string) func(cells ...string) {
+	fmt.Fprintf(b.out, "\n### %s\n\n| %s |\n|%s\n", title, strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	return func(cells ...string) { fmt.Fprintf(b.out, "| %s |\n", strings.Join(cells, " | ")) }
+}
+
+// seconds with three digits that matter.
+func seconds(s float64) string {
+	if s < 0.1 {
+		return strconv.FormatFloat(s, 'f', 4, 64)
+	}
+	return strconv.FormatFloat(s, 'f', 3, 64)
+}
+
+func usd(x float64) string   { return strconv.FormatFloat(x, 'f', 2, 64) }
+func ratio(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+
+// verdict is the figure in bold where it misses what is required.
+func verdict(figure string, missed bool) string {
+	if missed {
+		return "**" + figure + "**"
+	}
+	return figure
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// prices are what plans may cost: price, nodes and cost of upstream's, USD per hour, and what is required.
+var prices = []struct {
+	name     string
+	upstream float64
+	nodes    int
+	cost     float64
+	required float64
+}{
+	{"inflate-1k", 1.77, 2, 1.78, 1.30}, {"inflate-10k", 16.27, 14, 16.34, 12.70}, {"inflate-100k", 163.96, 136, 164.6, 127},
+	{"diverse-5k", 58.6, 1000, 63.6, 54}, {"diverse-20k", 236.6, 4000, 256.6, 218},
+	{"heterogeneous-1k", 98.94, 48, 99.2, 54.2}, {"heterogeneous-10k", 723.0, 137, 723.7, 486},
+	{"spread-1k", 9.27, 50, 9.52, 9.1}, {"spread-5k", 46.83, 50, 47.1, 43.7},
+	{"antiaffinity-500", 6.90, 41, 7.1, 4.1}, {"antiaffinity-2k", 19.57, 40, 19.8, 15.7},
+}
+
+func (b *bench) price() error {
+	row := b.table("Price (USD per hour, seed 1; cost: with 0.005 for each node; bold: misses what is required)",
+		"workload", "upstream (nodes), cost", "required cost", "ours (nodes)", "cost", "bound (price)", "price/bound", "own bound (cost)", "cost/own bound",
+		"median of types per node", "unschedulable", "problems")
+	for _, p := range prices {
+		if !b.only.MatchString(p.name) {
+			continue
+		}
+		j, err := b.judge(p.name, 1)
+		if err != nil {
+			return err
+		}
+		r, own := j.report, j.answer.LowerBoundCostPerHour
+		row(p.name, fmt.Sprintf("%g (%d), %g", p.upstream, p.nodes, p.cost), strconv.FormatFloat(p.required, 'g', -1, 64),
+			fmt.Sprintf("%s (%d)", usd(r.Price), r.Nodes), verdict(usd(r.Cost), r.Cost > p.required),
+			usd(j.bound.PricePerHour), ratio(r.Price/j.bound.PricePerHour), usd(own), over(r.Cost, own),
+			strconv.Itoa(j.answer.MedianOptions()), strconv.Itoa(r.Unscheduled), strconv.Itoa(r.Count()))
+	}
+	return nil
+}
+
+// over is a ratio, or a dash without a bound.
+func over(cost, bound float64) string {
+	if bound <= 0 {
+		return "-"
+	}
+	return ratio(cost / bound)
+}
+
+// ratioLimit is the largest multiple of the bound that a price may be, whatever the seed.
+const ratioLimit = 1.35
+
+func (b *bench) seeds() error {
+	row := b.table("Price as a multiple of the bound (seeds 2 to 10; bold: more than 1.35)",
+		"workload", "smallest", "median", "largest", "at seed", "problems")
+	for _, name := range []string{
+		"inflate-1k", "inflate-10k", "heterogeneous-1k", "heterogeneous-10k", "spread-1k", "spread-5k", "antiaffinity-500", "antiaffinity-2k",
+	} {
+		if !b.only.MatchString(name) {
+			continue
+		}
+		var ratios []float64
+		worst, problems := 2, 0
+		for seed := 2; seed <= 10; seed++ {
+			j, err := b.judge(name, seed)
+			if err != nil {
+				return err
+			}
+			problems += j.report.Count()
+			r := j.report.Price / j.bound.PricePerHour
+			if len(ratios) > 0 && r > slices.Max(ratios) {
+				worst = seed
+			}
+			ratios = append(ratios, r)
+		}
+		most := slices.Max(ratios)
+		row(name, ratio(slices.Min(ratios)), ratio(median(ratios)), verdict(ratio(most), most > ratioLimit), strconv.Itoa(worst), strconv.Itoa(problems))
+	}
+	return nil
+}
