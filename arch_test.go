@@ -87,6 +87,12 @@ var importRules = []importRule{
 		because: "a judge that shares code with the judged shares its mistakes",
 	},
 	{
+		from:    "./internal/engine/bound",
+		never:   []string{"./internal/engine/placement", "./internal/engine/plan"},
+		through: true,
+		because: "a bound that shares code with the packer shares its mistakes",
+	},
+	{
 		from:    "./internal/cluster/convert",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context"},
 		because: "convert is pure: objects in, model out; who has a client fetches them",

@@ -1,0 +1,265 @@
+package bound
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// problem is the snapshot as the bound sees it.
+type problem struct {
+	snap  *model.Snapshot
+	specs []*spec
+	items []*item
+	// resources that some item asks for; need is items x resources.
+	resources []quantity.Resource
+	need      []float64
+	// roomy is, by set of items of which a node takes only so many together, that number.
+	roomy []int
+	// kinds are for sale without end, stocks so many times only.
+	kinds  []*kind
+	stocks []*stock
+	// classes is the number of classes of stocks.
+	classes int
+}
+
+// spec is what groups may ask of a node besides resources; many groups share one.
+type spec struct {
+	rows        []label.Row
+	tolerations []model.Toleration
+}
+
+// item is groups that the bound does not tell apart.
+type item struct {
+	parts    []part
+	count    int64
+	requests quantity.Vector
+	spec     int
+	// most on one node, by the item's own rules; set is the index in roomy, -1 for none.
+	most int
+	set  int
+}
+
+type part struct {
+	group *model.Group
+	count int64
+}
+
+// kind is a node that can be had: what is free on it, and the items that may use it.
+type kind struct {
+	price int64
+	free  quantity.Vector
+	specs bitset.Set
+	// cost is price in USD with that of the node as such.
+	cost float64
+	// room is free, by active resource. items may use the node, each at most most times.
+	room  []float64
+	items []int32
+	most  []int32
+	// weights are the best multipliers found so far, money per unit of each resource; tight is the bound on the worth
+	// that they gave last.
+	weights []float64
+	tight   float64
+}
+
+// stock is a number of nodes, each of which may be one of the kinds.
+type stock struct {
+	count int64
+	// owned: it costs nothing to use.
+	owned bool
+	kinds []*kind
+	// class numbers the stocks that accept the same specs.
+	class int
+}
+
+func newProblem(snap *model.Snapshot, wanted func(*model.Pod) bool) *problem {
+	p := &problem{snap: snap}
+	p.gather(wanted)
+	p.sell()
+	p.keep()
+	p.drop()
+	p.encode()
+	p.classify()
+	return p
+}
+
+// gather makes items of the groups.
+func (p *problem) gather(wanted func(*model.Pod) bool) {
+	sets := p.setsOf()
+	specs, items := map[string]int{}, map[string]*item{}
+	for _, g := range p.snap.Groups {
+		n := int64(len(g.Pods))
+		if wanted != nil {
+			n = 0
+			for _, pod := range g.Pods {
+				if wanted(pod) {
+					n++
+				}
+			}
+		}
+		if n == 0 || len(g.Rows) == 0 {
+			continue
+		}
+		key := specKey(g)
+		s, known := specs[key]
+		if !known {
+			s = len(p.specs)
+			specs[key] = s
+			p.specs = append(p.specs, &spec{rows: g.Rows, tolerations: g.Tolerations})
+		}
+		it := &item{requests: g.Requests, spec: s, most: mostOf(g), set: sets.of(g), count: n, parts: []part{{g, n}}}
+		own := it.most < unbounded && (it.set < 0 || it.most < sets.roomy[it.set])
+		id := string(it.key(own))
+		if same := items[id]; same == nil {
+			items[id] = it
+			p.items = append(p.items, it)
+		} else {
+			same.parts = append(same.parts, it.parts...)
+			same.count += n
+			if own {
+				same.most += it.most
+			}
+		}
+	}
+	p.roomy = sets.roomy
+}
+
+// key tells items apart. own says that each group has a rule of its own about how many of its pods a node takes: such
+// groups merge when they are of one size, because then they are worth the same.
+func (it *item) key(own bool) []byte {
+	key := binary.AppendVarint(nil, int64(it.spec))
+	key = binary.AppendVarint(key, int64(it.set))
+	for i := len(it.requests) - 1; i >= 0 && it.requests[i] == 0; i-- {
+		it.requests = it.requests[:i]
+	}
+	for _, n := range it.requests {
+		key = binary.AppendVarint(key, n)
+	}
+	key = append(key, 0xff)
+	key = binary.AppendVarint(key, int64(it.most))
+	if own {
+		key = binary.AppendVarint(key, it.count)
+	}
+	return key
+}
+
+const unbounded = 1 << 30
+
+// specKey writes down what the group asks of a node besides resources.
+func specKey(g *model.Group) string {
+	var key []byte
+	for _, row := range g.Rows {
+		for _, w := range row {
+			key = binary.LittleEndian.AppendUint64(key, w)
+		}
+	}
+	for _, t := range g.Tolerations {
+		key = append(key, t.Key+"\x00"+t.Value+"\x00"+t.Effect.String()...)
+		if t.Exists {
+			key = append(key, 1)
+		}
+		key = append(key, 0)
+	}
+	return string(key)
+}
+
+// drop forgets the items that no kind for sale can hold, and the kinds that another beats.
+func (p *problem) drop() {
+	p.kinds = front(p.kinds)
+	var kept []*item
+	for _, it := range p.items {
+		if slices.ContainsFunc(p.kinds, func(k *kind) bool { return k.specs.Has(it.spec) && it.requests.Fits(k.free) }) {
+			kept = append(kept, it)
+		}
+	}
+	p.items = kept
+}
+
+// front keeps the kinds for which there is no other that is no dearer, no smaller and no choosier.
+func front(kinds []*kind) []*kind {
+	slices.SortStableFunc(kinds, func(a, b *kind) int { return cmp.Compare(a.price, b.price) })
+	var kept []*kind
+	for _, k := range kinds {
+		if !slices.ContainsFunc(kept, func(q *kind) bool { return q.covers(k) }) {
+			kept = append(kept, k)
+		}
+	}
+	return kept
+}
+
+func (k *kind) covers(q *kind) bool {
+	for i, w := range q.specs {
+		if w&^k.specs[i] != 0 {
+			return false
+		}
+	}
+	for r := range max(len(k.free), len(q.free)) {
+		if k.free.At(quantity.Resource(r)) < q.free.At(quantity.Resource(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// encode writes the numbers that the arithmetic uses.
+func (p *problem) encode() {
+	for r := range p.snap.Resources {
+		if slices.ContainsFunc(p.items, func(it *item) bool { return it.requests.At(quantity.Resource(r)) > 0 }) {
+			p.resources = append(p.resources, quantity.Resource(r))
+		}
+	}
+	for _, it := range p.items {
+		for _, r := range p.resources {
+			p.need = append(p.need, float64(max(0, it.requests.At(r))))
+		}
+	}
+	admit := func(k *kind) bool {
+		for _, r := range p.resources {
+			k.room = append(k.room, float64(k.free.At(r)))
+		}
+		for i, it := range p.items {
+			if n := it.requests.Times(k.free); n > 0 && k.specs.Has(it.spec) {
+				k.items = append(k.items, int32(i))
+				k.most = append(k.most, int32(min(n, it.count, int64(it.most))))
+			}
+		}
+		k.weights = make([]float64, len(p.resources))
+		return len(k.items) > 0
+	}
+	p.kinds = slices.DeleteFunc(p.kinds, func(k *kind) bool { return !admit(k) })
+	for _, s := range p.stocks {
+		s.kinds = slices.DeleteFunc(s.kinds, func(k *kind) bool { return !admit(k) })
+	}
+	p.stocks = slices.DeleteFunc(p.stocks, func(s *stock) bool { return len(s.kinds) == 0 })
+}
+
+// maxClasses bounds the rows that the stocks add to the program; what is beyond shares the last class.
+const maxClasses = 24
+
+// classify numbers the stocks by the specs that they accept.
+func (p *problem) classify() {
+	known := map[string]int{}
+	for _, s := range p.stocks {
+		var key strings.Builder
+		for _, k := range s.kinds {
+			var word [8]byte
+			for _, w := range k.specs {
+				binary.LittleEndian.PutUint64(word[:], w)
+				key.Write(word[:])
+			}
+		}
+		class, has := known[key.String()]
+		if !has {
+			class = min(len(known), maxClasses-1)
+			known[key.String()] = class
+		}
+		s.class = class
+		p.classes = max(p.classes, class+1)
+	}
+}

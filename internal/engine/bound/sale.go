@@ -1,0 +1,142 @@
+package bound
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// What can be had: offerings of the pools' types, and what is free on nodes that exist.
+
+// sell lists what the pools sell. Of the offerings of a type that accept the same specs only the cheapest counts; those
+// of a reservation are a stock.
+func (p *problem) sell() {
+	reserved := map[string]*stock{}
+	for _, pool := range p.snap.Pools {
+		if pool.Blocked != nil || !pool.Valid || pool.Types == nil ||
+			pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
+			continue
+		}
+		p.sellFrom(pool, p.accepted(pool), reserved)
+	}
+}
+
+// accepted is, by offering class and type of the pool, the specs that may use it.
+func (p *problem) accepted(pool *model.Pool) [][]bitset.Set {
+	x := pool.Types
+	sets := make([][]bitset.Set, len(x.Classes))
+	for i := range sets {
+		sets[i] = make([]bitset.Set, x.Len())
+	}
+	both := make(label.Row, p.snap.Space.Words())
+	for s, spec := range p.specs {
+		if _, no := model.Untolerated(pool.Taints, spec.tolerations); no {
+			continue
+		}
+		for _, row := range spec.rows {
+			if !p.snap.Space.And(both, pool.Start, row) {
+				continue
+			}
+			types := x.Compatible(both)
+			types.AndWith(pool.Eligible)
+			for i := range x.Classes {
+				if !x.Classes[i].Admits(p.snap.Space, both) {
+					continue
+				}
+				for t := range types.All() {
+					if !x.Classes[i].Types.Has(t) {
+						continue
+					}
+					if sets[i][t] == nil {
+						sets[i][t] = bitset.New(len(p.specs))
+					}
+					sets[i][t].Add(s)
+				}
+			}
+		}
+	}
+	return sets
+}
+
+func (p *problem) sellFrom(pool *model.Pool, accepted [][]bitset.Set, reserved map[string]*stock) {
+	x := pool.Types
+	for t := range x.Len() {
+		if !within(pool, x.Total[t]) {
+			continue
+		}
+		first := len(p.kinds)
+		for i := range x.Classes {
+			if accepted[i][t] == nil {
+				continue
+			}
+			k := &kind{price: x.Classes[i].Price[t], free: pool.Net[t], specs: accepted[i][t]}
+			if id := x.Classes[i].ReservationID; id != "" {
+				p.reserve(k, id, reservationCount(&x.Catalogue.Types[t], id), reserved)
+				continue
+			}
+			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) })
+			switch {
+			case at < 0:
+				p.kinds = append(p.kinds, k)
+			case k.price < p.kinds[first+at].price:
+				p.kinds[first+at] = k
+			}
+		}
+	}
+}
+
+// within reports whether one node with the capacity stays within the limits of the pool, as far as they are used.
+func within(pool *model.Pool, total quantity.Vector) bool {
+	for r, limit := range pool.Limit {
+		if n := total.At(quantity.Resource(r)); limit != model.NoLimit && n > 0 && n > limit-pool.Used.At(quantity.Resource(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+func reservationCount(t *model.InstanceType, id string) int64 {
+	most := 0
+	for _, o := range t.Offerings {
+		if o.ReservationID == id && o.Available {
+			most = max(most, o.ReservationCount)
+		}
+	}
+	return int64(most)
+}
+
+// reserve adds a kind to the stock of its reservation.
+func (p *problem) reserve(k *kind, id string, count int64, reserved map[string]*stock) {
+	s := reserved[id]
+	if s == nil {
+		s = &stock{}
+		reserved[id] = s
+		p.stocks = append(p.stocks, s)
+	}
+	s.count = max(s.count, count)
+	s.kinds = append(s.kinds, k)
+}
+
+// keep lists what is free on the nodes that stay.
+func (p *problem) keep() {
+	for _, n := range p.snap.Nodes {
+		if n.Deleting || n.Disrupted {
+			continue
+		}
+		k := &kind{free: n.Free(), specs: bitset.New(len(p.specs))}
+		for s, spec := range p.specs {
+			if _, no := model.Untolerated(n.Taints, spec.tolerations); no {
+				continue
+			}
+			if slices.ContainsFunc(spec.rows, func(row label.Row) bool { return p.snap.Space.Compatible(row, n.Row) }) {
+				k.specs.Add(s)
+			}
+		}
+		if !k.specs.Empty() {
+			p.stocks = append(p.stocks, &stock{count: 1, owned: true, kinds: []*kind{k}})
+		}
+	}
+}

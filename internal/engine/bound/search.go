@@ -1,0 +1,417 @@
+package bound
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// search looks for good values by column generation, and keeps the best that it can prove.
+//
+//	1 values     of the program over the patterns known, mixed with the best proved so far (which calms their leaps)
+//	2 appraise   the nodes for sale at these values, those first that promised most; the worst excess scales the values down
+//	3 patterns   found on the way that would make the program cheaper are added to it
+//
+// until the two meet, or the work is done.
+type search struct {
+	*appraiser
+	master *master
+	rent   int64
+	end    int64
+	// best is the highest bound proved, in USD per hour, by the values center.
+	best   float64
+	center []float64
+	// sums is the room of each class of stocks, by class and resource.
+	sums []float64
+	// offered are the columns of patterns, with the price of their kind.
+	offered []offered
+}
+
+type offered struct {
+	column int
+	price  int64
+}
+
+const usd = model.Nano
+
+func newSearch(p *problem, rent, work int64) *search {
+	s := &search{appraiser: newAppraiser(p), center: make([]float64, len(p.items))}
+	s.setRent(rent)
+	s.end = work
+	s.firstValues(work / 8)
+	s.firstProgram()
+	return s
+}
+
+func (s *search) setRent(rent int64) {
+	s.rent = rent
+	for _, k := range s.kinds {
+		k.cost = float64(k.price+rent) / usd
+	}
+	for _, st := range s.stocks {
+		for _, k := range st.kinds {
+			if k.cost = 0; !st.owned {
+				k.cost = float64(k.price+rent) / usd
+			}
+		}
+	}
+}
+
+// reprice makes nodes cost another price as such. The patterns known stay; so does the basis, which is still feasible.
+func (s *search) reprice(rent, work int64) {
+	s.setRent(rent)
+	for _, o := range s.offered {
+		s.master.columns[o.column].cost = float64(o.price+rent) / usd
+	}
+	s.best = 0
+	clear(s.center)
+	s.end = s.spent() + work
+	s.firstValues(work / 8)
+}
+
+func (s *search) spent() int64 { return s.work + s.master.work }
+
+// firstValues finds the best of a few simple ones: the resources have the same weights on every node for sale, as shares
+// of its price, and an item is worth what it takes of the node on which that is least.
+func (s *search) firstValues(work int64) {
+	const steps = 5
+	end := s.work + work
+	shares := make([]int, len(s.resources))
+	shares[0] = steps
+	for more := true; more && s.work < end; more = nextShares(shares) {
+		s.tryShares(shares, steps)
+	}
+}
+
+// nextShares goes through all ways to share out the sum of the shares.
+func nextShares(shares []int) bool {
+	last := len(shares) - 1
+	rest := shares[last]
+	shares[last] = 0
+	at := last - 1
+	for at >= 0 && shares[at] == 0 {
+		at--
+	}
+	if at < 0 {
+		return false
+	}
+	shares[at]--
+	shares[at+1] = rest + 1
+	return true
+}
+
+func (s *search) tryShares(shares []int, steps int) {
+	for i := range s.value {
+		s.value[i] = math.Inf(1)
+	}
+	for _, k := range s.kinds {
+		s.share(s.step, k, shares, steps)
+		for _, i := range k.items {
+			s.value[i] = min(s.value[i], -s.reducedOf(0, i, s.step))
+		}
+		s.work += int64(len(k.items) * len(s.step))
+	}
+	// No node for sale is worth more than it costs at these values.
+	if total := s.bound(1); total > s.best {
+		s.best = total
+		copy(s.center, s.value)
+		for _, k := range s.kinds {
+			s.share(k.weights, k, shares, steps)
+		}
+	}
+}
+
+// share makes weights of shares in the cost of a kind.
+func (s *search) share(weights []float64, k *kind, shares []int, steps int) {
+	for r := range weights {
+		if weights[r] = 0; k.room[r] > 0 {
+			weights[r] = float64(k.cost*float64(shares[r])) / float64(float64(steps)*k.room[r])
+		}
+	}
+}
+
+// firstProgram begins with nodes that hold one item each.
+func (s *search) firstProgram() {
+	n := len(s.resources)
+	right := make([]float64, len(s.items)+s.classes*n)
+	for i, it := range s.items {
+		right[i] = float64(it.count)
+	}
+	for at := len(s.items); at < len(right); at++ {
+		right[at] = 1
+	}
+	s.master = newMaster(right)
+	s.startItems()
+	for i := range s.items {
+		s.master.add(column{rows: []int32{int32(i)}, coefs: []float64{-1}})
+	}
+	for at := len(s.items); at < len(right); at++ {
+		s.master.start(s.master.add(column{rows: []int32{int32(at)}, coefs: []float64{1}}))
+	}
+	s.openStocks()
+}
+
+func (s *search) startItems() {
+	best, most := make([]*kind, len(s.items)), make([]int32, len(s.items))
+	for _, k := range s.kinds {
+		for j, i := range k.items {
+			n := k.most[j]
+			if set := s.items[i].set; set >= 0 {
+				n = min(n, int32(s.roomy[set]))
+			}
+			if best[i] == nil || k.cost/float64(n) < best[i].cost/float64(most[i]) {
+				best[i], most[i] = k, n
+			}
+		}
+	}
+	for i, k := range best {
+		c := s.offer(k, pattern{items: []int32{int32(i)}, counts: []int32{most[i]}})
+		s.master.start(c)
+	}
+}
+
+// offer adds the pattern to the program.
+func (s *search) offer(k *kind, p pattern) int {
+	c := column{cost: k.cost, rows: p.items}
+	for _, n := range p.counts {
+		c.coefs = append(c.coefs, float64(n))
+	}
+	at := s.master.add(c)
+	s.offered = append(s.offered, offered{at, k.price})
+	return at
+}
+
+// openStocks lets items into the classes of stocks, each class as if it were one large node.
+func (s *search) openStocks() {
+	n := len(s.resources)
+	s.sums = make([]float64, s.classes*n)
+	for _, st := range s.stocks {
+		for r := range n {
+			most := 0.0
+			for _, k := range st.kinds {
+				most = max(most, k.room[r])
+			}
+			s.sums[st.class*n+r] += float64(float64(st.count) * most)
+		}
+	}
+	open := make([]bool, s.classes*len(s.items))
+	for _, st := range s.stocks {
+		for _, k := range st.kinds {
+			for _, i := range k.items {
+				open[st.class*len(s.items)+int(i)] = true
+			}
+		}
+	}
+	for at, is := range open {
+		if !is {
+			continue
+		}
+		class, i := at/len(s.items), at%len(s.items)
+		c := column{rows: []int32{int32(i)}, coefs: []float64{1}}
+		for r := range n {
+			if need := s.need[i*n+r]; need > 0 {
+				c.rows = append(c.rows, int32(len(s.items)+class*n+r))
+				c.coefs = append(c.coefs, need/s.sums[class*n+r])
+			}
+		}
+		s.master.add(c)
+	}
+}
+
+// run improves the values until they are optimal for the program or the work is done, and proves the result.
+func (s *search) run() Certificate {
+	mix := 0.75
+	for s.spent() < s.end {
+		s.master.solve((s.end - s.spent()) / 2)
+		s.separate(mix)
+		f, found := s.appraise()
+		if total := s.bound(f); total > s.best {
+			s.best = total
+			for i, v := range s.value {
+				s.center[i] = v / f
+			}
+		}
+		added := s.admit(found)
+		if s.master.worth()-s.best <= float64(0.0005*s.master.worth()) {
+			break
+		}
+		switch {
+		case added > 0:
+			mix = 0.75
+		case mix == 0:
+			return s.certify()
+		default:
+			mix = 0
+		}
+	}
+	return s.certify()
+}
+
+// separate sets the values to appraise: between the program's and the best known.
+func (s *search) separate(mix float64) {
+	if s.best == 0 {
+		mix = 0
+	}
+	for i := range s.value {
+		s.value[i] = float64(mix*s.center[i]) + float64((1-mix)*max(0, s.master.dual[i]))
+	}
+}
+
+// quote is a kind with the bound on its worth as a multiple of its price.
+type quote struct {
+	kind   *kind
+	excess float64
+}
+
+// candidate is a pattern that may improve the program.
+type candidate struct {
+	kind    *kind
+	pattern pattern
+}
+
+// patternsPerRound is for how many kinds a pattern is sought in each round.
+const patternsPerRound = 60
+
+// appraise finds by how much the values exceed what some node for sale costs, as a factor, and patterns that do.
+func (s *search) appraise() (factor float64, found []candidate) {
+	quotes := s.quotes()
+	for n, q := range quotes {
+		if q.excess <= factor && (n >= patternsPerRound || q.excess <= 1) || s.spent() > s.end+s.end/4 {
+			return max(factor, q.excess), found
+		}
+		k := q.kind
+		best := s.descend(k, 20)
+		top := k.tight
+		if goal := max(factor, 0.5) * k.cost; top > goal && best.worth < float64(top*0.999) {
+			top = s.prove(k, max(goal, best.worth), 300)
+			if s.deep.found.worth > best.worth {
+				best = s.deep.found
+			}
+		}
+		factor = max(factor, top/k.cost)
+		found = append(found, candidate{k, best})
+	}
+	return factor, found
+}
+
+// quotes bounds the worth of every kind at the weights that it has, highest first.
+func (s *search) quotes() []quote {
+	quotes := make([]quote, len(s.kinds))
+	for n, k := range s.kinds {
+		quotes[n] = quote{k, s.relaxed(k, k.weights, nil) / k.cost}
+	}
+	slices.SortStableFunc(quotes, func(a, b quote) int { return cmp.Compare(b.excess, a.excess) })
+	return quotes
+}
+
+// admit adds the patterns that make the program cheaper.
+func (s *search) admit(found []candidate) int {
+	added := 0
+	for _, c := range found {
+		worth := 0.0
+		for j, i := range c.pattern.items {
+			worth += float64(float64(c.pattern.counts[j]) * s.master.dual[i])
+		}
+		if worth > float64(c.kind.cost*(1+1e-7)) {
+			s.offer(c.kind, c.pattern)
+			added++
+		}
+	}
+	return added
+}
+
+// bound is what the values prove when they are divided by the factor.
+func (s *search) bound(factor float64) float64 {
+	if factor <= 0 {
+		return 0
+	}
+	total := 0.0
+	for i, it := range s.items {
+		total += float64(float64(it.count) * s.value[i])
+	}
+	return total/factor - s.credit(factor, s.fewStocks())
+}
+
+// manyStocks is from how many stocks on they are not appraised one by one in each round.
+const manyStocks = 200
+
+func (s *search) fewStocks() int {
+	if len(s.stocks) > manyStocks {
+		return 0
+	}
+	return 8
+}
+
+// credit is what the stocks are worth beyond their cost when the values are divided by the factor.
+func (s *search) credit(factor float64, steps int) float64 {
+	n, total := len(s.resources), 0.0
+	for _, st := range s.stocks {
+		most := 0.0
+		for _, k := range st.kinds {
+			k.tight = s.relaxed(k, k.weights, nil)
+			copy(s.step, k.weights)
+			for r := range s.step {
+				s.step[r] = s.classWeight(st.class*n + r)
+			}
+			if f := s.relaxed(k, s.step, nil); f < k.tight {
+				copy(k.weights, s.step)
+				k.tight = f
+			}
+			if steps > 0 {
+				s.descend(k, steps)
+			}
+			most = max(most, k.tight/factor-k.cost)
+		}
+		total += float64(float64(st.count) * most)
+	}
+	return total
+}
+
+// classWeight is what the program says that a resource of a class of stocks is worth, per unit.
+func (s *search) classWeight(at int) float64 {
+	if s.sums == nil || s.sums[at] == 0 {
+		return 0
+	}
+	return max(0, -s.master.dual[len(s.items)+at]/s.sums[at])
+}
+
+// margin is by how much the certificate stays below what was computed: values carry rounding errors of about 1e-13.
+const margin = 1e-9
+
+// certify proves the best values once more, with more effort, and writes them down in whole nano-USD.
+func (s *search) certify() Certificate {
+	c := Certificate{NodePrice: s.rent}
+	if s.best <= 0 {
+		return c
+	}
+	copy(s.value, s.center)
+	s.end = s.spent() + s.end/8
+	f := s.excess()
+	for i, it := range s.items {
+		each := int64(s.value[i] / f * usd * (1 - margin))
+		for _, p := range it.parts {
+			c.Worth = append(c.Worth, Worth{Group: p.group, Count: p.count, Each: each})
+		}
+	}
+	c.Credit = int64(math.Ceil(s.credit(f, 40) * usd * (1 + margin)))
+	return c
+}
+
+// excess is by how much the values exceed what some node for sale costs, as a factor: appraise, without patterns.
+func (s *search) excess() float64 {
+	factor := 0.0
+	for _, q := range s.quotes() {
+		if q.excess <= factor || s.spent() > s.end {
+			return max(factor, q.excess)
+		}
+		best := s.descend(q.kind, 60)
+		top := q.kind.tight
+		if goal := factor * q.kind.cost; top > goal {
+			top = s.prove(q.kind, max(goal, best.worth), 20_000)
+		}
+		factor = max(factor, top/q.kind.cost)
+	}
+	return factor
+}
