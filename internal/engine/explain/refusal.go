@@ -96,24 +96,33 @@ func helps(p *plan.PoolVerdict) *plan.Change {
 	return nil
 }
 
-// sides adds to a verdict about a label what pod and pool require of it.
+// sides adds to a verdict about labels what pod and pool require of them.
 func sides(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
+	if len(r.Pods) == 0 {
+		return ""
+	}
+	var parts []string
+	add := func(side, key, before string, alternatives ...[]label.Requirement) {
+		if text := ask(key, alternatives...); text != "" {
+			parts = append(parts, side+": "+before+text)
+		}
+	}
+	pod := r.Pods[0]
 	switch p.Verdict.Code {
 	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
-	default:
-		return ""
-	}
-	if len(r.Pods) == 0 || int(p.Verdict.Key) >= snap.Space.Len() {
-		return ""
-	}
-	key := snap.Space.Name(p.Verdict.Key)
-	var parts []string
-	if pod := ask(key, r.Pods[0].Alternatives...); pod != "" {
-		parts = append(parts, "pod: "+pod)
-	}
-	if pool := snap.Pool(p.Pool); pool != nil {
-		if text := ask(key, pool.PoolSpec.Requirements); text != "" {
-			parts = append(parts, "pool: "+text)
+		if int(p.Verdict.Key) >= snap.Space.Len() {
+			return ""
+		}
+		key := snap.Space.Name(p.Verdict.Key)
+		add("pod", key, "", pod.Alternatives...)
+		add("volumes", key, "", pod.VolumeAlternatives...)
+		if pool := snap.Pool(p.Pool); pool != nil {
+			add("pool", key, "", pool.PoolSpec.Requirements)
+		}
+	case plan.NoOffering:
+		for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
+			add("pod", key, key+" ", pod.Alternatives...)
+			add("volumes", key, key+" ", pod.VolumeAlternatives...)
 		}
 	}
 	if len(parts) == 0 {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -40,7 +41,7 @@ func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan
 	for _, c := range p.Nearest {
 		fmt.Fprintf(b, "  %s\n", change(snap, c))
 	}
-	if len(p.Filters) > 0 && len(p.Nearest) == 0 && !p.Verdict.OK() && p.Verdict.Code != plan.MinValuesUnmet {
+	if len(p.Filters) > 0 && len(p.Nearest) == 0 && !p.Verdict.OK() {
 		fmt.Fprintln(b, "  more than one thing is in the way")
 	}
 }
@@ -86,6 +87,8 @@ func change(snap *model.Snapshot, c plan.Change) string {
 		return would + "for at most " + have + " of " + o.resource()
 	case plan.NoOffering, plan.ReservationTaken:
 		return would + "if they were on sale"
+	case plan.MinValuesUnmet:
+		return would + "if minValues of " + o.key() + " were at most " + strconv.FormatInt(c.Rule.Have, 10)
 	case plan.LimitReached:
 		need, _ := o.needHave()
 		return would + "if the limit left " + need + " of " + o.resource()

@@ -48,7 +48,11 @@ func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict
 	q.askOfferings()
 	q.askLimits()
 	v := q.walk(firstResource)
-	if !v.Verdict.OK() {
+	switch v.Verdict.Code {
+	case plan.OK:
+	case plan.MinValuesUnmet:
+		v.Nearest = append(q.nearest(), plan.Change{Rule: v.Verdict, Types: v.Verdict.Types})
+	default:
 		v.Nearest = q.nearest()
 	}
 	return v
@@ -251,7 +255,8 @@ func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
 	return v
 }
 
-// nearest lists the rules without which types would be left.
+// nearest lists the rules without which types would be left, and enough different ones. Where different ones are all
+// that is missing, no amount of a resource can be named that would bring them.
 func (q *inquiry) nearest() []plan.Change {
 	var changes []plan.Change
 	for i := range q.rules {
@@ -267,8 +272,10 @@ func (q *inquiry) nearest() []plan.Change {
 				left.AndWith(passes)
 			}
 		}
-		if n := left.Count(); n > 0 {
-			changes = append(changes, plan.Change{Rule: q.complete(q.rules[i].verdict, left), Types: n})
+		n := left.Count()
+		rule := q.complete(q.rules[i].verdict, left)
+		if amount := rule.Code == plan.ResourceTooLarge && rule.Have >= rule.Need; n > 0 && !amount && q.tooUniform(left).OK() {
+			changes = append(changes, plan.Change{Rule: rule, Types: n})
 		}
 	}
 	return changes
