@@ -65,11 +65,30 @@ func (b *bin) repeats() int {
 	return n
 }
 
-// pinReservation makes a bin that is bought on a reservation say so: it may not turn into anything else.
+// pinReservation makes a bin that is bought on a reservation say so: it may not turn into anything else. One that is not
+// must not take a reservation from those who count on it.
 func (r *run) pinReservation(m *market, b *bin) {
 	c := &m.pool.Types.Classes[b.class]
 	if c.ReservationID != "" {
 		c.Pin(r.snap.Space, b.row)
+		return
+	}
+	if len(m.reservations) == 0 {
+		return
+	}
+	space := r.snap.Space
+	key, _ := space.Lookup(model.LabelCapacityType)
+	from, to := space.Span(key)
+	_, classes := m.pool.Types.Offered(b.row)
+	open := func(capacityType string) bool {
+		return slices.ContainsFunc(classes, func(i int) bool {
+			return m.pool.Types.Classes[i].CapacityType == capacityType && m.pool.Types.Classes[i].ReservationID == ""
+		})
+	}
+	for _, i := range classes {
+		if c := &m.pool.Types.Classes[i]; c.ReservationID != "" && !open(c.CapacityType) {
+			bitset.Set(b.row[from:to]).Remove(space.Atom(key, c.CapacityType))
+		}
 	}
 }
 

@@ -186,7 +186,31 @@ func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
 			offers = append(offers, m.offer(r.snap.Space, both, asks))
 		}
 	}
+	if !asks && !t.rules.none() && slices.ContainsFunc(offers, m.onlySpecial) && r.plainWouldDo(m, t) {
+		offers = slices.DeleteFunc(offers, m.onlySpecial)
+	}
 	return offers
+}
+
+// onlySpecial reports whether the offer is of special types alone.
+func (m *market) onlySpecial(o *offer) bool {
+	return !o.types.Empty() && !slices.ContainsFunc(o.front, func(p purchase) bool { return !m.special.Has(p.kind) })
+}
+
+// plainWouldDo reports whether the task itself does without special types: no spread is a reason to buy them.
+func (r *run) plainWouldDo(m *market, t *task) bool {
+	for _, row := range t.rows {
+		both := make(label.Row, r.snap.Space.Words())
+		if !r.snap.Space.And(both, m.pool.Start, row) {
+			continue
+		}
+		plain := m.offer(r.snap.Space, both, false).types.Clone()
+		plain.AndNotWith(m.special)
+		if !plain.Empty() {
+			return true
+		}
+	}
+	return false
 }
 
 // offer returns what a row that lies within the pool's start row may buy. asks says that the group requests a resource
@@ -262,15 +286,30 @@ func rowKey(row label.Row, asks bool) string {
 	return string(key)
 }
 
-// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones.
+// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones. What is
+// reserved comes first and makes nothing else pointless, because it may be used up any moment.
 func (m *market) front(o *offer) []purchase {
+	reserved := func(i int) bool { return m.pool.Types.Classes[i].ReservationID != "" }
 	var front []purchase
-	for _, p := range m.priceList(o.classes) {
-		if o.onSale.Has(p.kind) && !slices.ContainsFunc(front, func(q purchase) bool { return m.beats(q, p) }) {
-			front = append(front, p)
+	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
+		classes := o.classes
+		if slices.ContainsFunc(classes, drop) {
+			classes = slices.DeleteFunc(slices.Clone(classes), drop)
+		}
+		from := len(front)
+		for _, p := range m.priceList(classes) {
+			if o.onSale.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q purchase) bool { return m.beats(q, p) }) {
+				front = append(front, p)
+			}
 		}
 	}
 	return front
+}
+
+// usedUp reports whether the purchase needs a reservation that bears no further node.
+func (m *market) usedUp(p purchase) bool {
+	id := m.pool.Types.Classes[p.class].ReservationID
+	return id != "" && m.reservations[id] <= 0
 }
 
 func sortPurchases(list []purchase) {

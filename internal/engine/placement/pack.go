@@ -173,7 +173,7 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 			if found && !together && p.floor >= bestRatio {
 				break
 			}
-			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
+			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || k.usedUp(p.purchase) || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
 				continue
 			}
 			r.fill(k, trial.restart(k.market, p.purchase, o), seed)
