@@ -50,7 +50,8 @@ func (r *run) assign(t *task) []*lot {
 			break
 		}
 		if lots[at] == nil {
-			lots[at] = &lot{task: t, rows: t.domains[at].rows, to: t.domains[at], first: len(r.order)}
+			lots[at] = &lot{task: t, rows: t.domains[at].rows, to: t.domains[at], first: len(r.order),
+				expected: t.domains[at].room > 0}
 		}
 		lots[at].left = append(lots[at].left, p)
 		r.order = append(r.order, p)

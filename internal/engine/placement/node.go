@@ -252,8 +252,8 @@ func (c *counters) addHosts(rs *rules, n int) {
 
 // keepPromises puts pods where they were promised a place, while they still may be there: on the node that we
 // nominated, or on the claim that was bought for them. Everything else is planned around them, so that a plan made again
-// says the same. The rules by domain are asked when all of them are in place: one by one, in any other order than the
-// first time, a spread would turn half of them away.
+// says the same. The rules by domain are asked in the end, when everybody has a place: what matters is that there is an
+// order in which all can be bound.
 func (r *run) keepPromises(tasks []*task) {
 	promised := r.promises(tasks)
 	if promised == nil {
@@ -263,7 +263,6 @@ func (r *run) keepPromises(tasks []*task) {
 	for _, t := range tasks {
 		t.force(len(t.levels) - 1)
 	}
-	var kept []keptPod
 	for _, t := range tasks {
 		rest := make([]*model.Pod, 0, len(t.left))
 		for _, p := range t.left {
@@ -272,27 +271,15 @@ func (r *run) keepPromises(tasks []*task) {
 				rest = append(rest, p)
 				continue
 			}
-			k := keptPod{t, n, p, r.domainOfRow(t, n.node.Row)}
-			r.count(t, k.to, 1)
+			r.count(t, r.domainOfRow(t, n.node.Row), 1)
 			r.onto(t, n, []*model.Pod{p})
-			kept = append(kept, k)
+			r.order = append(r.order, p)
 		}
 		t.left = rest
-	}
-	for _, k := range kept {
-		r.confirm(k)
 	}
 	for _, t := range tasks {
 		t.force(0)
 	}
-}
-
-// keptPod is a pod where it was promised to be.
-type keptPod struct {
-	task *task
-	node *target
-	pod  *model.Pod
-	to   *domain
 }
 
 // firstReturn is the first of the nodes that takes one more pod of the task, nil if none does.
@@ -308,32 +295,6 @@ func (r *run) firstReturn(t *task, nodes []*target) *target {
 func (r *run) mayReturn(t *task, n *target) bool {
 	fit := r.fits(t, t.group.Rows, n)
 	return fit.Count > 0 || fit.Verdict.Code == plan.AffinityUnmet && r.fitsPlace(t, &n.place, true).Count > 0
-}
-
-// confirm asks the rules by domain about a pod with all others in place, and takes its promise back if they say no.
-func (r *run) confirm(k keptPod) {
-	if !k.task.rules.none() {
-		r.count(k.task, k.to, -1)
-		if !r.admits(k.task, k.to).OK() {
-			r.off(k)
-			return
-		}
-		r.count(k.task, k.to, 1)
-	}
-	r.order = append(r.order, k.pod)
-}
-
-// off takes a kept pod from its node again.
-func (r *run) off(k keptPod) {
-	p := &k.node.place
-	p.free.AddScaled(k.task.group.Requests[:min(len(k.task.group.Requests), len(p.free))], 1)
-	for _, slot := range k.task.rules.hostTouched {
-		p.tally = p.tally.add(slot, -1)
-	}
-	r.counters.addHosts(k.task.rules, -1)
-	p.ports = slices.DeleteFunc(slices.Clone(p.ports), func(port model.HostPort) bool { return slices.Contains(k.task.group.HostPorts, port) })
-	p.shares = slices.DeleteFunc(p.shares, func(s share) bool { return len(s.pods) == 1 && s.pods[0] == k.pod })
-	k.task.left = append(k.task.left, k.pod)
 }
 
 // promises answers which nodes a pod was promised; nil when no pod was promised any. The nomination comes first. A pod

@@ -47,6 +47,9 @@ func (r *run) settle() {
 	for attempt := 1; ; attempt++ {
 		order, late := r.board()
 		if len(late) == 0 {
+			if attempt <= attempts && r.retryRefused() {
+				continue
+			}
 			r.result.Order = order
 			return
 		}
@@ -58,6 +61,19 @@ func (r *run) settle() {
 		}
 		r.solveTogether(again)
 	}
+}
+
+// retryRefused asks again for those that rules between pods kept out, now that everybody else has a place, and reports
+// whether any found one.
+func (r *run) retryRefused() bool {
+	before := countTasks(r.refused)
+	again, rest := retry(r.refused)
+	if len(again) == 0 {
+		return false
+	}
+	r.refused = rest
+	r.solveTogether(again)
+	return countTasks(r.refused) < before
 }
 
 // board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with

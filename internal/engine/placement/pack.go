@@ -23,6 +23,9 @@ func (r *run) buy(lots []*lot) {
 type prospect struct {
 	*lot
 	offers []*offer
+	// unit is what one pod is worth in a bin, at the values of the moment; dear is how much dearer than its resources
+	// it proved to be in earlier packings, 1 before the first.
+	unit, dear float64
 }
 
 // prospects lists the lots that still have pods and that some type on sale holds: those that force nodes first, because
@@ -41,7 +44,7 @@ func (r *run) prospects(m *market, lots []*lot) []*prospect {
 }
 
 func (r *run) prospect(m *market, l *lot) *prospect {
-	p := &prospect{lot: l}
+	p := &prospect{lot: l, dear: 1}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
 		if slices.ContainsFunc(o.front, func(b purchase) bool { return l.group.Requests.Fits(m.pool.Net[b.kind]) }) {
 			p.offers = append(p.offers, o)
@@ -66,6 +69,8 @@ type packing struct {
 	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
 	cpus       []int64
 	descending bool
+	// dearest of the prospects: no bin is worth more than its resources times this.
+	dearest float64
 	// asked counts the prospects that were looked at.
 	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
@@ -83,7 +88,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder) int {
 	k := &packing{market: m, prospects: slices.Clone(prospects)}
 	if order != nil {
 		r.appraise(k)
-		slices.SortStableFunc(k.prospects, order(k.value))
+		slices.SortStableFunc(k.prospects, order)
 		k.value = nil
 	}
 	for _, seed := range slices.Clone(k.prospects) {
@@ -119,6 +124,11 @@ func (r *run) appraise(k *packing) {
 		demand.AddScaled(p.group.Requests, int64(len(p.left)))
 	}
 	k.value = r.duals(k.market, k.prospects, floats(demand, len(demand)))
+	k.dearest = 0
+	for _, p := range k.prospects {
+		p.unit = float64(worth(p.group.Requests, k.value) * p.dear)
+		k.dearest = max(k.dearest, p.dear)
+	}
 }
 
 // rank orders the purchases of an offer by the price per value of a node that is full of what is worth most: no bin of
@@ -129,7 +139,7 @@ func (r *run) rank(k *packing, o *offer) []rankedPurchase {
 	}
 	list := make([]rankedPurchase, len(o.front))
 	for i, p := range o.front {
-		list[i] = rankedPurchase{p, float64(p.price+k.nodePrice) / worth(k.pool.Net[p.kind], k.value)}
+		list[i] = rankedPurchase{p, float64(p.price+k.nodePrice) / (worth(k.pool.Net[p.kind], k.value) * k.dearest)}
 	}
 	slices.SortStableFunc(list, func(a, b rankedPurchase) int { return cmp.Compare(a.floor, b.floor) })
 	k.ranked[o] = list
@@ -180,7 +190,7 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 			if len(trial.parts) == 0 || trial.parts[0].prospect != seed {
 				continue
 			}
-			ratio := float64(p.price+k.nodePrice) / worth(trial.used, k.value)
+			ratio := float64(p.price+k.nodePrice) / trial.worth()
 			count := seed.together(trial.parts[0].count)
 			if !found || count > bestCount || count == bestCount && ratio < bestRatio {
 				best, trial = trial, best
@@ -189,6 +199,15 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 		}
 	}
 	return best, found
+}
+
+// worth is what the parts of the bin are worth.
+func (b *bin) worth() float64 {
+	var sum float64
+	for _, p := range b.parts {
+		sum += float64(float64(p.count) * p.unit)
+	}
+	return sum
 }
 
 // together is how many of the seed's pods a bin holds, where that comes before the price: pods that want to be on one

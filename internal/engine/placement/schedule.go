@@ -94,16 +94,12 @@ func (r *run) solve() {
 func (r *run) solveTogether(active []*task) {
 	var stuck []*task
 	for round := 0; len(active) > 0; round++ {
-		var lots []*lot
-		for _, t := range active {
-			lots = append(lots, r.assign(t)...)
-		}
-		placed := countLeft(lots)
-		r.fillNodes(lots)
+		pods := countTasks(active)
+		lots := r.assignAndFill(active)
 		r.joinBins(lots, round)
 		r.buy(lots)
-		placed -= countLeft(lots)
 		r.takeBack(lots)
+		placed := pods - countTasks(active)
 		var next []*task
 		for _, t := range active {
 			switch {
@@ -135,12 +131,44 @@ func retry(stuck []*task) (again, rest []*task) {
 	return again, rest
 }
 
-func countLeft(lots []*lot) int {
+func countTasks(tasks []*task) int {
 	n := 0
-	for _, l := range lots {
-		n += len(l.left)
+	for _, t := range tasks {
+		n += len(t.left)
 	}
 	return n
+}
+
+// assignAndFill assigns the tasks to domains and puts them onto nodes. Where the nodes of a domain hold fewer than was
+// thought, the rest is assigned once more, so that nothing is bought in one domain while nodes of another have room.
+func (r *run) assignAndFill(tasks []*task) []*lot {
+	var all []*lot
+	for again := tasks; len(again) > 0; {
+		var lots []*lot
+		for _, t := range again {
+			lots = append(lots, r.assign(t)...)
+		}
+		r.fillNodes(lots)
+		again = nil
+		for _, l := range lots {
+			if len(l.left) == 0 || !l.roomElsewhere() {
+				all = append(all, l)
+				continue
+			}
+			l.to.room = 0
+			r.count(l.task, l.to, -len(l.left))
+			l.task.left = append(slices.Clip(l.left), l.task.left...)
+			if !slices.Contains(again, l.task) {
+				again = append(again, l.task)
+			}
+		}
+	}
+	return all
+}
+
+// roomElsewhere reports whether the lot was to find room on nodes of its domain, and another domain has some.
+func (l *lot) roomElsewhere() bool {
+	return l.expected && slices.ContainsFunc(l.domains, func(d *domain) bool { return d != l.to && d.room > 0 && !l.shut[d.id] })
 }
 
 // takeBack returns what the lots could not place to their tasks, and shuts the domains that proved full.

@@ -38,6 +38,8 @@ type lot struct {
 	to   *domain
 	// first is when the first of its pods was assigned: what was assigned first is placed first.
 	first int
+	// expected: nodes of the domain were thought to have room for some.
+	expected bool
 }
 
 // take hands out n pods of the lot.

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -13,25 +14,24 @@ import (
 // workloads. Where it costs little, a market is packed in several orders, each from the same state, and the cheapest
 // result stays. Work is counted in fits asked for, not in seconds, so that every machine does the same.
 
-// order sorts prospects for a packing; nil keeps the order of the tasks.
-type packOrder func(value []float64) func(a, b *prospect) int
+// packOrder sorts prospects for a packing; nil keeps the order of the tasks.
+type packOrder func(a, b *prospect) int
 
-// orders that are tried.
-var orders = []packOrder{nil, byValue, byMemory}
+// orders that are tried: as the tasks come, by what a pod is worth, by memory; and then again by worth, with what
+// proved dear before worth more.
+var orders = []packOrder{nil, byWorth, byMemory, byWorth, byWorth, byWorth}
 
-// byValue puts first what is worth most at the values of the resources.
-func byValue(value []float64) func(a, b *prospect) int {
-	return func(a, b *prospect) int {
-		return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(worth(b.group.Requests, value), worth(a.group.Requests, value)))
-	}
+// learnFrom is the first of the orders that uses what was learned.
+const learnFrom = 3
+
+func byWorth(a, b *prospect) int {
+	return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(b.unit, a.unit))
 }
 
-func byMemory([]float64) func(a, b *prospect) int {
-	return func(a, b *prospect) int {
-		return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority),
-			cmp.Compare(b.group.Requests.At(quantity.Memory), a.group.Requests.At(quantity.Memory)),
-			cmp.Compare(b.group.Requests.At(quantity.CPU), a.group.Requests.At(quantity.CPU)))
-	}
+func byMemory(a, b *prospect) int {
+	return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority),
+		cmp.Compare(b.group.Requests.At(quantity.Memory), a.group.Requests.At(quantity.Memory)),
+		cmp.Compare(b.group.Requests.At(quantity.CPU), a.group.Requests.At(quantity.CPU)))
 }
 
 // effort is how many fits all packings of one market together may ask for beyond the first.
@@ -42,9 +42,12 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 	before := r.save(m, prospects)
 	spent := r.pack(m, prospects, nil)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
-	for _, order := range orders[1:] {
+	for i, order := range orders[1:] {
 		if spent > effort {
-			return
+			break
+		}
+		if i+1 >= learnFrom {
+			before.learn(r, prospects)
 		}
 		before.restore(r, m, prospects)
 		spent += r.pack(m, prospects, order)
@@ -53,6 +56,41 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 		}
 	}
 	best.restore(r, m, prospects)
+}
+
+// learn makes those pods dearer that ended in bins which cost much for what they hold: the next packing takes them in
+// earlier, where they fit well, instead of leaving them for the end.
+func (s *state) learn(r *run, prospects []*prospect) {
+	byTask := map[*task][]*prospect{}
+	for _, p := range prospects {
+		byTask[p.task] = append(byTask[p.task], p)
+	}
+	cost, value := map[*task]float64{}, map[*task]float64{}
+	for _, b := range r.bins[s.from:] {
+		var sum float64
+		for _, share := range b.shares {
+			sum += float64(float64(len(share.pods)) * baseOf(byTask[share.task]))
+		}
+		price := float64(b.market.cheapest(b) + b.market.nodePrice)
+		for _, share := range b.shares {
+			part := float64(float64(len(share.pods)) * baseOf(byTask[share.task]))
+			cost[share.task] += float64(price * part / sum)
+			value[share.task] += part
+		}
+	}
+	for _, p := range prospects {
+		if value[p.task] > 0 {
+			p.dear = float64(p.dear * math.Sqrt(cost[p.task]/value[p.task]))
+		}
+	}
+}
+
+// baseOf is what a pod of a task is worth by its resources alone.
+func baseOf(prospects []*prospect) float64 {
+	if len(prospects) == 0 {
+		return 0
+	}
+	return prospects[0].unit / prospects[0].dear
 }
 
 // state is what packing a market changes.
