@@ -110,7 +110,8 @@ func (s *stage) clear() {
 		kind  client.Object
 		which client.DeleteAllOfOption
 	}{
-		{&policyv1.PodDisruptionBudget{}, in}, {&appsv1.Deployment{}, in}, {&appsv1.DaemonSet{}, in}, {&corev1.Pod{}, in},
+		{&policyv1.PodDisruptionBudget{}, in}, {&appsv1.Deployment{}, in}, {&appsv1.StatefulSet{}, in}, {&appsv1.DaemonSet{}, in}, {&corev1.Pod{}, in},
+		{&corev1.PersistentVolumeClaim{}, in},
 		{&karpv1.NodePool{}, ours}, {&karpv1.NodeClaim{}, ours}, {&kwokv1alpha1.KWOKNodeClass{}, ours},
 	} {
 		if _, class := all.kind.(*kwokv1alpha1.KWOKNodeClass); class {

@@ -72,6 +72,11 @@ func (e *entry) check() error {
 			return fmt.Errorf("capacity: %s is missing or not greater than the overhead, want more", name)
 		}
 	}
+	for _, driver := range slices.Sorted(maps.Keys(e.attachLimits)) {
+		if driver == "" || e.attachLimits[driver] < 0 {
+			return fmt.Errorf("attachLimits[%q]: is %d, want a CSI driver and zero or more", driver, e.attachLimits[driver])
+		}
+	}
 	if err := e.checkLabels(); err != nil {
 		return err
 	}
@@ -149,7 +154,7 @@ func (e *entry) instanceType(providerLabels []string) cloud.InstanceType {
 	t := cloud.InstanceType{
 		Name:     e.name,
 		Capacity: e.capacity, Overhead: e.overhead, Offerings: e.offerings,
-		Special: hasExtendedResource(e.capacity),
+		Special: hasExtendedResource(e.capacity), AttachLimits: e.attachLimits,
 		Requirements: []cloud.Requirement{
 			hasValue(corev1.LabelInstanceTypeStable, e.name),
 			hasValue(corev1.LabelArchStable, e.arch),

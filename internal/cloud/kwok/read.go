@@ -24,7 +24,8 @@ import (
 //     "resources": {}, "offerings": [{"Price", "Available", "Requirements": [{"key", "operator", "values"}]}]}]. Keys
 //     are read in any case. Overhead is 100m of CPU and 10Mi of memory, as upstream has it;
 //   - a JSON object {"instanceTypes": [{"name", "arch", "os": [], "capacity": {}, "overhead": {}, "labels": {},
-//     "offerings": [{"zone", "capacityType", "price", "available"}]}]}, with labels and overhead of the user's choice.
+//     "offerings": [{"zone", "capacityType", "price", "available"}], "attachLimits": {}}]}, with labels and overhead of the
+//     user's choice; attachLimits, which may be left out, is how many volumes of a CSI driver a node holds, by driver.
 //     Keys that do not belong there are refused.
 //
 // An offering that does not say whether it is available is. Prices are in USD per hour.
@@ -72,6 +73,8 @@ type entry struct {
 	overhead  map[string]int64
 	labels    map[string]string
 	offerings []cloud.Offering
+	// attachLimits by CSI driver; nil when the file says nothing.
+	attachLimits map[string]int
 }
 
 // entriesOf splits a file into the texts of its instance types, and says how to read one.
@@ -188,6 +191,7 @@ type labelledType struct {
 		Price        *float64 `json:"price"`
 		Available    *bool    `json:"available"`
 	} `json:"offerings"`
+	AttachLimits map[string]int `json:"attachLimits"`
 }
 
 func readLabelled(text json.RawMessage) (entry, error) {
@@ -197,7 +201,7 @@ func readLabelled(text json.RawMessage) (entry, error) {
 	if err := decoder.Decode(&t); err != nil {
 		return entry{}, jsonProblem(err, text)
 	}
-	e := entry{name: t.Name, arch: t.Arch, os: t.OS, labels: t.Labels}
+	e := entry{name: t.Name, arch: t.Arch, os: t.OS, labels: t.Labels, attachLimits: t.AttachLimits}
 	var err error
 	if e.capacity, err = amounts("capacity", t.Capacity); err != nil {
 		return entry{}, err

@@ -76,7 +76,7 @@ const labelled = `{"instanceTypes": [
    "overhead": {"cpu": "75m", "memory": "674Mi"}, "labels": {"perf.example.com/family": "p4", "perf.example.com/gpu": "p4-gpu"},
    "offerings": [{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]},
   {"name": "c4.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "4Gi", "pods": "29"},
-   "labels": {"perf.example.com/family": "c4"},
+   "labels": {"perf.example.com/family": "c4"}, "attachLimits": {"csi.example.com": 25},
    "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 0.1, "available": false}]}
 ]}`
 
@@ -93,7 +93,8 @@ func TestReadLabelledFormat(t *testing.T) {
 		Name:         "c4.large",
 		Requirements: append(append(fixed("c4.large"), hasValue("perf.example.com/family", "c4"), cloud.Requirement{Key: "perf.example.com/gpu", Operator: absent}), none...),
 		Capacity:     map[string]int64{"cpu": 2000, "memory": 4 << 30, "pods": 29}, Overhead: map[string]int64{},
-		Offerings: []cloud.Offering{{Zone: "a", CapacityType: "on-demand", Price: 0.1}},
+		Offerings:    []cloud.Offering{{Zone: "a", CapacityType: "on-demand", Price: 0.1}},
+		AttachLimits: map[string]int{"csi.example.com": 25},
 	}, {
 		Name:         "p4.large",
 		Requirements: append(append(fixed("p4.large"), hasValue("perf.example.com/family", "p4"), hasValue("perf.example.com/gpu", "p4-gpu")), none...),
@@ -145,6 +146,8 @@ func TestReadErrors(t *testing.T) {
 		"bad label key":      {replaced(`perf.example.com/family`, `perf.example.com/`), []string{`labels: key "perf.example.com/"`}},
 		"bad label value":    {replaced(`"p4-gpu"`, `"p4 gpu"`), []string{`labels["perf.example.com/gpu"]: value "p4 gpu"`}},
 		"label of the type":  {replaced(`perf.example.com/gpu`, `topology.kubernetes.io/zone`), []string{`labels["topology.kubernetes.io/zone"]: cannot be set here`}},
+		"negative limit":     {replaced(`25}`, `-1}`), []string{`attachLimits["csi.example.com"]: is -1`, "zero or more"}},
+		"limit of nobody":    {replaced(`"csi.example.com"`, `""`), []string{`attachLimits[""]`, "want a CSI driver"}},
 		"no offerings":       {replaced(`[{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]`, `[]`), []string{"offerings: are missing"}},
 		"no zone":            {replaced(`"zone": "a", `, ``), []string{`offerings[0]: zone is ""`, "want"}},
 		"bad capacity type":  {replaced(`"spot"`, `"preemptible"`), []string{`offerings[0]: capacity type is "preemptible"`, "want on-demand, spot or reserved"}},

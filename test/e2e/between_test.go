@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// zones counts the pods of a Deployment by the zone of their node.
+func (s *stage) zones(app string) map[string]int {
+	s.t.Helper()
+	out := map[string]int{}
+	for _, pod := range s.pods(app) {
+		out[s.node(pod).Labels[corev1.LabelTopologyZone]]++
+	}
+	return out
+}
+
+// Thirty pods that must spread over the zones do, in one round.
+func TestZoneSpread(t *testing.T) {
+	s := onShared(t, "zones")
+	s.scale("app", 30)
+	await(t, patience, "30 pods to run", s.running("app", 30))
+	zones := s.zones("app")
+	least, most := 30, 0
+	for _, n := range zones {
+		least, most = min(least, n), max(most, n)
+	}
+	if len(zones) < 2 || most-least > 1 {
+		t.Errorf("pods by zone: %v, want at most one more in one than in another", zones)
+	}
+	s.checkNominations("app")
+	s.checkClaimsUsed()
+}
+
+// Pods that stay away from their like get a node each, and no node is bought for nothing.
+func TestHostnameAntiAffinity(t *testing.T) {
+	s := onShared(t, "apart")
+	const pods = 6
+	s.scale("app", pods)
+	await(t, patience, "the pods to run", s.running("app", pods))
+	on := map[string]bool{}
+	for _, pod := range s.pods("app") {
+		on[pod.Spec.NodeName] = true
+	}
+	if c := s.ledger.count("apart"); len(on) != pods || c.claimsEver != pods {
+		t.Errorf("%d pods are on %d nodes of %d claims, want a node each", pods, len(on), c.claimsEver)
+	}
+}
+
+// Pods follow others to their zone, also when both come at once.
+func TestRequiredAffinity(t *testing.T) {
+	s := onShared(t, "near")
+	s.scale("follower", 4)
+	s.scale("leader", 1)
+	await(t, patience, "the leader to run", s.running("leader", 1))
+	await(t, patience, "the followers to run", s.running("follower", 4))
+	if zones := s.zones("follower"); zones["test-zone-c"] != 4 {
+		t.Errorf("followers by zone: %v, want all in the leader's test-zone-c", zones)
+	}
+	s.checkClaimsUsed()
+}

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// The stand-in's names. Pools whose pods use its volumes carry the startup taint, as those of real drivers do: pods
+// must not come before the node has said how many volumes it holds.
+const (
+	csiDriver = "csi.e2e.example.org"
+	csiTaint  = "csi.e2e.example.org/agent-not-ready"
+)
+
+// csi is a stand-in for a CSI driver on nodes that have no kubelet. It does what the driver's node plugin, its
+// provisioner and its attacher do, as far as the API shows it:
+//
+//	node registered        -> CSINode with a limit, then the startup taint goes
+//	claim, node selected   -> PersistentVolume in that node's zone; kube-controller-manager binds the two
+//	VolumeAttachment       -> attached
+//	volume released        -> deleted
+//
+// All state is in the API, so that a round can be repeated at any time.
+type csi struct {
+	client.Client
+	// limit is how many volumes a node holds.
+	limit int32
+
+	mu   sync.Mutex
+	last error
+}
+
+// startCSI runs the stand-in until the test ends.
+func startCSI(t *testing.T, c *cluster, limit int32) {
+	t.Helper()
+	d := &csi{Client: c.Client, limit: limit}
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { d.run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		done.Wait()
+		if t.Failed() && d.last != nil {
+			t.Logf("the CSI stand-in's last error: %v", d.last)
+		}
+	})
+}
+
+func (d *csi) run(ctx context.Context) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		for _, round := range []func(context.Context) error{d.publish, d.provision, d.attach, d.reclaim} {
+			if err := round(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				d.mu.Lock()
+				d.last = err
+				d.mu.Unlock()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// publish says of each node how many volumes it holds, and opens it for pods.
+func (d *csi) publish(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := d.List(ctx, &nodes, client.MatchingLabels{karpv1.LabelRegistered: "true"}); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		waits := func(taint corev1.Taint) bool { return taint.Key == csiTaint }
+		if !slices.ContainsFunc(node.Spec.Taints, waits) || node.DeletionTimestamp != nil {
+			continue
+		}
+		if err := d.Create(ctx, d.csiNode(node)); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		base := node.DeepCopy()
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, waits)
+		if err := d.Patch(ctx, node, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *csi) csiNode(node *corev1.Node) *storagev1.CSINode {
+	return &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+			Name: csiDriver, NodeID: node.Name, TopologyKeys: []string{corev1.LabelTopologyZone},
+			Allocatable: &storagev1.VolumeNodeResources{Count: new(d.limit)},
+		}}},
+	}
+}
+
+// provision makes the volumes of claims for which kube-scheduler has chosen a node, in that node's zone.
+func (d *csi) provision(ctx context.Context) error {
+	var claims corev1.PersistentVolumeClaimList
+	if err := d.List(ctx, &claims); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		name := claim.Annotations["volume.kubernetes.io/selected-node"]
+		if name == "" || claim.Spec.VolumeName != "" || claim.Annotations["volume.kubernetes.io/storage-provisioner"] != csiDriver {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := d.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return err
+		}
+		if err := d.Create(ctx, volumeFor(claim, node.Labels[corev1.LabelTopologyZone])); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func volumeFor(claim *corev1.PersistentVolumeClaim, zone string) *corev1.PersistentVolume {
+	name := "pvc-" + string(claim.UID)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": csiDriver}},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests, StorageClassName: *claim.Spec.StorageClassName,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: csiDriver, VolumeHandle: name}},
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}},
+			}}}},
+		},
+	}
+}
+
+// attach says of each attachment that it is done; kube-controller-manager makes and deletes them.
+func (d *csi) attach(ctx context.Context) error {
+	var attachments storagev1.VolumeAttachmentList
+	if err := d.List(ctx, &attachments); err != nil {
+		return err
+	}
+	for i := range attachments.Items {
+		a := &attachments.Items[i]
+		if a.Spec.Attacher != csiDriver || a.Status.Attached || a.DeletionTimestamp != nil {
+			continue
+		}
+		base := a.DeepCopy()
+		a.Status.Attached = true
+		if err := d.Status().Patch(ctx, a, client.MergeFrom(base)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reclaim deletes volumes whose claims are gone.
+func (d *csi) reclaim(ctx context.Context) error {
+	var volumes corev1.PersistentVolumeList
+	if err := d.List(ctx, &volumes); err != nil {
+		return err
+	}
+	for i := range volumes.Items {
+		v := &volumes.Items[i]
+		if v.Status.Phase != corev1.VolumeReleased || v.DeletionTimestamp != nil || v.Spec.CSI == nil || v.Spec.CSI.Driver != csiDriver {
+			continue
+		}
+		if err := d.Delete(ctx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
