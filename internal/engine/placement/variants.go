@@ -35,7 +35,7 @@ func byMemory(a, b *prospect) int {
 }
 
 // effort is how many fits all packings of one market together may ask for beyond the first.
-const effort = 200_000
+const effort = 100_000
 
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
