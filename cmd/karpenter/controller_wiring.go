@@ -272,6 +272,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Refusal:  explain.Refusal,
+		Reasons:  func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"math"
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bound"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -96,9 +98,9 @@ func (d *decision) answer() *answer {
 	}
 	a.Unschedulable = d.refusals()
 	a.BindOrder = podKeys(d.plan.Order)
-	price, cost := priceOf(d.plan, d.opts)
+	price, cost := priceOf(d.snap, d.plan, d.opts)
 	a.PricePerHour, a.CostPerHour = usd(price), usd(cost)
-	price, cost = lowerBound(d.snap, nodePrice(d.opts))
+	price, cost = d.lowerBound()
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
 	a.Pods.Unschedulable = len(a.Unschedulable)
@@ -106,24 +108,33 @@ func (d *decision) answer() *answer {
 	return a
 }
 
-// nodePrice is what a node costs beyond its price, in nano-USD per hour.
-func nodePrice(opts placement.Options) int64 {
-	if opts.NodePrice == 0 {
-		return placement.ProductionNodePrice
-	}
-	return max(0, opts.NodePrice)
-}
-
 // priceOf adds up what is bought.
-func priceOf(p *plan.Provision, opts placement.Options) (price, cost int64) {
+func priceOf(snap *model.Snapshot, p *plan.Provision, opts placement.Options) (price, cost int64) {
 	for i := range p.Claims {
-		price += p.Claims[i].Price()
+		c := &p.Claims[i]
+		price += c.Price()
+		cost += c.Price() + opts.NodePriceOf(snap.Pool(c.Pool).PoolSpec)
 	}
-	return price, price + int64(len(p.Claims))*nodePrice(opts)
+	return price, cost
 }
 
-// lowerBound is what any plan for the snapshot must add: its price, and its cost.
-func lowerBound(*model.Snapshot, int64) (price, cost int64) { return 0, 0 }
+// lowerBound is what any plan for the pods that have a place must add: its price, and its cost. Where pools differ in what
+// their nodes cost beyond the price, the least is what is certain.
+func (d *decision) lowerBound() (price, cost int64) {
+	if len(d.plan.Claims) == 0 {
+		return 0, 0
+	}
+	least := int64(math.MaxInt64)
+	for _, p := range d.snap.Pools {
+		least = min(least, d.opts.NodePriceOf(p.PoolSpec))
+	}
+	placed := make(map[*model.Pod]bool, len(d.plan.Order))
+	for _, p := range d.plan.Order {
+		placed[p] = true
+	}
+	b := bound.Of(d.snap, bound.Options{NodePrice: least, Pods: func(p *model.Pod) bool { return placed[p] }})
+	return b.Price, b.Cost
+}
 
 func (d *decision) refusals() []refusal {
 	list := []refusal{}
@@ -160,8 +171,8 @@ func (d *decision) preferences() *preferences {
 	opts := d.opts
 	opts.IgnorePreferences = true
 	without := placement.Schedule(d.snap, opts)
-	_, with := priceOf(d.plan, d.opts)
-	_, cost := priceOf(without, opts)
+	_, with := priceOf(d.snap, d.plan, d.opts)
+	_, cost := priceOf(d.snap, without, opts)
 	if len(d.plan.Claims) == len(without.Claims) && with == cost {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -236,6 +237,32 @@ func emitted(sink *events.FakeRecorder) []string {
 		default:
 			return all
 		}
+	}
+}
+
+// TestRefusalsAreLoggedOnce: the log has the reasons as data, once for all pods of a refusal, and again only when they
+// change.
+func TestRefusalsAreLoggedOnce(t *testing.T) {
+	w := newWorld()
+	w.pending("a", "")
+	w.pending("b", "")
+	code := plan.NoPools
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Refused: []plan.Refusal{{Pods: podsOf(snap, "a", "b"), Verdict: plan.Verdict{Code: code}}}}
+	})
+	p.Recorder = telemetry.NewRecorder(events.NewFakeRecorder(20), w.clock)
+	p.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }
+	var lines []string
+	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	for _, code = range []plan.Code{plan.NoPools, plan.NoPools, plan.PodInvalid, plan.PodInvalid} {
+		p.Tick(t.Context())
+	}
+	var want []string
+	for _, code := range []plan.Code{plan.NoPools, plan.PodInvalid} {
+		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","pods":2,"Pod":"default/a","reasons":{"code":%d}}`, code))
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -25,6 +25,8 @@ type Provision struct {
 	Schedule func(*model.Snapshot) *plan.Provision
 	// Refusal says in words why pods have no place.
 	Refusal func(*model.Snapshot, plan.Refusal) string
+	// Reasons is the same as data, for the log; nil for no log of it.
+	Reasons func(*model.Snapshot, plan.Refusal) any
 	Writer  Writer
 	// Pending rings when pods became pending, or when something changed that may give pending pods a place. One
 	// element is enough for its buffer.
@@ -45,6 +47,8 @@ type Provision struct {
 	retries int
 	// since is when the batch began.
 	since time.Time
+	// logged are the refusals that the last tick found, as the log has them.
+	logged map[string]bool
 	// seen are the pods that the last tick knew.
 	seen map[string]bool
 
@@ -188,8 +192,10 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 			p.Recorder.Emit(telemetry.Nominated(execute.PodReference(pod), claim, node))
 		}
 	}
+	before := p.logged
+	p.logged = map[string]bool{}
 	for _, refusal := range decided.Refused {
-		p.explain(snap, refusal)
+		p.explain(snap, refusal, before)
 	}
 	for _, pod := range snap.Rejected {
 		if pod.Rejected == nil || pod.Rejected.Silent {
@@ -199,13 +205,22 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 		if pod.Rejected.Unsupported {
 			code = plan.PodUnsupported
 		}
-		p.explain(snap, plan.Refusal{Pods: []*model.Pod{pod}, Verdict: plan.Verdict{Code: code, Rejection: pod.Rejected}})
+		p.explain(snap, plan.Refusal{Pods: []*model.Pod{pod}, Verdict: plan.Verdict{Code: code, Rejection: pod.Rejected}}, before)
 	}
 }
 
-func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal) {
+// explain tells why pods have no place: each of them by an event, the log once for all, and not again while it stays so.
+func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
 	why := p.Refusal(snap, refusal)
 	for _, pod := range refusal.Pods {
 		p.Recorder.Emit(telemetry.FailedScheduling(execute.PodReference(pod), why))
 	}
+	if p.Reasons == nil || len(refusal.Pods) == 0 {
+		return
+	}
+	id := refusal.Pods[0].UID + " " + why
+	if !before[id] && !p.logged[id] {
+		p.Log.Info("pods have no place", "pods", len(refusal.Pods), "Pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
+	}
+	p.logged[id] = true
 }

@@ -43,8 +43,8 @@ type Placed struct {
 
 // Refused are pods that have no place, and why: the pod itself, or each pool's answer.
 type Refused struct {
-	Pods    []string     `json:"pods"`
-	Text    string       `json:"text"`
+	Pods    []string     `json:"pods,omitempty"`
+	Text    string       `json:"text,omitempty"`
 	Verdict *Reason      `json:"verdict,omitempty"`
 	Pools   []PoolReason `json:"pools,omitempty"`
 	// Dropped is how many preferences of the pods were given up in vain.
@@ -118,7 +118,14 @@ func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
 
 // RefusedOf is a refusal as data.
 func RefusedOf(snap *model.Snapshot, r plan.Refusal) Refused {
-	refused := Refused{Pods: keys(r.Pods), Text: Refusal(snap, r), Dropped: r.Dropped}
+	refused := ReasonsOf(snap, r)
+	refused.Pods, refused.Text = keys(r.Pods), Refusal(snap, r)
+	return refused
+}
+
+// ReasonsOf is a refusal as data, without the pods and the text of the event.
+func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
+	refused := Refused{Dropped: r.Dropped}
 	if !r.Verdict.OK() {
 		reason := ReasonOf(snap, r.Verdict)
 		refused.Verdict = &reason
