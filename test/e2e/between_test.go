@@ -16,7 +16,8 @@ func (s *stage) zones(app string) map[string]int {
 	return out
 }
 
-// Thirty pods that must spread over the zones do, in one round.
+// Thirty pods that must spread over the zones do, in one round. Which of them goes where is not asked: kube-scheduler
+// takes them in its own order, and a pod whose planned zone is one ahead at its turn changes places with another.
 func TestZoneSpread(t *testing.T) {
 	s := onShared(t, "zones")
 	s.scale("app", 30)
@@ -29,7 +30,6 @@ func TestZoneSpread(t *testing.T) {
 	if len(zones) < 2 || most-least > 1 {
 		t.Errorf("pods by zone: %v, want at most one more in one than in another", zones)
 	}
-	s.checkNominations("app")
 	s.checkClaimsUsed()
 }
 
