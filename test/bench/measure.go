@@ -112,7 +112,7 @@ func (b *bench) print(wanted []string) error {
 // made is the folder of a workload, written if it is not there.
 func (b *bench) made(name string, seed int) (string, error) {
 	folder := filepath.Join(b.folder, fmt.Sprintf("%s-s%d", name, seed))
-	if _, err := os.Stat(filepath.Join(folder, "done")); err == nil {
+	if _, err := os.Stat(folder + ".done"); err == nil {
 		return folder, nil
 	}
 	set, err := workload.Named(name, seed)
@@ -122,7 +122,7 @@ func (b *bench) made(name string, seed int) (string, error) {
 	if err := set.Write(folder); err != nil {
 		return "", err
 	}
-	return folder, os.WriteFile(filepath.Join(folder, "done"), nil, 0o600)
+	return folder, os.WriteFile(folder+".done", nil, 0o600)
 }
 
 // judged is a workload with the binary's answer, what the checker says of it and what bounds its price.
