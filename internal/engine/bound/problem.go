@@ -63,8 +63,9 @@ type kind struct {
 	items []int32
 	most  []int32
 	// weights are the best multipliers found so far, money per unit of each resource; tight is the bound on the worth
-	// that they gave last.
+	// that they gave last. center are those that prove the best values.
 	weights []float64
+	center  []float64
 	tight   float64
 }
 
@@ -229,7 +230,7 @@ func (p *problem) encode() {
 				k.most = append(k.most, int32(min(n, it.count, int64(it.most))))
 			}
 		}
-		k.weights = make([]float64, len(p.resources))
+		k.weights, k.center = make([]float64, len(p.resources)), make([]float64, len(p.resources))
 		return len(k.items) > 0
 	}
 	p.kinds = slices.DeleteFunc(p.kinds, func(k *kind) bool { return !admit(k) })

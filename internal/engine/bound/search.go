@@ -25,6 +25,8 @@ type search struct {
 	center []float64
 	// sums is the room of each class of stocks, by class and resource.
 	sums []float64
+	// effort is how many patterns a proof may try.
+	effort int
 	// offered are the columns of patterns, with the price of their kind.
 	offered []offered
 }
@@ -40,7 +42,7 @@ func newSearch(p *problem, rent, work int64) *search {
 	s := &search{appraiser: newAppraiser(p), center: make([]float64, len(p.items))}
 	s.setRent(rent)
 	s.end = work
-	s.firstValues(work / 8)
+	s.firstValues()
 	s.firstProgram()
 	return s
 }
@@ -68,69 +70,10 @@ func (s *search) reprice(rent, work int64) {
 	s.best = 0
 	clear(s.center)
 	s.end = s.spent() + work
-	s.firstValues(work / 8)
+	s.firstValues()
 }
 
 func (s *search) spent() int64 { return s.work + s.master.work }
-
-// firstValues finds the best of a few simple ones: the resources have the same weights on every node for sale, as shares
-// of its price, and an item is worth what it takes of the node on which that is least.
-func (s *search) firstValues(work int64) {
-	const steps = 5
-	end := s.work + work
-	shares := make([]int, len(s.resources))
-	shares[0] = steps
-	for more := true; more && s.work < end; more = nextShares(shares) {
-		s.tryShares(shares, steps)
-	}
-}
-
-// nextShares goes through all ways to share out the sum of the shares.
-func nextShares(shares []int) bool {
-	last := len(shares) - 1
-	rest := shares[last]
-	shares[last] = 0
-	at := last - 1
-	for at >= 0 && shares[at] == 0 {
-		at--
-	}
-	if at < 0 {
-		return false
-	}
-	shares[at]--
-	shares[at+1] = rest + 1
-	return true
-}
-
-func (s *search) tryShares(shares []int, steps int) {
-	for i := range s.value {
-		s.value[i] = math.Inf(1)
-	}
-	for _, k := range s.kinds {
-		s.share(s.step, k, shares, steps)
-		for _, i := range k.items {
-			s.value[i] = min(s.value[i], -s.reducedOf(0, i, s.step))
-		}
-		s.work += int64(len(k.items) * len(s.step))
-	}
-	// No node for sale is worth more than it costs at these values.
-	if total := s.bound(1); total > s.best {
-		s.best = total
-		copy(s.center, s.value)
-		for _, k := range s.kinds {
-			s.share(k.weights, k, shares, steps)
-		}
-	}
-}
-
-// share makes weights of shares in the cost of a kind.
-func (s *search) share(weights []float64, k *kind, shares []int, steps int) {
-	for r := range weights {
-		if weights[r] = 0; k.room[r] > 0 {
-			weights[r] = float64(k.cost*float64(shares[r])) / float64(float64(steps)*k.room[r])
-		}
-	}
-}
 
 // firstProgram begins with nodes that hold one item each.
 func (s *search) firstProgram() {
@@ -222,31 +165,50 @@ func (s *search) openStocks() {
 
 // run improves the values until they are optimal for the program or the work is done, and proves the result.
 func (s *search) run() Certificate {
-	mix := 0.75
+	s.effort = effort
+	mix := 1.0 // the first patterns come from the first values
 	for s.spent() < s.end {
 		s.master.solve((s.end - s.spent()) / 2)
 		s.separate(mix)
 		f, found := s.appraise()
 		if total := s.bound(f); total > s.best {
 			s.best = total
-			for i, v := range s.value {
-				s.center[i] = v / f
-			}
+			s.recenter(f)
 		}
 		added := s.admit(found)
+		if probe != nil {
+			probe(s, f, added)
+		}
 		if s.master.worth()-s.best <= float64(0.0005*s.master.worth()) {
 			break
 		}
 		switch {
 		case added > 0:
-			mix = 0.75
-		case mix == 0:
+			mix = calm
+		case mix == 1:
+			mix = calm
+		case mix > 0:
+			mix = 0
+		case s.effort >= effortMost:
 			return s.certify()
 		default:
-			mix = 0
+			s.effort *= 8
+			mix = calm
 		}
 	}
 	return s.certify()
+}
+
+// recenter keeps the values, divided by the factor, and the weights that prove them.
+func (s *search) recenter(factor float64) {
+	for i, v := range s.value {
+		s.center[i] = v / factor
+	}
+	for _, k := range s.kinds {
+		for r, w := range k.weights {
+			k.center[r] = w / factor
+		}
+	}
 }
 
 // separate sets the values to appraise: between the program's and the best known.
@@ -274,6 +236,14 @@ type candidate struct {
 // patternsPerRound is for how many kinds a pattern is sought in each round.
 const patternsPerRound = 60
 
+const (
+	// calm is how much of the best values is mixed into those to try.
+	calm = 0.75
+	// effort is how many patterns a proof may try at first, effortMost when that no longer leads on.
+	effort     = 1_000
+	effortMost = 500_000
+)
+
 // appraise finds by how much the values exceed what some node for sale costs, as a factor, and patterns that do.
 func (s *search) appraise() (factor float64, found []candidate) {
 	quotes := s.quotes()
@@ -282,12 +252,12 @@ func (s *search) appraise() (factor float64, found []candidate) {
 			return max(factor, q.excess), found
 		}
 		k := q.kind
-		best := s.descend(k, 20)
+		best := s.descend(k, 40)
 		top := k.tight
 		if goal := max(factor, 0.5) * k.cost; top > goal && best.worth < float64(top*0.999) {
-			top = s.prove(k, max(goal, best.worth), 300)
-			if s.deep.found.worth > best.worth {
-				best = s.deep.found
+			top = s.prove(k, max(goal, best.worth), s.effort)
+			for _, other := range s.deep.found {
+				found = append(found, candidate{k, other})
 			}
 		}
 		factor = max(factor, top/k.cost)
@@ -387,6 +357,9 @@ func (s *search) certify() Certificate {
 		return c
 	}
 	copy(s.value, s.center)
+	for _, k := range s.kinds {
+		copy(k.weights, k.center)
+	}
 	s.end = s.spent() + s.end/8
 	f := s.excess()
 	for i, it := range s.items {
@@ -409,9 +382,11 @@ func (s *search) excess() float64 {
 		best := s.descend(q.kind, 60)
 		top := q.kind.tight
 		if goal := factor * q.kind.cost; top > goal {
-			top = s.prove(q.kind, max(goal, best.worth), 20_000)
+			top = s.prove(q.kind, max(goal, best.worth), max(s.effort, 20_000))
 		}
 		factor = max(factor, top/q.kind.cost)
 	}
 	return factor
 }
+
+var probe func(*search, float64, int)

@@ -219,20 +219,35 @@ type deepening struct {
 	// that was given up.
 	goal, best, open float64
 	nodes            int
-	found            pattern
+	// found are the patterns that were the best one for a while.
+	found []pattern
 }
 
 // prove bounds the worth of a kind by searching patterns, at most so many of them: the result is an upper bound that is
-// at least goal. The weights are those of the kind.
+// at least goal. The weights are those of the kind. A search with a high goal ends soon, so the goal comes down by
+// halves of the way as long as searches end.
 func (a *appraiser) prove(k *kind, goal float64, nodes int) float64 {
 	a.rank(k, k.weights)
 	a.look()
-	copy(a.left, k.room)
-	copy(a.setLeft, a.roomy)
-	a.counts = append(a.counts[:0], make([]int32, len(a.order))...)
-	a.deep = deepening{weights: k.weights, goal: goal, nodes: nodes}
-	a.branch(0, 0)
-	return min(k.tight, max(goal, a.deep.best, a.deep.open))
+	top := k.tight
+	a.deep = deepening{weights: k.weights, nodes: nodes}
+	for range 6 {
+		middle := float64(0.5*goal) + float64(0.5*top)
+		if top-goal < float64(0.002*top) {
+			middle = goal
+		}
+		copy(a.left, k.room)
+		copy(a.setLeft, a.roomy)
+		a.counts = append(a.counts[:0], make([]int32, len(a.order))...)
+		a.deep.goal, a.deep.open = middle, 0
+		done := a.branch(0, 0)
+		top = min(top, max(middle, a.deep.best, a.deep.open))
+		goal = max(goal, a.deep.best)
+		if !done || top <= goal {
+			break
+		}
+	}
+	return top
 }
 
 // look sums what the items from each place of the order on may add beyond the worth of resources.
@@ -272,10 +287,11 @@ func (a *appraiser) branch(j int, worth float64) bool {
 	d := &a.deep
 	if worth > d.best {
 		d.best = worth
-		d.found = a.patternAt(worth)
+		d.found = append(d.found, a.patternAt(worth))
 	}
 	base := worth + a.worthLeft()
 	for ; j < len(a.order); j++ {
+		a.work += 4
 		if base+a.ahead[j] <= max(d.goal, d.best) {
 			return true
 		}

@@ -1,0 +1,292 @@
+package bound
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// The first values come from divisible pods on divisible nodes: nodes are put in classes of similar proportions, each class gives
+// its resources weights that sum to one, and a node charges a pod
+//
+//	cost * sum over resources of weight * need / room
+//
+// so that no node is charged more than it costs, whatever is on it. An item is worth its cheapest charge. The weights
+// climb along the gradient of the worth of all: towards the resource of which the pods that choose the class need most.
+//
+// Where a rule lets a node take only so many of some items, a part of each node's cost is their rent: they pay it among them,
+// on top of the charge, which is of the rest of the cost.
+
+// rate is what a kind charges an item for each resource at full weight.
+type rate struct {
+	class int
+	full  []float64
+}
+
+// ascent is the state of the climb.
+type ascent struct {
+	*search
+	classOf []int
+	// present, by class and resource: nodes of the class have it.
+	present [][]bool
+	rates   [][]rate
+	weights [][]float64
+	slopes  [][]float64
+	// rent of a node, USD per hour; lodgers is the part of it that each pod of an item pays.
+	rent    float64
+	lodgers map[int]float64
+}
+
+const (
+	gridSteps   = 6
+	ascentSteps = 250
+)
+
+// firstValues climbs to the first values, and sets the weights of the kinds to match.
+func (s *search) firstValues() {
+	lodgers := s.lodgers()
+	parts := []float64{0}
+	if lodgers != nil {
+		parts = []float64{0, 0.25, 0.5, 0.75, 0.999}
+	}
+	least := math.Inf(1)
+	for _, k := range s.kinds {
+		least = min(least, k.cost)
+	}
+	for _, part := range parts {
+		a := &ascent{search: s, lodgers: lodgers, rent: float64(part * least)}
+		a.classify()
+		a.listRates()
+		a.settle(a.ascend())
+	}
+}
+
+// lodgers are the items that one node takes only so many of, and how many: those of the rule that forces most nodes.
+func (s *search) lodgers() map[int]float64 {
+	var best map[int]float64
+	forced := 1.0
+	keep := func(nodes float64, items map[int]float64) {
+		if nodes > forced {
+			forced, best = nodes, items
+		}
+	}
+	for set, room := range s.roomy {
+		items, pods := map[int]float64{}, 0.0
+		for i, it := range s.items {
+			if it.set == set {
+				items[i] = 1 / float64(room)
+				pods += float64(it.count)
+			}
+		}
+		keep(pods/float64(room), items)
+	}
+	for i, it := range s.items {
+		if it.set < 0 && it.most < unbounded {
+			keep(float64(it.count)/float64(it.most), map[int]float64{i: 1 / float64(it.most)})
+		}
+	}
+	return best
+}
+
+// ascend returns the best weights found.
+func (a *ascent) ascend() [][]float64 {
+	best, at := 0.0, [][]float64(nil)
+	keep := func(total float64) {
+		if total > best || at == nil {
+			best, at = total, make([][]float64, len(a.weights))
+			for c, w := range a.weights {
+				at[c] = slices.Clone(w)
+			}
+		}
+	}
+	shares := make([]int, len(a.resources))
+	shares[0] = gridSteps
+	for more := true; more; more = nextShares(shares) {
+		for c := range a.weights {
+			for r, n := range shares {
+				a.weights[c][r] = float64(n)
+			}
+			a.normalise(c)
+		}
+		keep(a.climb())
+	}
+	a.restore(at)
+	for n := range ascentSteps {
+		total := a.climb()
+		keep(total)
+		a.move(0.2 / (1 + float64(n)/12))
+		if n%60 == 59 {
+			a.restore(at)
+		}
+	}
+	return at
+}
+
+func (a *ascent) restore(at [][]float64) {
+	for c, w := range at {
+		copy(a.weights[c], w)
+	}
+}
+
+// classify puts kinds of similar proportions together.
+func (a *ascent) classify() {
+	known := map[string]int{}
+	for _, k := range a.kinds {
+		var key []byte
+		present := make([]bool, len(k.room))
+		for r, room := range k.room {
+			present[r] = room > 0
+			if room > 0 {
+				key = binary.AppendVarint(key, int64(r))
+				key = binary.AppendVarint(key, int64(math.Round(math.Log2(room/max(1, k.room[0])))))
+			}
+		}
+		c, has := known[string(key)]
+		if !has {
+			c = len(known)
+			known[string(key)] = c
+			a.present = append(a.present, present)
+			a.weights = append(a.weights, make([]float64, len(k.room)))
+			a.slopes = append(a.slopes, make([]float64, len(k.room)))
+		}
+		a.classOf = append(a.classOf, c)
+	}
+}
+
+// listRates lists for each item what it may be charged; of two rates of a class, the one that is never cheaper is left out.
+func (a *ascent) listRates() {
+	n := len(a.resources)
+	a.rates = make([][]rate, len(a.items))
+	full := make([]float64, n)
+	for at, k := range a.kinds {
+		class := a.classOf[at]
+		for _, i := range k.items {
+			for r := range full {
+				if full[r] = 0; k.room[r] > 0 {
+					full[r] = (k.cost - a.rent) * a.need[int(i)*n+r] / k.room[r]
+				}
+			}
+			a.work += int64(n * (1 + len(a.rates[i])))
+			if slices.ContainsFunc(a.rates[i], func(q rate) bool { return q.class == class && below(q.full, full) }) {
+				continue
+			}
+			a.rates[i] = slices.DeleteFunc(a.rates[i], func(q rate) bool { return q.class == class && below(full, q.full) })
+			a.rates[i] = append(a.rates[i], rate{class, slices.Clone(full)})
+		}
+	}
+}
+
+func below(a, b []float64) bool {
+	for r := range a {
+		if a[r] > b[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// climb values the items at the weights, and finds which way is up. It returns the worth of all.
+func (a *ascent) climb() float64 {
+	total := 0.0
+	for c := range a.slopes {
+		clear(a.slopes[c])
+	}
+	for i, it := range a.items {
+		least, by := math.Inf(1), -1
+		for j := range a.rates[i] {
+			q := &a.rates[i][j]
+			charge := 0.0
+			for r, w := range a.weights[q.class] {
+				charge += float64(w * q.full[r])
+			}
+			if charge < least {
+				least, by = charge, j
+			}
+		}
+		a.work += int64(len(a.rates[i]) * len(a.resources))
+		a.value[i] = least + float64(a.rent*a.lodgers[i])
+		total += float64(float64(it.count) * a.value[i])
+		q := &a.rates[i][by]
+		for r, f := range q.full {
+			a.slopes[q.class][r] += float64(float64(it.count) * f)
+		}
+	}
+	return total
+}
+
+// move takes a step upwards.
+func (a *ascent) move(step float64) {
+	steepest := 0.0
+	for _, slope := range a.slopes {
+		steepest = max(steepest, slices.Max(slope))
+	}
+	for c, slope := range a.slopes {
+		for r := range slope {
+			a.weights[c][r] += float64(step*slope[r]) / max(steepest, 1e-300)
+		}
+		a.normalise(c)
+	}
+}
+
+// normalise moves the weights of a class to the nearest ones that sum to one, none below zero (a projection on the
+// simplex), over the resources that its nodes have.
+func (a *ascent) normalise(c int) {
+	w, sorted := a.weights[c], []float64(nil)
+	for r, x := range w {
+		if !a.present[c][r] {
+			w[r] = 0
+			continue
+		}
+		sorted = append(sorted, x)
+	}
+	slices.Sort(sorted)
+	slices.Reverse(sorted)
+	sum, excess := 0.0, 0.0
+	for i, x := range sorted {
+		sum += x
+		if t := (sum - 1) / float64(i+1); x > t {
+			excess = t
+		}
+	}
+	for r := range w {
+		if a.present[c][r] {
+			w[r] = max(0, w[r]-excess)
+		}
+	}
+}
+
+// settle takes the values at the weights when they prove more than those known, and gives the kinds the weights to match.
+func (a *ascent) settle(at [][]float64) {
+	a.restore(at)
+	a.climb()
+	total := a.bound(1)
+	if total <= a.best && a.best > 0 {
+		return
+	}
+	for at, k := range a.kinds {
+		for r, w := range a.weights[a.classOf[at]] {
+			if k.weights[r] = 0; k.room[r] > 0 {
+				k.weights[r] = float64(w*(k.cost-a.rent)) / k.room[r]
+			}
+		}
+	}
+	a.recenter(1)
+	a.best = max(0, total)
+}
+
+// nextShares goes through all ways to share out the sum of the shares.
+func nextShares(shares []int) bool {
+	last := len(shares) - 1
+	rest := shares[last]
+	shares[last] = 0
+	at := last - 1
+	for at >= 0 && shares[at] == 0 {
+		at--
+	}
+	if at < 0 {
+		return false
+	}
+	shares[at]--
+	shares[at+1] = rest + 1
+	return true
+}
