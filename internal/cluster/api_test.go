@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,6 +88,27 @@ func TestAgainstTheAPI(t *testing.T) {
 	eventually(t, "nothing of our own is left to wait for", func() bool {
 		return inside(w.store, func() bool { return len(w.store.writes) == 0 })
 	})
+}
+
+// TestVolumesAgainstTheAPI: a pod that was refused for its volume may be placed as soon as its storage class is there.
+func TestVolumesAgainstTheAPI(t *testing.T) {
+	w := newWorld(t)
+	class := "fast"
+	w.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "default"}, Spec: corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}})
+	pod := uses(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}, Spec: small("db")}, "data")
+	w.create(pod)
+	w.status(pod, func() {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	})
+	eventually(t, "the pod is refused", func() bool {
+		return what(w.store) == `rejected: storage class "fast" of claim "data" does not exist`
+	})
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	w.create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "csi.example", VolumeBindingMode: &mode})
+	eventually(t, "the pod may be placed", func() bool { return what(w.store) == "places []" })
 }
 
 // TestGhostAgainstTheAPI: we create a claim, and somebody deletes it, while the store sees no watch. It is in the
