@@ -59,14 +59,27 @@ func files(t *testing.T, texts map[string]string) string {
 // simulate runs the verb as the program does and returns what it prints.
 func simulate(t *testing.T, stdin string, arguments ...string) (string, error) {
 	t.Helper()
+	return runProgram(t, stdin, append([]string{"simulate"}, arguments...)...)
+}
+
+// runProgram runs the program with arguments and returns what it prints.
+func runProgram(t *testing.T, stdin string, arguments ...string) (string, error) {
+	t.Helper()
+	out, _, err := runBoth(t, stdin, arguments...)
+	return out, err
+}
+
+// runBoth returns what the program prints on standard output and on standard error.
+func runBoth(t *testing.T, stdin string, arguments ...string) (string, string, error) {
+	t.Helper()
 	root := newRootCommand()
 	var out, progress bytes.Buffer
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&out)
 	root.SetErr(&progress)
-	root.SetArgs(append([]string{"simulate"}, arguments...))
+	root.SetArgs(arguments)
 	err := root.ExecuteContext(t.Context())
-	return out.String(), err
+	return out.String(), progress.String(), err
 }
 
 func simulateJSON(t *testing.T, arguments ...string) answer {
@@ -122,6 +135,14 @@ func TestSimulateKinds(t *testing.T) {
 		{"two JSON objects", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 		  {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}`, 2},
 		{"a finished pod wants nothing", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\nstatus: {phase: Succeeded}\n", 0},
+		{"cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  jobTemplate: {spec: {parallelism: 2, template: {spec: {containers: [{name: c, image: i}]}}}}\n", 2},
+		{"suspended cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  suspend: true\n  schedule: 0 * * * *\n  jobTemplate: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}\n", 0},
+		{"a run of a cronjob counts once", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  jobTemplate: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}\n" +
+			"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j-1, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: j, uid: u, controller: true}]}\nspec: {template: {spec: {containers: [{name: c, image: i}]}}}\n", 1},
+		{"a replica set of a deployment counts once", webYAML + "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]}\n" +
+			"spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}\n", 3},
+		{"a statefulset makes its volume claims", strings.Replace(webYAML, "Deployment", "StatefulSet", 1) + "  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: disks, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n" +
+			"---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: disks}\nprovisioner: disks.example.com\nvolumeBindingMode: WaitForFirstConsumer\n", 3},
 		{"empty documents", "---\n# nothing\n---\n" + webYAML + "---\n", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -223,6 +244,155 @@ func TestSimulateFailOnUnschedulable(t *testing.T) {
 	}
 	if _, err := simulate(t, "", "-f", folder); err != nil {
 		t.Errorf("without the flag: %v", err)
+	}
+}
+
+// TestSimulateReportsAndGoesOn: what cannot be read is named, line by line; the rest is decided and printed.
+func TestSimulateReportsAndGoesOn(t *testing.T) {
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML,
+		"bad.yaml":   "a: [b\n---\n" + strings.Replace(webYAML, "replicas: 3", "replicas: many", 1) + "---\n" + strings.ReplaceAll(webYAML, "web", "after"),
+		"claim.yaml": "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c}\nspec: {nodeClassRef: {group: g, kind: k, name: class}, requirements: [{key: a, operator: Near}]}\n",
+		"pools.yaml": strings.NewReplacer("name: default}\nspec", "name: odd}\nspec", "operator: In", "operator: Near").Replace(poolYAML),
+	})
+	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-f", filepath.Join(folder, "none"), "-o", "json")
+	var usage *usageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("got %v, want bad input", err)
+	}
+	var a answer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Pods.New != 6 {
+		t.Errorf("%v in\n%s", err, out)
+	}
+	all := progress + err.Error()
+	for _, want := range []string{
+		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want int32",
+		"none: no such file", "NodePool odd: spec.template.spec.requirements[0].operator", "NodeClaim c: spec.requirements[0].operator: \"Near\" is not an operator",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	if n := strings.Count(strings.TrimSpace(all), "\n"); n != 4 {
+		t.Errorf("%d lines, want 5:\n%s", n+1, all)
+	}
+}
+
+// TestSimulateCompletesObjects: defaults of the CRDs are there, a node with a pool's label counts as that pool's, and a
+// claim may be there beside it.
+func TestSimulateCompletesObjects(t *testing.T) {
+	node := func(name string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kubernetes.io/hostname: " + name + ", karpenter.sh/nodepool: default}}\n" +
+			"status: {capacity: {cpu: 2, memory: 4Gi, pods: 20}, allocatable: {cpu: 1, memory: 4Gi, pods: 20}}\n"
+	}
+	folder := files(t, map[string]string{"instance-types.json": typesJSON, "web.yaml": webYAML,
+		"world.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  limits: {cpu: 4}\n", 1) + node("a") + node("b")})
+	o, err := newObjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.readAllPaths([]string{folder}, nil)
+	if err := o.typesOn(""); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorld(o, "", policy{})
+	if err != nil || len(o.problems) > 0 {
+		t.Fatal(err, o.problems)
+	}
+	pool := o.pools[0].object.Spec
+	if pool.Disruption.ConsolidateAfter.IsNever() || len(pool.Disruption.Budgets) != 1 || pool.Template.Spec.ExpireAfter.Duration == nil {
+		t.Errorf("the pool has no defaults: %+v", pool)
+	}
+	d := w.decide((&policy{preferences: "Respect", minValues: "Strict"}).options(), 1)
+	a := d.answer()
+	// Two nodes of 2 CPUs use up the limit; each has room for two pods.
+	if a.Pods.Existing != 3 || a.Pods.New != 0 || d.snap.Claim("a") == nil || d.snap.Pool("default").Nodes != 2 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestSimulateVolumes: a claim bound to a volume in a zone brings its pod there, and a CSINode's limit counts.
+func TestSimulateVolumes(t *testing.T) {
+	types := strings.ReplaceAll(typesJSON, `"offerings": [`, `"offerings": [{"zone": "b", "capacityType": "on-demand", "price": 0.9, "available": true}, `)
+	volumes := `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {volumeName: pv1, accessModes: [ReadWriteOnce]}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv1}
+spec:
+  csi: {driver: disks.example.com, volumeHandle: h}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}]}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: full, labels: {kubernetes.io/hostname: full, topology.kubernetes.io/zone: b}}
+status: {capacity: {cpu: 8, memory: 8Gi, pods: 20}, allocatable: {cpu: 8, memory: 8Gi, pods: 20}}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: full}
+spec: {drivers: [{name: disks.example.com, nodeID: full, topologyKeys: [], allocatable: {count: 0}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: q}
+spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: none}}]}
+`
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": types, "volumes.yaml": volumes})
+	a := simulateJSON(t, "-f", folder)
+	if len(a.Nodes) != 1 || a.Nodes[0].Zone != "b" || len(a.ExistingNodes) != 0 {
+		t.Errorf("got %+v", a)
+	}
+	if len(a.Unschedulable) != 1 || a.Unschedulable[0].Reasons[0].Code != "PodInvalid" || !strings.Contains(a.Unschedulable[0].Reasons[0].Message, `claim "none" does not exist`) {
+		t.Errorf("got %+v", a.Unschedulable)
+	}
+}
+
+// TestSimulatePolicies: what preferences cost is said, and --preference-policy=Ignore saves it; so is the node price.
+func TestSimulatePolicies(t *testing.T) {
+	wishing := strings.Replace(webYAML, "    spec:\n", "    spec:\n      affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}}]}}\n", 1)
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": wishing})
+	a := simulateJSON(t, "-f", folder, "--node-overhead-price", "0.1")
+	if len(a.Nodes) != 3 || a.Preferences == nil || a.Preferences.Nodes != 2 || a.CostPerHour < 0.599 || a.CostPerHour > 0.601 {
+		t.Errorf("got %+v", a)
+	}
+	if a := simulateJSON(t, "-f", folder, "--preference-policy", "Ignore"); len(a.Nodes) != 1 || a.Preferences != nil {
+		t.Errorf("got %+v", a)
+	}
+	spread := `{podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}}`
+	plain := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML})
+	if a := simulateJSON(t, "-f", plain, "--scheduler-config", spread); len(a.Nodes) != 3 {
+		t.Errorf("the default spread does nothing: %+v", a)
+	}
+}
+
+// TestSimulateLeavesOut: gated pods and pods on their way out are no pods that want a node, and it is said why.
+func TestSimulateLeavesOut(t *testing.T) {
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "pods.yaml": `apiVersion: v1
+kind: Pod
+metadata: {name: gated}
+spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: going, deletionTimestamp: "2026-01-01T00:00:00Z"}
+spec: {containers: [{name: c, image: i}]}
+`})
+	a := simulateJSON(t, "-f", folder)
+	want := []refusal{
+		{"default/gated", []reason{{Code: "PodWaiting", Message: "spec.schedulingGates: the pod has scheduling gates: example.com/quota"}}},
+		{"default/going", []reason{{Code: "PodWaiting", Message: "metadata.deletionTimestamp: the pod is being deleted"}}},
+	}
+	if diff := cmp.Diff(want, a.Unschedulable); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
