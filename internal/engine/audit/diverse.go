@@ -76,6 +76,15 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 	if len(left) == 0 {
 		return
 	}
+	for _, n := range j.snap.Nodes {
+		if n.Stage != model.Launching || n.Deleting {
+			continue
+		}
+		_, outcomes := j.inFlightOutcomes(n)
+		if ids := reservedOnly(outcomes); len(ids) > 0 {
+			left[ids[0]]--
+		}
+	}
 	for i := range claims {
 		c := &claims[i]
 		pool := j.snap.Pool(c.Pool)

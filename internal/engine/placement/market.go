@@ -78,6 +78,25 @@ func (r *run) openPools() {
 		r.pools = append(r.pools, m)
 		r.avoidable = r.avoidable || prefersNot(p.Taints)
 	}
+	if len(reservations) > 0 {
+		r.chargeInFlight(reservations)
+	}
+}
+
+// chargeInFlight takes what claims that are not launched yet will use of the reservations: the provider does not know of
+// them.
+func (r *run) chargeInFlight(reservations map[string]int) {
+	for _, n := range r.snap.Nodes {
+		pool := r.snap.Pool(n.Pool)
+		if n.Stage != model.Launching || n.Deleting || pool == nil || pool.Types == nil {
+			continue
+		}
+		_, classes := pool.Types.Offered(n.Row)
+		open := slices.ContainsFunc(classes, func(i int) bool { return pool.Types.Classes[i].ReservationID == "" })
+		if len(classes) > 0 && !open {
+			reservations[pool.Types.Classes[classes[0]].ReservationID]--
+		}
+	}
 }
 
 func newMarket(p *model.Pool, reservations map[string]int) *market {
@@ -128,19 +147,37 @@ func (m *market) open() bool {
 	return m.pool.Blocked == nil && m.pool.Valid && m.pool.Types != nil && m.nodes != 0
 }
 
-// sells adds the atoms of the key that nodes of the pool may have.
+// sells adds the atoms of the key that nodes of the pool may have. Of a label that the pool leaves open, values that
+// somebody names are domains, and if there are none, the one that a node would get; never "any other value": as soon as
+// one node had it there would be yet another.
 func (m *market) sells(space *label.Space, key label.Key, set bitset.Set) {
+	single := false
 	for atom := range space.Atoms(key) {
-		if set.Has(atom) || !space.HasAtom(m.pool.Start, key, atom) {
-			continue
-		}
-		row := slices.Clone(m.pool.Start)
-		space.SetOnly(row, key, atom)
-		types := m.pool.Eligible.Clone()
-		if onSale, _ := m.pool.Types.Offered(row); m.pool.Types.Narrow(types, row, key) && types.Intersects(onSale) {
+		if space.IsValue(key, atom) && m.sellsAtom(space, key, atom) {
 			set.Add(atom)
+			single = true
 		}
 	}
+	if m.sellsAtom(space, key, space.Absent(key)) {
+		set.Add(space.Absent(key))
+	}
+	if single {
+		return
+	}
+	if value, ok := space.Pick(m.pool.Start, key); ok && m.sellsAtom(space, key, space.Atom(key, value)) {
+		set.Add(space.Atom(key, value))
+	}
+}
+
+func (m *market) sellsAtom(space *label.Space, key label.Key, atom int) bool {
+	if !space.HasAtom(m.pool.Start, key, atom) {
+		return false
+	}
+	row := slices.Clone(m.pool.Start)
+	space.SetOnly(row, key, atom)
+	types := m.pool.Eligible.Clone()
+	onSale, _ := m.pool.Types.Offered(row)
+	return m.pool.Types.Narrow(types, row, key) && types.Intersects(onSale)
 }
 
 // limited reports whether the pool limits what its nodes have.

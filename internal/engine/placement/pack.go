@@ -71,6 +71,8 @@ type packing struct {
 	descending bool
 	// dearest of the prospects: no bin is worth more than its resources times this.
 	dearest float64
+	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
+	sorted, evenly bool
 	// asked counts the prospects that were looked at.
 	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
@@ -85,34 +87,45 @@ type rankedPurchase struct {
 // pack opens bins until no prospect can be helped. The first prospect with pods left is the seed of the next bin: it is
 // the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at.
 func (r *run) pack(m *market, prospects []*prospect, order packOrder) int {
-	k := &packing{market: m, prospects: slices.Clone(prospects)}
-	if order != nil {
-		r.appraise(k)
-		slices.SortStableFunc(k.prospects, order)
-		k.value = nil
+	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly}
+	if order.compare == nil {
+		order.compare = func(a, b *prospect) int { return 0 }
 	}
-	for _, seed := range slices.Clone(k.prospects) {
-		for len(seed.left) > 0 && m.nodes != 0 {
-			r.appraise(k)
-			best, found := r.bestBin(k, seed)
-			if !found || !r.commit(m, best) {
-				break
-			}
+	for r.appraise(k); len(k.prospects) > 0 && m.nodes != 0; r.appraise(k) {
+		if !k.sorted || order.evenly {
+			slices.SortStableFunc(k.prospects, order.compare)
+			k.sorted = true
+			k.index()
+		}
+		best, found := r.bestBin(k, k.prospects[0])
+		if !found || !r.commit(m, best, k.evenly) {
+			k.prospects = slices.Delete(k.prospects, 0, 1)
+			k.index()
 		}
 	}
 	return k.asked
+}
+
+// index notes what is looked up by the place in the list of prospects.
+func (k *packing) index() {
+	k.cpus, k.descending = k.cpus[:0], true
+	for i, p := range k.prospects {
+		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
+		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
+	}
 }
 
 // appraise brings the values up to date with what is left to be packed: at first, and whenever a quarter of it is gone,
 // because what is left may want other resources than what there was.
 func (r *run) appraise(k *packing) {
 	k.prospects = slices.DeleteFunc(k.prospects, func(p *prospect) bool { return len(p.left) == 0 })
+	if len(k.prospects) == 0 {
+		return
+	}
+	k.index()
 	pods := 0
-	k.cpus, k.descending = k.cpus[:0], true
-	for i, p := range k.prospects {
+	for _, p := range k.prospects {
 		pods += len(p.left)
-		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
-		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 	if k.value != nil && 4*pods > 3*k.pods {
 		return

@@ -14,15 +14,35 @@ import (
 // workloads. Where it costs little, a market is packed in several orders, each from the same state, and the cheapest
 // result stays. Work is counted in fits asked for, not in seconds, so that every machine does the same.
 
-// packOrder sorts prospects for a packing; nil keeps the order of the tasks.
-type packOrder func(a, b *prospect) int
+// packOrder sorts prospects for a packing; the zero value keeps the order of the tasks.
+type packOrder struct {
+	compare func(a, b *prospect) int
+	// evenly: sort again before each bin, and open few bins of a pattern at a time.
+	evenly bool
+	// learn what proved dear in the packing before.
+	learn bool
+}
 
-// orders that are tried: as the tasks come, by what a pod is worth, by memory; and then again by worth, with what
-// proved dear before worth more.
-var orders = []packOrder{nil, byWorth, byMemory, byWorth, byWorth, byWorth}
+// orders that are tried: as the tasks come, by how many nodes a group forces, by what a pod is worth, by memory; and
+// then again by worth, with what proved dear before worth more.
+var orders = []packOrder{
+	{}, {compare: byForced, evenly: true}, {compare: byWorth}, {compare: byMemory},
+	{compare: byWorth, learn: true}, {compare: byWorth, learn: true}, {compare: byWorth, learn: true},
+}
 
-// learnFrom is the first of the orders that uses what was learned.
-const learnFrom = 3
+// byForced puts first what forces most nodes: pods of which a node may have only so many.
+func byForced(a, b *prospect) int {
+	return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(b.forced(), a.forced()), cmp.Compare(b.unit, a.unit))
+}
+
+// forced is how many nodes the rules by hostname force the prospect's pods onto, 0 when they force none.
+func (p *prospect) forced() int {
+	limit, _ := p.rules.onHost(nil, true)
+	if limit <= 0 || limit >= len(p.left) {
+		return 0
+	}
+	return (len(p.left) + limit - 1) / limit
+}
 
 func byWorth(a, b *prospect) int {
 	return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(b.unit, a.unit))
@@ -40,13 +60,17 @@ const effort = 100_000
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
 	before := r.save(m, prospects)
-	spent := r.pack(m, prospects, nil)
+	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
+	spent := r.pack(m, prospects, orders[0])
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
-	for i, order := range orders[1:] {
+	for _, order := range orders[1:] {
 		if spent > effort {
 			break
 		}
-		if i+1 >= learnFrom {
+		if order.evenly && !forced {
+			continue
+		}
+		if order.learn {
 			before.learn(r, prospects)
 		}
 		before.restore(r, m, prospects)
