@@ -60,6 +60,9 @@ func (s *Space) Pick(row Row, k Key) (string, bool) {
 	return s.dims[k].pick(s.set(row, k))
 }
 
+// IsValue reports whether the atom stands for one value, and not for many or for absence.
+func (s *Space) IsValue(k Key, atom int) bool { return atom < s.dims[k].firstInterval() }
+
 // Requirements spells a row as the API does, sorted by key, without the keys on which it equals start (usually the row
 // of All or of the pool's Template). Narrowing start by them gives the row again, provided that the row was made by
 // narrowing start by requirements, or by AND with rows so made. An interval comes out as Gte, Lte and NotIn, a set
