@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -36,5 +37,24 @@ func TestUnits(t *testing.T) {
 				t.Errorf("rounded down: %d, want %d", got, test.down)
 			}
 		})
+	}
+}
+
+// TestPlainPodsAreLikeOthers: the short way for pods of one container gives what the rule for all pods gives.
+func TestPlainPodsAreLikeOthers(t *testing.T) {
+	for _, requests := range []string{
+		"{}", "{cpu: 250m}", "{cpu: 250.5m, memory: 1Gi}", "{cpu: 0, memory: '0'}", "{pods: 5, cpu: 1}", "{nvidia.com/gpu: 1, ephemeral-storage: 1500m}",
+		"{cpu: 1n}", "{memory: 9223372036854775807}", "{cpu: 1e100000000}", "{memory: 1e-100000000}",
+	} {
+		pod := decode[corev1.Pod](t, "spec: {containers: [{name: a, resources: {requests: "+requests+"}}]}")
+		got, refused := podRequests(pod)
+		pod.Spec.InitContainers = []corev1.Container{{Name: "nothing"}}
+		want, why := podRequests(pod)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-the rule +the short way):\n%s", requests, diff)
+		}
+		if diff := cmp.Diff(why, refused); diff != "" {
+			t.Errorf("%s refused (-the rule +the short way):\n%s", requests, diff)
+		}
 	}
 }
