@@ -236,6 +236,9 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 			b.space.SetOnly(n.Row, k, b.space.Atom(k, value))
 		}
 	}
+	if types != nil {
+		b.settleCustom(n, wellKnown)
+	}
 	var set bitset.Set
 	if types != nil {
 		set = types.Compatible(n.Row)
@@ -256,6 +259,17 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 			if p := types.Classes[c].Price[t]; p != NoPrice {
 				n.Price = max(n.Price, p)
 			}
+		}
+	}
+}
+
+// settleCustom: a custom label that the claim does not carry and does not require will not be on its node.
+func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
+	for _, r := range n.Requirements {
+		k, known := b.space.Lookup(r.Key)
+		_, carried := n.Labels[r.Key]
+		if known && !carried && !wellKnown(r.Key) && r.Key != LabelHostname && b.space.AllowsAbsent(n.Row, k) {
+			b.space.SetOnly(n.Row, k, b.space.Absent(k))
 		}
 	}
 }
