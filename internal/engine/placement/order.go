@@ -184,8 +184,29 @@ func (r *run) everyPlace(visit func(*place, label.Row, []model.Taint)) {
 		}
 	}
 	for _, b := range r.bins {
-		visit(&b.place, b.row, b.market.pool.Taints)
+		visit(&b.place, r.resolved(b), b.market.pool.Taints)
 	}
+}
+
+// resolved is the bin's row with the custom labels as its node will carry them.
+func (r *run) resolved(b *bin) label.Row {
+	space, row := r.snap.Space, b.row
+	for _, c := range r.counters.all {
+		if b.market.pool.Catalogue.WellKnown[space.Name(c.key)] || domainOf(space, row, c.key) >= 0 {
+			continue
+		}
+		atom := space.Absent(c.key)
+		if !space.AllowsAbsent(row, c.key) {
+			value, ok := space.Pick(row, c.key)
+			if !ok {
+				continue
+			}
+			atom = space.Atom(c.key, value)
+		}
+		row = slices.Clone(row)
+		space.SetOnly(row, c.key, atom)
+	}
+	return row
 }
 
 // seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there.
