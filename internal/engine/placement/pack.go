@@ -26,6 +26,8 @@ type prospect struct {
 	// unit is what one pod is worth in a bin, at the values of the moment; dear is how much dearer than its resources
 	// it proved to be in earlier packings, 1 before the first.
 	unit, dear float64
+	// perHost is how many of its pods the rules by hostname let onto an empty node; 0 before it was asked for.
+	perHost int
 }
 
 // prospects lists the lots that still have pods and that some type on sale holds: those that force nodes first, because
@@ -85,13 +87,14 @@ type rankedPurchase struct {
 }
 
 // pack opens bins until no prospect can be helped. The first prospect with pods left is the seed of the next bin: it is
-// the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at.
-func (r *run) pack(m *market, prospects []*prospect, order packOrder) int {
+// the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at,
+// and gives up when they are more than the limit.
+func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int) int {
 	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly}
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
-	for r.appraise(k); len(k.prospects) > 0 && m.nodes != 0; r.appraise(k) {
+	for r.appraise(k); len(k.prospects) > 0 && m.nodes != 0 && k.asked <= limit; r.appraise(k) {
 		if !k.sorted || order.evenly {
 			slices.SortStableFunc(k.prospects, order.compare)
 			k.sorted = true

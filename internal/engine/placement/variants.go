@@ -37,11 +37,15 @@ func byForced(a, b *prospect) int {
 
 // forced is how many nodes the rules by hostname force the prospect's pods onto, 0 when they force none.
 func (p *prospect) forced() int {
-	limit, _ := p.rules.onHost(nil, true)
-	if limit <= 0 || limit >= len(p.left) {
+	if p.perHost == 0 {
+		if p.perHost, _ = p.rules.onHost(nil, true); p.perHost <= 0 {
+			p.perHost = math.MaxInt32
+		}
+	}
+	if p.perHost >= len(p.left) {
 		return 0
 	}
-	return (len(p.left) + limit - 1) / limit
+	return (len(p.left) + p.perHost - 1) / p.perHost
 }
 
 func byWorth(a, b *prospect) int {
@@ -55,13 +59,13 @@ func byMemory(a, b *prospect) int {
 }
 
 // effort is how many fits all packings of one market together may ask for beyond the first.
-const effort = 100_000
+const effort = 60_000
 
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
 	before := r.save(m, prospects)
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
-	spent := r.pack(m, prospects, orders[0])
+	spent := r.pack(m, prospects, orders[0], math.MaxInt)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
 		if spent > effort {
@@ -74,7 +78,7 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 			before.learn(r, prospects)
 		}
 		before.restore(r, m, prospects)
-		spent += r.pack(m, prospects, order)
+		spent += r.pack(m, prospects, order, effort-spent)
 		if score := before.score(r, prospects); score.less(bestScore) {
 			best, bestScore = before.result(r, m, prospects), score
 		}
