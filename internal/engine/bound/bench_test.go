@@ -52,6 +52,11 @@ func compare(b *testing.B, snap *model.Snapshot) {
 	b.ReportMetric(float64(a.Cost)/model.Nano, "cost-bound")
 	b.ReportMetric(float64(price)/model.Nano, "plan-price")
 	b.ReportMetric(float64(cost)/model.Nano, "plan-cost")
+	refused := 0
+	for _, r := range plan.Refused {
+		refused += len(r.Pods)
+	}
+	b.ReportMetric(float64(refused), "refused")
 	b.ReportMetric(100*(float64(cost)/float64(a.Cost)-1), "gap-%")
 }
 

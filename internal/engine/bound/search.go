@@ -176,9 +176,6 @@ func (s *search) run() Certificate {
 			s.recenter(f)
 		}
 		added := s.admit(found)
-		if probe != nil {
-			probe(s, f, added)
-		}
 		if s.master.worth()-s.best <= float64(0.0005*s.master.worth()) {
 			break
 		}
@@ -388,5 +385,3 @@ func (s *search) excess() float64 {
 	}
 	return factor
 }
-
-var probe func(*search, float64, int)
