@@ -23,7 +23,9 @@ const (
 	arch   = "kubernetes.io/arch"
 	team   = "team"
 	device = "example.com/device"
-	gi     = 1 << 30
+	// reservation is the provider's label of a reservation's id.
+	reservation = "example.com/reservation"
+	gi          = 1 << 30
 )
 
 var zones = []string{"a", "b"}
@@ -74,7 +76,7 @@ func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
 
 func (d dice) catalogue(n int) *model.Catalogue {
 	c := &model.Catalogue{WellKnown: map[string]bool{}}
-	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelType, model.LabelZone, arch} {
+	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelType, model.LabelZone, arch, reservation} {
 		c.WellKnown[key] = true
 	}
 	for i := range n {
@@ -96,12 +98,14 @@ func (d dice) catalogue(n int) *model.Catalogue {
 					p = price * int64(30+d.IntN(40)) / 100
 				}
 				if !d.chance(15) {
-					t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: ct, Price: p, Available: !d.chance(15)})
+					t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: ct, Price: p, Available: !d.chance(15),
+						Requirements: []label.Requirement{{Key: reservation, Operator: label.DoesNotExist}}})
 				}
 			}
 			if d.chance(10) {
+				id := fmt.Sprintf("%s-%s", t.Name, zone)
 				t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: "reserved", Price: price / 100, Available: true,
-					ReservationID: fmt.Sprintf("%s-%s", t.Name, zone), ReservationCount: 1 + d.IntN(2)})
+					ReservationID: id, ReservationCount: 1 + d.IntN(2), Requirements: []label.Requirement{in(reservation, id)}})
 			}
 		}
 		c.Types = append(c.Types, t)
