@@ -21,7 +21,17 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 		validateLabels(template.Child("metadata", "labels"), pool.Spec.Template.ObjectMeta.Labels, rules),
 		validateTaints(spec, &pool.Spec.Template.Spec),
 		validatePoolRequirements(spec.Child("requirements"), pool.Spec.Template.Spec.Requirements, rules),
+		validateOverheadPrice(pool.Annotations),
 	)
+}
+
+func validateOverheadPrice(annotations map[string]string) field.ErrorList {
+	text, has := annotations[AnnotationNodeOverheadPrice]
+	if price, err := strconv.ParseFloat(text, 64); has && (err != nil || !(price >= 0) || price > 1e9) {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationNodeOverheadPrice), text,
+			"it is USD per hour, zero or more, such as 0.005")}
+	}
+	return nil
 }
 
 const nodePoolIsOurs = "karpenter sets this label itself; select a pool from the pod instead"

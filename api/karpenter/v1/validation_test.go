@@ -166,3 +166,14 @@ func TestLabelRules(t *testing.T) {
 		t.Errorf("well-known labels (-want +got):\n%s", diff)
 	}
 }
+
+func TestValidateOverheadPrice(t *testing.T) {
+	for text, wrong := range map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true, "much": true} {
+		pool := &NodePool{}
+		pool.Annotations = map[string]string{"karpenter-go.github.io/node-overhead-price": text}
+		errs := Validate(pool, testRules())
+		if (len(errs) > 0) != wrong || wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/node-overhead-price]" {
+			t.Errorf("%q: %v, want an error: %t", text, errs, wrong)
+		}
+	}
+}
