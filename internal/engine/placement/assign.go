@@ -331,6 +331,12 @@ func (r *run) firstOfItsKind(t *task) bool {
 			return false
 		}
 	}
+	return r.firstOnAnyHost(t)
+}
+
+// firstOnAnyHost is the same once the task's pods are assigned to domains, and counted there: all terms select the same
+// pods, and none of those is on a host.
+func (r *run) firstOnAnyHost(t *task) bool {
 	for _, a := range t.rules.hostAffinities {
 		if !a.self || r.counters.totals[a.slot] > 0 {
 			return false

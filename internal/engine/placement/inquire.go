@@ -2,6 +2,7 @@ package placement
 
 import (
 	"math"
+	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -32,7 +33,7 @@ type inquiry struct {
 type ruling struct {
 	verdict plan.Verdict
 	passes  bitset.Set
-	// without is what is on sale when the rule gives way; nil when that does not depend on it.
+	// without is what is on sale when the rule gives way, nil when that does not depend on it: only labels have it.
 	without bitset.Set
 }
 
@@ -106,17 +107,28 @@ func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
 	return set
 }
 
-// askSpecial spares the types with devices, as long as the labels leave any others.
+// askSpecial spares the types with devices.
 func (q *inquiry) askSpecial() {
-	if q.m.special.Empty() || asksSpecial(q.snap, q.g) {
-		return
+	if !q.m.special.Empty() && !asksSpecial(q.snap, q.g) {
+		q.add(plan.Verdict{Code: plan.TypesSpared}, q.spared(-1))
 	}
+}
+
+// spared are the types left when those with devices are spared, as long as the labels leave any others; all when they do
+// not. The label of the rule with that number does not count.
+func (q *inquiry) spared(except int) bitset.Set {
 	plain := bitset.Full(q.m.pool.Types.Len())
 	plain.AndNotWith(q.m.special)
-	left := q.left(len(q.rules))
-	if left.AndWith(plain); !left.Empty() {
-		q.add(plan.Verdict{Code: plan.TypesSpared}, plain)
+	left := q.m.pool.Eligible.Clone()
+	for i := range q.rules {
+		if q.rules[i].without != nil && i != except {
+			left.AndWith(q.rules[i].passes)
+		}
 	}
+	if !left.Intersects(plain) {
+		return bitset.Full(q.m.pool.Types.Len())
+	}
+	return plain
 }
 
 // left are the eligible types after the first n rules.
@@ -128,8 +140,24 @@ func (q *inquiry) left(n int) bitset.Set {
 	return set
 }
 
+// needs are the requests of one pod, with the shared volumes that it would be the first to bring to a node.
+func (q *inquiry) needs() quantity.Vector {
+	needs := q.g.Requests.Clone()
+	for _, v := range q.g.Shared {
+		r := slices.Index(q.snap.Resources, model.VolumeResource(v.Driver))
+		if v.Driver == "" || r < 0 {
+			continue
+		}
+		for len(needs) <= r {
+			needs = append(needs, 0)
+		}
+		needs[r]++
+	}
+	return needs
+}
+
 func (q *inquiry) askResources() {
-	for i, need := range q.g.Requests {
+	for i, need := range q.needs() {
 		resource := quantity.Resource(i)
 		if need <= 0 {
 			continue
@@ -262,14 +290,8 @@ func (q *inquiry) nearest() []plan.Change {
 	for i := range q.rules {
 		left := q.m.pool.Eligible.Clone()
 		for j := range q.rules {
-			passes := q.rules[j].passes
-			if sale := q.rules[j].verdict.Code; sale == plan.NoOffering || sale == plan.ReservationTaken {
-				if q.rules[i].without != nil {
-					passes = q.rules[i].without
-				}
-			}
 			if i != j {
-				left.AndWith(passes)
+				left.AndWith(q.passes(j, i))
 			}
 		}
 		n := left.Count()
@@ -279,4 +301,17 @@ func (q *inquiry) nearest() []plan.Change {
 		}
 	}
 	return changes
+}
+
+// passes are the types that pass a rule when another gives way.
+func (q *inquiry) passes(rule, without int) bitset.Set {
+	switch q.rules[rule].verdict.Code {
+	case plan.TypesSpared:
+		return q.spared(without)
+	case plan.NoOffering, plan.ReservationTaken:
+		if sale := q.rules[without].without; sale != nil {
+			return sale
+		}
+	}
+	return q.rules[rule].passes
 }

@@ -109,7 +109,7 @@ func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
 	if port, taken := t.portTaken(p); taken {
 		return refused(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)})
 	}
-	_, v := t.rules.onHost(p.tally, first && r.firstOfItsKind(t))
+	_, v := t.rules.onHost(p.tally, first && r.firstOnAnyHost(t))
 	return refused(v)
 }
 
@@ -134,7 +134,7 @@ func (r *run) copies(t *task, p *place, n int, first bool) int {
 	if t.rules.onAnyHost() {
 		return n
 	}
-	limit, _ := t.rules.onHost(p.tally, first && r.firstOfItsKind(t))
+	limit, _ := t.rules.onHost(p.tally, first && r.firstOnAnyHost(t))
 	return min(n, limit)
 }
 

@@ -99,7 +99,7 @@ func (r *run) undefined(m *market, key label.Key) bool {
 // have no room is no way out.
 func (r *run) between(t *task) plan.Verdict {
 	together := len(t.rules.hostAffinities) > 0
-	if together && !r.firstOfItsKind(t) {
+	if together && !r.firstOnAnyHost(t) {
 		return plan.Verdict{Code: plan.AffinityUnmet, Key: t.rules.host}
 	}
 	var first plan.Verdict
