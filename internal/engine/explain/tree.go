@@ -41,7 +41,7 @@ func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan
 	for _, c := range p.Nearest {
 		fmt.Fprintf(b, "  %s\n", change(snap, c))
 	}
-	if len(p.Filters) > 0 && len(p.Nearest) == 0 && !p.Verdict.OK() {
+	if n := len(p.Filters); n > 0 && p.Filters[n-1].After == 0 && len(p.Nearest) == 0 {
 		fmt.Fprintln(b, "  more than one thing is in the way")
 	}
 }
