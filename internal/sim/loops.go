@@ -162,6 +162,7 @@ func (p *process) advance(commands []plan.Command, step int) {
 	}
 	snap := p.snapshot()
 	steps := p.w.opts.Advance(snap, commands)
+	p.w.check.stepped(p, steps)
 	var again []plan.Command
 	var actions []plan.Action
 	for i, s := range steps {

@@ -198,6 +198,8 @@ type NodeSpec struct {
 	Deleting bool
 	// Disrupted: the node carries the karpenter.sh/disrupted taint.
 	Disrupted bool
+	// DisruptionReason: the claim carries the condition of that name.
+	DisruptionReason bool
 	// DoNotDisrupt: the node carries the annotation.
 	DoNotDisrupt bool
 	// Command is the annotation karpenter-go.github.io/command of the claim, as written.
