@@ -197,6 +197,16 @@ status:
 	}
 }
 
+// TestDisruptionReason: the condition can be seen, so that it can be taken off again.
+func TestDisruptionReason(t *testing.T) {
+	for status, want := range map[string]bool{"True": true, "False": false} {
+		claim := decode[karpv1.NodeClaim](t, claimText+"\nstatus: {conditions: [{type: DisruptionReason, status: \""+status+"\"}]}")
+		if got, _ := Node(nil, claim, words()); got.DisruptionReason != want {
+			t.Errorf("condition %s: %t", status, got.DisruptionReason)
+		}
+	}
+}
+
 // TestPromisedPods: a claim tells the pods it was bought for until its node is initialized.
 func TestPromisedPods(t *testing.T) {
 	claim := decode[karpv1.NodeClaim](t, claimText+launchedStatus)
