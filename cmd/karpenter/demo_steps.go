@@ -105,7 +105,7 @@ func (d *demo) startDetached(ctx context.Context, options sandbox.Options) error
 		died: func() error {
 			now, err := sandbox.ReadStatus(options.DataDir)
 			if err == nil && now.Phase != sandbox.Running {
-				err = fmt.Errorf("Kubernetes is %s: %s", now.Phase, now.Message)
+				err = fmt.Errorf("the control plane is %s: %s", now.Phase, now.Message)
 			}
 			return err
 		},
