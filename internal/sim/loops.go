@@ -145,7 +145,7 @@ func (p *process) tick() {
 	snap := p.snapshot()
 	commands := p.w.opts.Resume(snap, p.disrupt.known...)
 	proposed := p.w.opts.Propose(snap)
-	p.w.check.proposed(p, snap, proposed)
+	p.w.check.proposed(p, proposed)
 	p.disrupt.known = nil
 	if len(proposed) > 0 && p.w.spring(atProposal) {
 		p.busy = p.w.now.Add(p.w.between(200*time.Millisecond, 3*time.Second))

@@ -178,7 +178,7 @@ func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 }
 
 // proposed judges proposals: Deterministic.
-func (c *checks) proposed(p *process, snap *model.Snapshot, commands []plan.Command) {
+func (c *checks) proposed(p *process, commands []plan.Command) {
 	if len(commands) == 0 {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 func TestHistories(t *testing.T) {
 	seeds := uint64(200)
 	if os.Getenv("KARPENTER_NIGHTLY") != "" {
-		seeds = 3_000
+		seeds = 10_000
 	}
 	sold := 0
 	for seed := range seeds {
