@@ -86,7 +86,8 @@ func (d *demo) printTimeline(rows []timelineRow) {
 // claim was our work: all of it but the batch window, in which the loop waits for
 // more pods on purpose.
 func (d *demo) printWork(passes []pass) {
-	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command.\n", d.history.span(podRunning).last.Sub(d.scaled).Seconds())
+	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command; %d of %d are on the node that they were planned onto%s.\n",
+		d.history.span(podRunning).last.Sub(d.scaled).Seconds(), d.history.asPlanned(), d.replicas, d.elsewhere())
 	if len(passes) == 0 {
 		return
 	}
@@ -95,6 +96,15 @@ func (d *demo) printWork(passes []pass) {
 		"  the rest is the batch window, in which the loop waits for more pods.\n",
 		d.history.span(claimCreated).last.Sub(d.history.span(podPending).last).Seconds(),
 		1000*(last.Schedule+last.Create), 1000*last.Schedule, 1000*last.Create)
+}
+
+// elsewhere explains pods that are not where they were planned: kube-scheduler does
+// not wait for a node that is not ready when another has room left.
+func (d *demo) elsewhere() string {
+	if d.history.asPlanned() == d.replicas {
+		return ""
+	}
+	return ",\n  the others on one that was ready sooner and had room left"
 }
 
 // purchase is a line of the bill: machines that are the same.

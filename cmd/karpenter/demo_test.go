@@ -20,13 +20,6 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-func newHistory() *history {
-	return &history{
-		seen: map[stage]map[types.UID]time.Time{}, pods: map[types.UID]*corev1.Pod{}, claims: map[types.UID]*karpv1.NodeClaim{},
-		nodes: map[types.UID]*corev1.Node{}, changed: make(chan struct{}, 1),
-	}
-}
-
 // Each stage of an object is noted once, when it is first seen, however often and in
 // whatever leaps the object changes.
 func TestHistoryNotesStagesOnce(t *testing.T) {
@@ -40,8 +33,16 @@ func TestHistoryNotesStagesOnce(t *testing.T) {
 	if again := h.span(podPending); again != pending || pending.count != 1 {
 		t.Errorf("pending is %+v after the pod was seen again, want %+v with one pod", again, pending)
 	}
-	pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodRunning
+	pod.Status.NominatedNodeName = "node"
 	h.record(pod.DeepCopy(), false)
+	if h.asPlanned() != 0 {
+		t.Error("a pod that is not bound counts as being where it was planned")
+	}
+	pod.Spec.NodeName, pod.Status.Phase, pod.Status.NominatedNodeName = "node", corev1.PodRunning, ""
+	h.record(pod.DeepCopy(), false)
+	if h.asPlanned() != 1 {
+		t.Error("a pod on the node that it was nominated to does not count as being where it was planned")
+	}
 
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: "claim"}}
 	claim.Status.Conditions = []status.Condition{{Type: karpv1.ConditionLaunched, Status: metav1.ConditionTrue}}
