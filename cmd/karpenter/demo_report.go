@@ -86,8 +86,7 @@ func (d *demo) printTimeline(rows []timelineRow) {
 // claim was our work: all of it but the batch window, in which the loop waits for
 // more pods on purpose.
 func (d *demo) printWork(passes []pass) {
-	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command; %d of %d are on the node that they were planned onto%s.\n",
-		d.history.span(podRunning).last.Sub(d.scaled).Seconds(), d.history.asPlanned(), d.replicas, d.elsewhere())
+	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command.%s\n", d.history.span(podRunning).last.Sub(d.scaled).Seconds(), d.agreement())
 	if len(passes) == 0 {
 		return
 	}
@@ -98,13 +97,17 @@ func (d *demo) printWork(passes []pass) {
 		1000*(last.Schedule+last.Create), 1000*last.Schedule, 1000*last.Create)
 }
 
-// elsewhere explains pods that are not where they were planned: kube-scheduler does
-// not wait for a node that is not ready when another has room left.
-func (d *demo) elsewhere() string {
-	if d.history.asPlanned() == d.replicas {
+// agreement tells whether pods are where they were planned: kube-scheduler does not
+// wait for a node that is not ready when another has room left.
+func (d *demo) agreement() string {
+	kept, made := d.history.nominations()
+	switch {
+	case made == 0:
 		return ""
+	case kept == made:
+		return fmt.Sprintf(" All %d that were nominated went to the node planned for them.", made)
 	}
-	return ",\n  the others on one that was ready sooner and had room left"
+	return fmt.Sprintf(" Of %d that were nominated, %d went to the node\n  planned for them, the others to one that was ready sooner and had room left.", made, kept)
 }
 
 // purchase is a line of the bill: machines that are the same.

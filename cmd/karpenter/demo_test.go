@@ -35,13 +35,13 @@ func TestHistoryNotesStagesOnce(t *testing.T) {
 	}
 	pod.Status.NominatedNodeName = "node"
 	h.record(pod.DeepCopy(), false)
-	if h.asPlanned() != 0 {
-		t.Error("a pod that is not bound counts as being where it was planned")
+	if kept, made := h.nominations(); kept != 0 || made != 1 {
+		t.Errorf("of a nominated pod that is not bound, %d of %d are where they were planned, want 0 of 1", kept, made)
 	}
 	pod.Spec.NodeName, pod.Status.Phase, pod.Status.NominatedNodeName = "node", corev1.PodRunning, ""
 	h.record(pod.DeepCopy(), false)
-	if h.asPlanned() != 1 {
-		t.Error("a pod on the node that it was nominated to does not count as being where it was planned")
+	if kept, made := h.nominations(); kept != 1 || made != 1 {
+		t.Errorf("of a pod on the node that it was nominated to, %d of %d are where they were planned, want 1 of 1", kept, made)
 	}
 
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: "claim"}}

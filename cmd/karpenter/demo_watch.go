@@ -228,15 +228,20 @@ func (h *history) present() (pods []*corev1.Pod, claims []*karpv1.NodeClaim, nod
 	return pods, claims, nodes
 }
 
-// asPlanned counts the pods that are on the node they were nominated to.
-func (h *history) asPlanned() int {
+// nominations counts the present pods that were nominated to a node, and those that
+// are on it.
+func (h *history) nominations() (kept, made int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := 0
 	for uid, pod := range h.pods {
-		if pod.Spec.NodeName != "" && pod.Spec.NodeName == h.nominated[uid] {
-			n++
+		node, nominated := h.nominated[uid]
+		if !nominated {
+			continue
+		}
+		made++
+		if pod.Spec.NodeName == node {
+			kept++
 		}
 	}
-	return n
+	return kept, made
 }
