@@ -31,7 +31,7 @@ func TestPromisesAreLimited(t *testing.T) {
 			var pods []*model.Pod
 			for node, n := range []int{c.here, c.elsewhere, c.nowhere} {
 				for range n {
-					pods = append(pods, &model.Pod{UID: fmt.Sprint(len(pods)), Nominated: []string{"here", "elsewhere", ""}[node]})
+					pods = append(pods, &model.Pod{Shape: &model.Shape{}, UID: fmt.Sprint(len(pods)), Nominated: []string{"here", "elsewhere", ""}[node]})
 				}
 			}
 			nominated, cleared := 0, 0
