@@ -50,7 +50,9 @@ type write struct {
 // call is a launch that was asked of the cloud.
 type call struct {
 	answered bool
-	machine  *machine
+	// lost answers never come; the launch is asked for again.
+	lost    bool
+	machine *machine
 }
 
 func newProcess(w *world, id int) *process {
