@@ -273,6 +273,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, placement.Options{}) },
 		Refusal:  explain.Refusal,
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
+		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
 	}

@@ -205,7 +205,11 @@ func (p *process) perform(action plan.Action) bool {
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:
-		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = "" })
+		return p.patch(key{podKind, a.Name}, a.UID, func(o object) {
+			if o.(*pod).nominated == a.From {
+				o.(*pod).nominated = ""
+			}
+		})
 	case plan.CreateClaim:
 		return p.createClaim(a)
 	case plan.DeleteClaim:
