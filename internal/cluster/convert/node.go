@@ -38,8 +38,9 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Command:          claim.Annotations[karpv1.AnnotationCommand],
 		DisruptionReason: conditionTrue(claim, karpv1.ConditionDisruptionReason),
 		Requests:         amounts(claim.Spec.Resources.Requests, up),
-		Deleting:         claim.DeletionTimestamp != nil || conditionTrue(claim, karpv1.ConditionInstanceTerminating),
+		Terminating:      conditionTrue(claim, karpv1.ConditionInstanceTerminating),
 	}
+	spec.Deleting = claim.DeletionTimestamp != nil || spec.Terminating
 	spec.Taints = taints(claim.Spec.Taints)
 	if pods := claim.Annotations[karpv1.AnnotationPods]; pods != "" && spec.Stage < model.Initialized {
 		spec.Promised = strings.Fields(claim.Annotations[karpv1.AnnotationPods])

@@ -164,6 +164,9 @@ func TestNodeDeleting(t *testing.T) {
 			if got.Deleting != test.want {
 				t.Errorf("deleting is %t, want %t", got.Deleting, test.want)
 			}
+			if got.Terminating != (test.name == "the machine") {
+				t.Errorf("terminating is %t", got.Terminating)
+			}
 		})
 	}
 }

@@ -70,13 +70,13 @@ func (g *Guard) stillSafe(cmd Command) Verdict {
 	if g.snap.Now.After(cmd.Deadline) {
 		return Verdict{Code: DeadlinePassed}
 	}
-	return g.admit(cmd)
+	return g.Admit(cmd)
 }
 
 // proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
 func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	now := g.snap.Now
-	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) {
+	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) && !g.begun(cmd) {
 		return cmd, nil
 	}
 	if len(cmd.Replacements) == 0 {
