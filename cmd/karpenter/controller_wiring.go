@@ -274,6 +274,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Refusal:  explain.Refusal,
 		Reasons:  func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
+		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
 	}

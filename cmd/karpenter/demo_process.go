@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 type childController struct {
 	process *os.Process
 	log     string        // path
-	metrics int           // port on the loopback address
 	health  int           // port on the loopback address
 	ended   chan struct{} // closed when it has ended
 	err     error         // how it ended; read after ended is closed
@@ -47,9 +45,9 @@ func startController(kubeconfig, log string, detached bool) (*childController, e
 		return nil, fmt.Errorf("making the controller's log: %w", err)
 	}
 	defer output.Close()
-	c := &childController{log: log, metrics: ports[0], health: ports[1], ended: make(chan struct{})}
+	c := &childController{log: log, health: ports[1], ended: make(chan struct{})}
 	command := exec.Command(self, "controller", "--cloud-provider=kwok", "--kubeconfig="+kubeconfig,
-		"--metrics-port="+strconv.Itoa(c.metrics), "--health-probe-port="+strconv.Itoa(c.health))
+		"--metrics-port="+strconv.Itoa(ports[0]), "--health-probe-port="+strconv.Itoa(c.health))
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = childAttributes()
 	if detached {
@@ -104,7 +102,8 @@ func (c *childController) died() error {
 	if c.err != nil {
 		how = c.err.Error()
 	}
-	if line := lastLogLine(c.log); line != "" {
+	// A controller that was killed says nothing about it.
+	if line := lastLogLine(c.log); line != "" && !strings.Contains(line, `"level":"INFO"`) {
 		return fmt.Errorf("the controller died (%s): %s", how, line)
 	}
 	return fmt.Errorf("the controller died (%s)", how)
@@ -112,7 +111,12 @@ func (c *childController) died() error {
 
 // ready asks the controller whether it is ready.
 func (c *childController) ready(ctx context.Context) error {
-	response, err := c.request(ctx, c.health, "/readyz")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(c.health)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -121,42 +125,6 @@ func (c *childController) ready(ctx context.Context) error {
 		return fmt.Errorf("/readyz says %s", response.Status)
 	}
 	return nil
-}
-
-// metricSum adds up the values of all series of a metric.
-func (c *childController) metricSum(ctx context.Context, name string) (float64, error) {
-	response, err := c.request(ctx, c.metrics, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	sum, found := 0.0, false
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		rest, ok := strings.CutPrefix(lines.Text(), name)
-		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
-			continue
-		}
-		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the metric %s: %w", name, err)
-		}
-		sum, found = sum+value, true
-	}
-	if !found {
-		return 0, fmt.Errorf("the controller has no metric %s", name)
-	}
-	return sum, lines.Err()
-}
-
-func (c *childController) request(ctx context.Context, port int, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(port)+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	client := http.Client{Timeout: 5 * time.Second}
-	return client.Do(request)
 }
 
 // freePorts finds ports on the loopback address that nobody listens on.

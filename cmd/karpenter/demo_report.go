@@ -86,7 +86,7 @@ func (d *demo) printTimeline(rows []timelineRow) {
 // claim was our work: all of it but the batch window, in which the loop waits for
 // more pods on purpose.
 func (d *demo) printWork(passes []pass) {
-	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command.\n", d.history.span(podRunning).last.Sub(d.scaled).Seconds())
+	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command.%s\n", d.history.span(podRunning).last.Sub(d.scaled).Seconds(), d.agreement())
 	if len(passes) == 0 {
 		return
 	}
@@ -95,6 +95,19 @@ func (d *demo) printWork(passes []pass) {
 		"  the rest is the batch window, in which the loop waits for more pods.\n",
 		d.history.span(claimCreated).last.Sub(d.history.span(podPending).last).Seconds(),
 		1000*(last.Schedule+last.Create), 1000*last.Schedule, 1000*last.Create)
+}
+
+// agreement tells whether pods are where they were planned: kube-scheduler does not
+// wait for a node that is not ready when another has room left.
+func (d *demo) agreement() string {
+	kept, made := d.history.nominations()
+	switch {
+	case made == 0:
+		return ""
+	case kept == made:
+		return fmt.Sprintf(" All %d that were nominated went to the node planned for them.", made)
+	}
+	return fmt.Sprintf(" Of %d that were nominated, %d went to the node\n  planned for them, the others to one that was ready sooner and had room left.", made, kept)
 }
 
 // purchase is a line of the bill: machines that are the same.

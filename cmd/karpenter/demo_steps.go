@@ -105,7 +105,7 @@ func (d *demo) startDetached(ctx context.Context, options sandbox.Options) error
 		died: func() error {
 			now, err := sandbox.ReadStatus(options.DataDir)
 			if err == nil && now.Phase != sandbox.Running {
-				err = fmt.Errorf("Kubernetes is %s: %s", now.Phase, now.Message)
+				err = fmt.Errorf("the control plane is %s: %s", now.Phase, now.Message)
 			}
 			return err
 		},
@@ -174,6 +174,9 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep); err != nil {
 		return "", err
 	}
+	if err := d.connect(ctx); err != nil {
+		return "", err
+	}
 	err = d.await(ctx, time.Minute, "the controller to be ready", func() (bool, string) {
 		err := d.controller.ready(ctx)
 		return err == nil, fmt.Sprint(err)
@@ -183,9 +186,6 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 
 // apply is the fourth step: a node class, a pool and a Deployment without pods.
 func (d *demo) apply(ctx context.Context) (string, error) {
-	if err := d.connect(ctx); err != nil {
-		return "", err
-	}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(demoManifest), 4<<10)
 	for {
 		object := &unstructured.Unstructured{}

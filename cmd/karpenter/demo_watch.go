@@ -41,12 +41,13 @@ const (
 // own timestamps have whole seconds; the arrival of a watch event has
 // microseconds, and is late by the API server's delivery, about a millisecond.
 type history struct {
-	mu      sync.Mutex
-	seen    map[stage]map[types.UID]time.Time
-	pods    map[types.UID]*corev1.Pod
-	claims  map[types.UID]*karpv1.NodeClaim
-	nodes   map[types.UID]*corev1.Node
-	changed chan struct{} // has a value when something was seen since the last receive
+	mu        sync.Mutex
+	seen      map[stage]map[types.UID]time.Time
+	pods      map[types.UID]*corev1.Pod
+	nominated map[types.UID]string // by pod: the node it was last nominated to; the API forgets it when the pod is bound
+	claims    map[types.UID]*karpv1.NodeClaim
+	nodes     map[types.UID]*corev1.Node
+	changed   chan struct{} // has a value when something was seen since the last receive
 }
 
 // span is when the first and the last object reached a stage, and how many did.
@@ -55,13 +56,17 @@ type span struct {
 	count       int
 }
 
+func newHistory() *history {
+	return &history{
+		seen: map[stage]map[types.UID]time.Time{}, pods: map[types.UID]*corev1.Pod{}, nominated: map[types.UID]string{},
+		claims: map[types.UID]*karpv1.NodeClaim{}, nodes: map[types.UID]*corev1.Node{}, changed: make(chan struct{}, 1),
+	}
+}
+
 // watchHistory follows pods, claims and nodes until the context ends. It returns
 // once what exists already is known.
 func watchHistory(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*history, error) {
-	h := &history{
-		seen: map[stage]map[types.UID]time.Time{}, pods: map[types.UID]*corev1.Pod{}, claims: map[types.UID]*karpv1.NodeClaim{},
-		nodes: map[types.UID]*corev1.Node{}, changed: make(chan struct{}, 1),
-	}
+	h := newHistory()
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Namespaces: map[string]cache.Config{demoNamespace: {}}},
 	}})
@@ -100,6 +105,9 @@ func (h *history) record(object any, gone bool) {
 	case *corev1.Pod:
 		h.mark(object.UID, now, podStages(object, gone))
 		keep(h.pods, object.UID, object, gone)
+		if node := object.Status.NominatedNodeName; node != "" {
+			h.nominated[object.UID] = node
+		}
 	case *karpv1.NodeClaim:
 		h.mark(object.UID, now, claimStages(object, gone))
 		keep(h.claims, object.UID, object, gone)
@@ -218,4 +226,22 @@ func (h *history) present() (pods []*corev1.Pod, claims []*karpv1.NodeClaim, nod
 		nodes = append(nodes, node)
 	}
 	return pods, claims, nodes
+}
+
+// nominations counts the present pods that were nominated to a node, and those that
+// are on it.
+func (h *history) nominations() (kept, made int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for uid, pod := range h.pods {
+		node, nominated := h.nominated[uid]
+		if !nominated {
+			continue
+		}
+		made++
+		if pod.Spec.NodeName == node {
+			kept++
+		}
+	}
+	return kept, made
 }

@@ -38,6 +38,7 @@ func TestControllers(t *testing.T) {
 		{"a create error is shown and tried again", testCreateError},
 		{"a node that never registers is given up", testNeverRegisters},
 		{"a launch that never answers is given up", testNeverLaunches},
+		{"what happened while we were away counts before any time limit", testAway},
 		{"deleted while launching leaves no machine", testDeletedWhileLaunching},
 		{"deleted after a crash between launch and write leaves no machine", testDeletedAfterCrash},
 		{"two nodes of one machine", testTwoNodes},
@@ -281,6 +282,39 @@ func testNeverLaunches(t *testing.T, s *apiServer) {
 		t.Errorf("%d machines left", machines)
 	}
 	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", ""))
+}
+
+// After an outage longer than the time limits, a node that has joined is registered, and a claim that was not launched
+// gets its try, with the whole time to register.
+func testAway(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	joined, unlaunched := newClaim("joined-meanwhile"), newClaim("not-launched-yet")
+	w.create(joined)
+	w.create(unlaunched)
+	w.cloud.put(machine("memory://joined", joined.Name, time.Now()))
+	joined.Status.ProviderID = "memory://joined"
+	joined.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+	unlaunched.StatusConditions().SetUnknown(karpv1.ConditionLaunched)
+	for _, claim := range []*karpv1.NodeClaim{joined, unlaunched} {
+		for i := range claim.Status.Conditions {
+			claim.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-16 * time.Minute))
+		}
+		w.must(w.client.Status().Update(t.Context(), claim))
+	}
+	w.create(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "joined"},
+		Spec:       corev1.NodeSpec{ProviderID: "memory://joined", Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
+	})
+	w.start()
+	w.untilCondition(joined, karpv1.ConditionRegistered, "True", "")
+	w.launched(unlaunched)
+	w.boot(unlaunched)
+	w.untilCondition(unlaunched, karpv1.ConditionRegistered, "True", "")
+	for _, claim := range []*karpv1.NodeClaim{joined, unlaunched} {
+		if w.read(claim); !claim.DeletionTimestamp.IsZero() {
+			t.Errorf("claim %s was given up", claim.Name)
+		}
+	}
 }
 
 func testDeletedWhileLaunching(t *testing.T, s *apiServer) {

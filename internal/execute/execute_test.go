@@ -408,11 +408,12 @@ func testNominate(t *testing.T, b *bench) {
 	if b.get(pod); pod.Status.NominatedNodeName != "some-node" || !convert.NominatedByUs(pod) {
 		t.Errorf("nominated to %q, by us: %v", pod.Status.NominatedNodeName, convert.NominatedByUs(pod))
 	}
-	b.do(b.Executor, plan.ClearNomination{Namespace: "default", Name: "nominate", UID: "other"})
+	b.do(b.Executor, plan.ClearNomination{Namespace: "default", Name: "nominate", UID: "other", From: "some-node"},
+		plan.ClearNomination{Namespace: "default", Name: "nominate", UID: string(pod.UID), From: "where-it-was-before"})
 	if b.get(pod); pod.Status.NominatedNodeName == "" {
-		t.Error("the nomination of a pod of another UID was cleared")
+		t.Error("the nomination of a pod of another UID, or one to another node, was cleared")
 	}
-	clear := plan.ClearNomination{Namespace: "default", Name: "nominate", UID: string(pod.UID)}
+	clear := plan.ClearNomination{Namespace: "default", Name: "nominate", UID: string(pod.UID), From: "some-node"}
 	b.do(b.Executor, clear, clear)
 	if b.get(pod); pod.Status.NominatedNodeName != "" {
 		t.Errorf("still nominated to %q", pod.Status.NominatedNodeName)
@@ -499,4 +500,18 @@ func testLoops(t *testing.T, b *bench) {
 		t.Errorf("after protection: phase %s, annotations %v", advanced[0].Command.Phase, fresh.Annotations)
 	}
 	b.store.take()
+}
+
+// Also a plan that buys nothing is checked: what it places may have gone.
+func TestProvisionChecksWhatBuysNothing(t *testing.T) {
+	builder := model.NewBuilder()
+	builder.UpsertNode(model.NodeSpec{Name: "leaving", Claim: "c", ClaimUID: "u", Deleting: true})
+	builder.UpsertPod(model.PodSpec{UID: "p", Namespace: "default", Name: "p"})
+	snap := builder.Snapshot(time.Now())
+	x := &execute.Executor{}
+	done := x.Provision(t.Context(), func() *model.Snapshot { return snap },
+		&plan.Provision{Placed: []plan.Placement{{Node: "leaving", Pods: snap.Groups[0].Pods}}})
+	if len(done.Plan.Placed) != 0 {
+		t.Errorf("placed on a node that leaves: %v", done.Plan.Placed)
+	}
 }

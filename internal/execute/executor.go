@@ -114,9 +114,6 @@ type Provisioned struct {
 
 // Provision creates the claims of a plan as far as the newest snapshot still agrees with it.
 func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) Provisioned {
-	if len(p.Claims) == 0 {
-		return Provisioned{Plan: p}
-	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	kept, dropped := plan.CheckProvision(newest(), p)

@@ -43,7 +43,7 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 	case plan.NominatePod:
 		err = x.nominate(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID, a.Node)
 	case plan.ClearNomination:
-		err = x.nominate(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID, nil)
+		err = x.clearNomination(ctx, a)
 	default:
 		err = fmt.Errorf("no such action: %T", action)
 	}
@@ -143,20 +143,43 @@ func (x *Executor) annotate(ctx context.Context, name, uid string, value any) er
 	return x.wrote(claim, err)
 }
 
-// nominate sets, or with nil removes, our nomination of a pod.
-func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid string, node any) error {
+// nominate sets our nomination of a pod.
+func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid, node string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"nominatedNodeName": node},
 	})
 	if err != nil {
 		return err
 	}
+	return x.patchNomination(ctx, key, client.RawPatch(types.MergePatchType, patch))
+}
+
+// clearNomination takes a nomination back if it still is the one that we know of: a preemption of kube-scheduler may
+// have written another meanwhile. A JSON patch tests before it writes; its tests fail as an invalid request.
+func (x *Executor) clearNomination(ctx context.Context, a plan.ClearNomination) error {
+	const path = "/status/nominatedNodeName"
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": a.UID},
+		{"op": "test", "path": path, "value": a.From},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return err
+	}
+	err = x.patchNomination(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, client.RawPatch(types.JSONPatchType, patch))
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return err
+}
+
+func (x *Executor) patchNomination(ctx context.Context, key types.NamespacedName, patch client.Patch) error {
 	writer := x.Nominations
 	if writer == nil {
 		writer = x.Client
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err = writer.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(convert.NominationManager))
+	err := writer.Status().Patch(ctx, pod, patch, client.FieldOwner(convert.NominationManager))
 	if refusedField(err, "status.nominatedNodeName") {
 		return nil // the pod was bound in the meantime; the watch is about to say so
 	}

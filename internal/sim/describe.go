@@ -66,7 +66,7 @@ func podSpec(p *pod) (model.PodSpec, bool) {
 func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
-		Command: c.command, Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
+		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
 	if c.initialized.IsZero() && (n == nil || !n.initialized) {
 		spec.Promised = c.promised
 	}

@@ -28,5 +28,8 @@
 //   - A machine either joins after a while, late, or never; it may vanish. The cloud sells the cheapest offering it has
 //     that the claim allows, and answers a repeated launch of one claim with the first machine.
 //
+// What histories cannot show: a watch that lags by more than plan.CordonQuiet may hide a pod that was bound just before
+// the taint. Its node goes, and the pod is drained like any other.
+//
 // The package must not know Kubernetes' types, clients or clocks.
 package sim

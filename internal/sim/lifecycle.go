@@ -73,9 +73,9 @@ func (p *process) machineOf(c *claim) string {
 func (p *process) launch(c *claim) {
 	said := p.calls[c.uid]
 	switch {
-	case p.w.now.Sub(c.created) > launchLiveness:
+	case said != nil && said.lost && p.w.now.Sub(c.created) > launchLiveness:
 		p.chore("delete claim "+c.name+", never launched", func() { p.w.api.markDeleted(c.key(), c.uid) })
-	case said == nil:
+	case said == nil || said.lost:
 		p.chore("ask the cloud for claim "+c.name, func() { p.ask(c) })
 	case !said.answered:
 	case said.machine == nil:
@@ -95,7 +95,7 @@ func (p *process) launch(c *claim) {
 
 // ask sends a launch. The cloud may be slow, and its answer may be lost, or come when nobody is there any more.
 func (p *process) ask(c *claim) {
-	if p.calls[c.uid] != nil {
+	if before := p.calls[c.uid]; before != nil && !before.lost {
 		return
 	}
 	said := &call{}
@@ -111,7 +111,7 @@ func (p *process) ask(c *claim) {
 			switch {
 			case p.dead:
 			case lost:
-				delete(p.calls, c.uid)
+				said.lost = true
 				p.pause(c, p.w.between(time.Second, 5*time.Second))
 			default:
 				said.answered, said.machine = true, m
@@ -123,7 +123,7 @@ func (p *process) ask(c *claim) {
 // join registers and initialises the node of a launched claim.
 func (p *process) join(c *claim, n *node) {
 	switch {
-	case c.registered.IsZero() && p.w.now.Sub(c.created) > registrationLiveness:
+	case c.registered.IsZero() && n == nil && p.w.now.Sub(c.launched) > registrationLiveness:
 		p.chore("delete claim "+c.name+", never registered", func() { p.w.api.markDeleted(c.key(), c.uid) })
 	case n == nil || !c.initialized.IsZero():
 	case c.registered.IsZero() && !n.registered:
@@ -158,7 +158,7 @@ func (p *process) register(c *claim, n *node) {
 
 // finalize takes a deleted claim down: node first, then machine, then the finaliser.
 func (p *process) finalize(c *claim, n *node) {
-	if said := p.calls[c.uid]; said != nil && !said.answered {
+	if said := p.calls[c.uid]; said != nil && !said.answered && !said.lost {
 		return // one reconciler, one claim: the launch is still being asked for
 	}
 	if n != nil && (!c.registered.IsZero() || n.registered) {
@@ -189,7 +189,7 @@ func (p *process) machinesOf(c *claim) []string {
 	if id := p.machineOf(c); id != "" {
 		return []string{id}
 	}
-	if p.calls[c.uid] != nil {
+	if said := p.calls[c.uid]; said != nil && !said.lost {
 		return nil
 	}
 	var ids []string

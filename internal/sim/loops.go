@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -21,8 +20,8 @@ type provisionLoop struct {
 	last time.Time
 	// version and catalogues are what the last plan was made from.
 	version, catalogues int
-	// targets are the pods by the name of the claim or node that the latest plan puts them on; nil before the first.
-	targets map[string][]*model.Pod
+	// targets are where the latest plan puts its pods; nil before the first.
+	targets plan.Targets
 }
 
 type disruptLoop struct {
@@ -48,7 +47,7 @@ func (p *process) plan() {
 	snap := p.snapshot()
 	decided := p.w.opts.Schedule(snap)
 	p.w.check.planned(p, snap, decided)
-	p.remember(decided)
+	p.provision.targets = decided.Targets()
 	ambushed := len(decided.Claims) > 0 && p.w.spring(atPlan)
 	if ambushed || !p.w.calm && p.w.rng.IntN(8) == 0 { // a large cluster, or too little CPU
 		p.busy = p.w.now.Add(p.w.between(500*time.Millisecond, 5*time.Second))
@@ -64,80 +63,22 @@ func (p *process) plan() {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}
 		p.carryOut(actions, func() {
-			for _, placed := range decided.Placed {
+			for _, placed := range kept.Placed {
 				p.promised[placed.Node] = p.w.now.Add(nomination)
 			}
-			p.carryOut(nominations(snap, decided), nil)
+			nominations, _ := plan.Nominations(p.snapshot(), kept)
+			p.carryOut(nominations, nil)
 		})
 	}
-}
-
-func (p *process) remember(decided *plan.Provision) {
-	p.provision.targets = map[string][]*model.Pod{}
-	for _, c := range decided.Claims {
-		p.provision.targets[c.Name] = c.Pods
-	}
-	for _, placed := range decided.Placed {
-		p.provision.targets[placed.Node] = placed.Pods
-	}
-}
-
-// nominations are the writes that make the pods' nominations agree with the plan.
-func nominations(snap *model.Snapshot, decided *plan.Provision) []plan.Action {
-	var actions []plan.Action
-	agree := func(pods []*model.Pod, node string) {
-		for _, pod := range pods {
-			if pod.Nominated != node {
-				actions = append(actions, nominationOf(pod, node))
-			}
-		}
-	}
-	for _, placed := range decided.Placed {
-		node := ""
-		if n := snap.Node(placed.Node); n != nil && n.Ours() && n.Stage >= model.Registered {
-			node = n.Name
-		}
-		agree(placed.Pods, node)
-	}
-	for _, c := range decided.Claims {
-		agree(c.Pods, "")
-	}
-	for _, r := range decided.Refused {
-		agree(r.Pods, "")
-	}
-	return actions
-}
-
-func nominationOf(pod *model.Pod, node string) plan.Action {
-	if node == "" {
-		return plan.ClearNomination{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	}
-	return plan.NominatePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: node}
 }
 
 // promises are the nominations for a node that is about to be opened.
 func (p *process) promises(c *claim, n *node) []plan.Action {
 	snap := p.snapshot()
 	if p.provision.targets == nil { // after a restart: with its claims in flight, the same plan comes out
-		p.remember(p.w.opts.Schedule(snap))
+		p.provision.targets = p.w.opts.Schedule(snap).Targets()
 	}
-	planned := p.provision.targets[n.name]
-	if planned == nil {
-		planned = p.provision.targets[c.name]
-	}
-	pending := map[string]*model.Pod{}
-	for _, g := range snap.Groups {
-		for _, pod := range g.Pods {
-			pending[pod.UID] = pod
-		}
-	}
-	var actions []plan.Action
-	for _, pod := range planned {
-		if now := pending[pod.UID]; now != nil && now.Nominated != n.name {
-			actions = append(actions, nominationOf(now, n.name))
-		}
-	}
-	return actions
+	return p.provision.targets.Promises(snap, c.name, n.name)
 }
 
 // tick is a pass of the disrupt loop: resume, propose, then step by step.
@@ -145,7 +86,7 @@ func (p *process) tick() {
 	snap := p.snapshot()
 	commands := p.w.opts.Resume(snap, p.disrupt.known...)
 	proposed := p.w.opts.Propose(snap)
-	p.w.check.proposed(p, snap, proposed)
+	p.w.check.proposed(p, proposed)
 	p.disrupt.known = nil
 	if len(proposed) > 0 && p.w.spring(atProposal) {
 		p.busy = p.w.now.Add(p.w.between(200*time.Millisecond, 3*time.Second))
@@ -162,6 +103,7 @@ func (p *process) advance(commands []plan.Command, step int) {
 	}
 	snap := p.snapshot()
 	steps := p.w.opts.Advance(snap, commands)
+	p.w.check.stepped(p, steps)
 	var again []plan.Command
 	var actions []plan.Action
 	for i, s := range steps {

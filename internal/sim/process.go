@@ -50,7 +50,9 @@ type write struct {
 // call is a launch that was asked of the cloud.
 type call struct {
 	answered bool
-	machine  *machine
+	// lost answers never come; the launch is asked for again.
+	lost    bool
+	machine *machine
 }
 
 func newProcess(w *world, id int) *process {
@@ -203,7 +205,11 @@ func (p *process) perform(action plan.Action) bool {
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:
-		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = "" })
+		return p.patch(key{podKind, a.Name}, a.UID, func(o object) {
+			if o.(*pod).nominated == a.From {
+				o.(*pod).nominated = ""
+			}
+		})
 	case plan.CreateClaim:
 		return p.createClaim(a)
 	case plan.DeleteClaim:

@@ -178,7 +178,7 @@ func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 }
 
 // proposed judges proposals: Deterministic.
-func (c *checks) proposed(p *process, snap *model.Snapshot, commands []plan.Command) {
+func (c *checks) proposed(p *process, commands []plan.Command) {
 	if len(commands) == 0 {
 		return
 	}
@@ -245,14 +245,29 @@ func (c *checks) deleting(p *process, of *claim) {
 	}
 	c.budgets(p, of)
 	c.removed[of.uid] = true
-	for _, q := range c.w.api.pods() {
-		if q.node != of.node || q.daemon || !q.deleting.IsZero() {
-			continue
+	if c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
+		c.empty(of.node, c.w.api.objects[podKind])
+	}
+}
+
+// stepped judges the writes that a process decides on: EmptyMeansEmpty, as far as it can know. Watches that lag by more
+// than plan.CordonQuiet may hide a pod that came just before the taint; such a pod is drained.
+func (c *checks) stepped(p *process, steps []Stepped) {
+	for _, s := range steps {
+		for _, a := range s.Actions {
+			if a, deletes := a.(plan.DeleteClaim); deletes {
+				if of, _ := p.view.present(claimKind)[a.Claim].(*claim); of != nil {
+					c.empty(of.node, p.view.present(podKind))
+				}
+			}
 		}
-		seen, _ := p.view.seen[podKind][q.name].(*pod)
-		told := seen != nil && seen.uid == q.uid && seen.node == q.node
-		if told || c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
-			c.fail(EmptyMeansEmpty, "node %s is removed as empty, %s runs there", of.node, q.name)
+	}
+}
+
+func (c *checks) empty(node string, pods map[string]object) {
+	for _, q := range list[*pod](pods) {
+		if q.node == node && node != "" && !q.daemon && q.deleting.IsZero() {
+			c.fail(EmptyMeansEmpty, "node %s is removed as empty, %s runs there", node, q.name)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
 	}
 	for i := range pool.Catalogue.Types {
 		t := &pool.Catalogue.Types[i]
-		if t.Special != asks(p) || !c.room(pool, t) || !c.carries(t, pool, p) {
+		if t.Special != asks(p) || !c.room(pool, t) || !c.carries(t, p) {
 			continue
 		}
 		for _, o := range t.Offerings {
@@ -149,7 +149,7 @@ func asks(p *pod) bool {
 	return amountOf(p.requests, gpu)+amountOf(p.requests, nic) > 0
 }
 
-func (c *checks) carries(t *model.InstanceType, pool *model.PoolSpec, p *pod) bool {
+func (c *checks) carries(t *model.InstanceType, p *pod) bool {
 	need := map[string]int64{}
 	add(need, p.requests)
 	for _, d := range c.w.setting.daemons {

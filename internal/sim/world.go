@@ -32,7 +32,7 @@ type world struct {
 	ambush *Disturbance
 
 	// assumed are the nodes of pods that kube-scheduler has chosen and not bound yet, by pod UID.
-	assumed   map[string]assumption
+	assumed   map[string]string
 	scheduled int
 	owned     int
 
@@ -40,13 +40,8 @@ type world struct {
 	failure *Failure
 }
 
-type assumption struct {
-	node string
-	pod  *pod
-}
-
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]assumption{}, owned: -1}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, owned: -1}
 	w.now = epoch
 	w.setting = newSetting(w.rng)
 	w.api = newAPI(func() time.Time { return w.now })
@@ -183,7 +178,7 @@ func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 	for _, other := range pods {
 		a, assumed := w.assumed[other.uid]
 		promised := other.uid != p.uid && other.node == "" && other.nominated == n.name && other.priority >= p.priority
-		if other.node == n.name || assumed && a.node == n.name || promised && !assumed {
+		if other.node == n.name || assumed && a == n.name || promised && !assumed {
 			add(used, other.requests)
 		}
 	}
@@ -210,7 +205,7 @@ func (w *world) choose(p *pod, fit []*node) {
 			n = candidate
 		}
 	}
-	w.assumed[p.uid] = assumption{n.name, p}
+	w.assumed[p.uid] = n.name
 	w.after(w.between(0, w.setting.binding), func() {
 		delete(w.assumed, p.uid)
 		w.scheduled = -1

@@ -232,7 +232,7 @@ func randomDeployment(chance *rand.Rand, name string, i int) appsv1.Deployment {
 	pod.SchedulerName = name
 	pod.TerminationGracePeriodSeconds = new(int64)
 	pod.NodeSelector = map[string]string{caseLabel: name}
-	pod.Containers = []corev1.Container{{Name: "pause", Image: "registry.k8s.io/pause:3.10", Resources: corev1.ResourceRequirements{
+	pod.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse([]string{"50m", "100m", "330m", "700m", "1", "1500m", "3"}[chance.IntN(7)]),
 			corev1.ResourceMemory: resource.MustParse([]string{"64Mi", "200Mi", "1Gi", "3Gi", "7Gi"}[chance.IntN(5)]),

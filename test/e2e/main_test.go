@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Set by TestMain.
@@ -23,8 +22,20 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	waitTogether()
 	log.SetLogger(logr.Discard())
 	os.Exit(runTests(m))
+}
+
+// waitTogether runs more tests at a time than there are processors, unless the
+// command line says how many: they wait more than they compute.
+func waitTogether() {
+	const together = "test.parallel"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == together })
+	if !given {
+		_ = flag.Set(together, "4")
+	}
 }
 
 func runTests(m *testing.M) int {

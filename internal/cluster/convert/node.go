@@ -35,10 +35,12 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Claim: claim.Name, ClaimUID: string(claim.UID), Pool: claim.Labels[karpv1.LabelNodePool],
 		Stage: stageOf(node, claim), Created: utc(claim.CreationTimestamp), LastPodEvent: utc(claim.Status.LastPodEventTime),
 		Labels: claim.Labels, DoNotDisrupt: claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true",
-		Command:  claim.Annotations[karpv1.AnnotationCommand],
-		Requests: amounts(claim.Spec.Resources.Requests, up),
-		Deleting: claim.DeletionTimestamp != nil || conditionTrue(claim, karpv1.ConditionInstanceTerminating),
+		Command:          claim.Annotations[karpv1.AnnotationCommand],
+		DisruptionReason: conditionTrue(claim, karpv1.ConditionDisruptionReason),
+		Requests:         amounts(claim.Spec.Resources.Requests, up),
+		Terminating:      conditionTrue(claim, karpv1.ConditionInstanceTerminating),
 	}
+	spec.Deleting = claim.DeletionTimestamp != nil || spec.Terminating
 	spec.Taints = taints(claim.Spec.Taints)
 	if pods := claim.Annotations[karpv1.AnnotationPods]; pods != "" && spec.Stage < model.Initialized {
 		spec.Promised = strings.Fields(claim.Annotations[karpv1.AnnotationPods])

@@ -164,6 +164,9 @@ func TestNodeDeleting(t *testing.T) {
 			if got.Deleting != test.want {
 				t.Errorf("deleting is %t, want %t", got.Deleting, test.want)
 			}
+			if got.Terminating != (test.name == "the machine") {
+				t.Errorf("terminating is %t", got.Terminating)
+			}
 		})
 	}
 }
@@ -194,6 +197,16 @@ status:
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+// TestDisruptionReason: the condition can be seen, so that it can be taken off again.
+func TestDisruptionReason(t *testing.T) {
+	for status, want := range map[string]bool{"True": true, "False": false} {
+		claim := decode[karpv1.NodeClaim](t, claimText+"\nstatus: {conditions: [{type: DisruptionReason, status: \""+status+"\"}]}")
+		if got, _ := Node(nil, claim, words()); got.DisruptionReason != want {
+			t.Errorf("condition %s: %t", status, got.DisruptionReason)
+		}
 	}
 }
 

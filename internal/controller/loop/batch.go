@@ -7,28 +7,32 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// wait blocks until the bell rings or the pause is over, and reports whether it was the bell; ok is false when the
-// context ended.
-func wait(ctx context.Context, clk clock.WithTicker, bell <-chan struct{}, pause time.Duration) (rang, ok bool) {
+// wait blocks until one of the bells rings or the pause is over, and returns the bell that rang, nil for the pause; ok
+// is false when the context ended. A bell that is nil never rings.
+func wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other <-chan struct{}) (rang <-chan struct{}, ok bool) {
 	timer := clk.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false, false
-	case <-bell:
-		return true, true
+		return nil, false
+	case <-one:
+		return one, true
+	case <-other:
+		return other, true
 	case <-timer.C():
-		return false, true
+		return nil, true
 	}
 }
 
-// batch waits, after a first ring of the bell, for its last: until it was silent for idle, or longest has passed. It is
-// false when the context ended.
-func batch(ctx context.Context, clk clock.WithTicker, bell <-chan struct{}, idle, longest time.Duration) bool {
-	end := clk.NewTimer(longest)
+// window is how long a batch lasts: until the bell was silent for idle, or longest has passed.
+type window struct{ idle, longest time.Duration }
+
+// batch waits, after a first ring of the bell, for its last. It is false when the context ended.
+func batch(ctx context.Context, clk clock.WithTicker, bell <-chan struct{}, w window) bool {
+	end := clk.NewTimer(w.longest)
 	defer end.Stop()
 	for {
-		silence := clk.NewTimer(idle)
+		silence := clk.NewTimer(w.idle)
 		select {
 		case <-ctx.Done():
 			silence.Stop()

@@ -51,9 +51,9 @@ type Disrupt struct {
 func (d *Disrupt) Start(ctx context.Context) error {
 	for {
 		// 1. Wait for the timer, for the moment at which a node may go, or for news.
-		rang, ok := wait(ctx, d.Clock, d.Changed, d.pause())
-		if rang {
-			ok = batch(ctx, d.Clock, d.Changed, d.Timers.BatchIdle, d.Timers.BatchIdle)
+		rang, ok := wait(ctx, d.Clock, d.pause(), d.Changed, nil)
+		if rang != nil {
+			ok = batch(ctx, d.Clock, d.Changed, window{d.Timers.BatchIdle, d.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil
@@ -61,9 +61,6 @@ func (d *Disrupt) Start(ctx context.Context) error {
 		d.Tick(ctx)
 	}
 }
-
-// NeedLeaderElection is true: one loop per cluster.
-func (d *Disrupt) NeedLeaderElection() bool { return true }
 
 func (d *Disrupt) pause() time.Duration {
 	pause := d.Timers.DisruptionPoll

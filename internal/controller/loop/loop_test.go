@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -303,7 +305,7 @@ func TestNominateFor(t *testing.T) {
 		}, "create claim c-n\nnominate pod default/a to node n\nnominate pod default/b to node n"},
 		"in flight in the latest plan": {true, "", func(snap *model.Snapshot) *plan.Provision {
 			return &plan.Provision{Placed: []plan.Placement{{Node: "c-n", Pods: podsOf(snap, "a", "promised")}}}
-		}, "clear the nomination of pod default/promised\nnominate pod default/a to node n\nnominate pod default/promised to node n"},
+		}, "nominate pod default/a to node n"},
 		"after a restart": {false, "", func(snap *model.Snapshot) *plan.Provision {
 			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: podsOf(snap, "a", "promised")}}}
 		}, "nominate pod default/a to node n"},
@@ -324,11 +326,117 @@ func TestNominateFor(t *testing.T) {
 			if c.tick {
 				p.Tick(t.Context())
 			}
-			if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); err != nil {
+			if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); (err != nil) != (c.refuse != "") {
 				t.Error(err)
 			}
 			want(t, w, c.want)
 		})
+	}
+}
+
+// However many nodes register before the first tick, as after a restart, one plan is made for all of them, and none
+// before the whole cluster is seen.
+func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
+	w := newWorld()
+	w.pending("a", "")
+	plans := atomic.Int32{}
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		plans.Add(1)
+		return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: podsOf(snap, "a")}}}
+	})
+	synced := make(chan struct{})
+	p.WaitForSync = func(ctx context.Context) bool {
+		select {
+		case <-synced:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	given, end := context.WithCancel(t.Context())
+	end()
+	if err := p.NominateFor(given, claimNamed("c-n"), nodeNamed("n")); !errors.Is(err, context.Canceled) || plans.Load() != 0 {
+		t.Errorf("before the cluster is seen: %v and %d plans, want a cancelled wait and none", err, plans.Load())
+	}
+	var asking errgroup.Group
+	for i := range 50 {
+		asking.Go(func() error {
+			return p.NominateFor(t.Context(), claimNamed(fmt.Sprint("c-", i)), nodeNamed(fmt.Sprint("n", i)))
+		})
+	}
+	close(synced)
+	if err := asking.Wait(); err != nil || plans.Load() != 1 {
+		t.Errorf("%v and %d plans, want one", err, plans.Load())
+	}
+}
+
+// What happened since the snapshot of the plan counts: a pod that was bound meanwhile is promised nothing, nor is one
+// promised a node that is leaving by now.
+func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Initialized)
+	leaving := w.node("leaving", model.Initialized)
+	for _, pod := range []string{"waits", "bound", "unlucky"} {
+		w.pending(pod, "")
+	}
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		defer func() {
+			w.bound("bound", "leaving")
+			leaving.Deleting = true
+		}()
+		return &plan.Provision{Placed: []plan.Placement{
+			{Node: "here", Pods: podsOf(snap, "waits", "bound")}, {Node: "leaving", Pods: podsOf(snap, "unlucky")},
+		}}
+	})
+	promised := map[string]bool{}
+	p.Promise = func(node string, _ time.Time) { promised[node] = true }
+	p.Tick(t.Context())
+	want(t, w, "nominate pod default/waits to node here")
+	if diff := cmp.Diff(map[string]bool{"here": true}, promised); diff != "" {
+		t.Errorf("promised nodes (-want +got):\n%s", diff)
+	}
+}
+
+// A pod that cannot be placed at all is counted once, as ignored, and so is its event.
+func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
+	w := newWorld()
+	w.pending("odd", "gone")
+	w.pods["uid-odd"].Rejected = &model.Rejection{Field: "spec", Reason: "is odd"}
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Refused: []plan.Refusal{{Pods: snap.Rejected, Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: snap.Rejected[0].Rejected}}}}
+	})
+	p.Tick(t.Context())
+	want(t, w, "clear the nomination of pod default/odd")
+	ignored, refused := testutil.ToFloat64(p.Metrics.SchedulerIgnoredPods), testutil.ToFloat64(p.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner"))
+	if ignored != 1 || refused != 0 {
+		t.Errorf("%v pods ignored and %v unschedulable, want 1 and 0", ignored, refused)
+	}
+}
+
+// When a node has all the promises it may, the next pod that is bound makes room for another: the loop does not wait
+// for its timer.
+func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Initialized)
+	for i := range plan.MostPromises + 1 {
+		w.pending(fmt.Sprint("p", i), "")
+	}
+	passes, moved := ticks{make(chan time.Time, 10)}, make(chan struct{}, 1)
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		passes.to <- w.clock.Now()
+		return &plan.Provision{Placed: []plan.Placement{{Node: "here", Pods: snap.Groups[0].Pods}}}
+	})
+	p.Moved = moved
+	asleep := started(t, w.clock, p.Start)
+	asleep()
+	w.clock.Step(10 * time.Second)
+	first := passes.next(t)
+	asleep()
+	moved <- struct{}{}
+	waitForTimers(t, w.clock, 2)
+	w.clock.Step(time.Second)
+	if after := passes.next(t).Sub(first); after != time.Second {
+		t.Errorf("pass after %s, want 1s", after)
 	}
 }
 

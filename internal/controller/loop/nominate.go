@@ -2,7 +2,8 @@ package loop
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,105 +13,48 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// remember keeps which pods the plan puts where.
-func (p *Provision) remember(decided *plan.Provision) {
-	targets := make(map[string][]*model.Pod, len(decided.Claims)+len(decided.Placed))
-	for _, claim := range decided.Claims {
-		targets[claim.Name] = claim.Pods
-	}
-	for _, placed := range decided.Placed {
-		targets[placed.Node] = placed.Pods
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.targets = targets
+// decide makes a plan on a snapshot of now and keeps where it puts its pods. Only one plan is made at a time, so that
+// an older one never replaces a newer.
+func (p *Provision) decide() (*model.Snapshot, *plan.Provision) {
+	p.deciding.Lock()
+	defer p.deciding.Unlock()
+	snap := p.Snapshot()
+	decided := p.Schedule(snap)
+	p.targets.Store(new(decided.Targets()))
+	return snap, decided
 }
 
-// planned returns the pods that the latest plan puts on the claim or its node; known is false before the first plan.
-func (p *Provision) planned(claim, node string) (pods []*model.Pod, known bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if pods = p.targets[node]; pods == nil {
-		pods = p.targets[claim]
+// planned returns where the latest plan puts its pods. Before the first, as after a restart, one is made: with its
+// claims in flight, the same plan comes out as before. However many ask for it, it is made once.
+func (p *Provision) planned() plan.Targets {
+	if known := p.targets.Load(); known != nil {
+		return *known
 	}
-	return pods, p.targets != nil
+	p.first.Do(func() {
+		if p.targets.Load() == nil {
+			p.decide()
+		}
+	})
+	return *p.targets.Load()
 }
 
 // NominateFor promises the node to the pods that were planned onto the claim. Call it when the node has registered and
-// pods are still kept off by its taint. It returns when the promises are written. What cannot be written is logged
-// and left to the next tick: a node never waits for a pod.
+// pods are still kept off by its taint. It returns when the promises are written, or with an error when some could not
+// be: the caller asks again, a few times.
 func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
 	}
-	snap := p.Snapshot()
-	pods, known := p.planned(claim.Name, node.Name)
-	if !known { // after a restart: with its claims in flight, the same plan comes out
-		p.remember(p.Schedule(snap))
-		pods, _ = p.planned(claim.Name, node.Name)
+	if p.WaitForSync != nil && !p.WaitForSync(ctx) {
+		return fmt.Errorf("waiting for the mirror of the cluster: %w", context.Cause(ctx))
 	}
-	pending := pendingByUID(snap)
-	var actions []plan.Action
-	for _, planned := range pods {
-		if pod := pending[planned.UID]; pod != nil && pod.Nominated != node.Name {
-			actions = append(actions, nominationOf(pod, node.Name))
-		}
+	targets := p.planned()
+	var errs []error
+	for _, o := range execute.Failures(p.Writer.Do(ctx, targets.Promises(p.Snapshot(), claim.Name, node.Name))) {
+		errs = append(errs, o.Err)
 	}
-	for _, o := range execute.Failures(p.Writer.Do(ctx, actions)) {
-		p.Log.Error(o.Err, "promising a node to its pods", "Node", node.Name, "NodeClaim", claim.Name)
+	if len(errs) > 0 {
+		return fmt.Errorf("promising node %s to %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))
 	}
 	return ctx.Err()
-}
-
-func pendingByUID(snap *model.Snapshot) map[string]*model.Pod {
-	pending := map[string]*model.Pod{}
-	for _, g := range snap.Groups {
-		for _, pod := range g.Pods {
-			pending[pod.UID] = pod
-		}
-	}
-	return pending
-}
-
-// nominations are the writes that make the pods' nominations agree with the plan: pods on registered nodes of ours are
-// nominated to them, all others to nothing. A node that is being registered is not nominated to here, but its promises,
-// which NominateFor has just made, stay.
-func (p *Provision) nominations(snap *model.Snapshot, decided *plan.Provision) []plan.Action {
-	if !p.Nominate {
-		return nil
-	}
-	var actions []plan.Action
-	agree := func(pods []*model.Pod, node string) {
-		for _, pod := range pods {
-			if pod.Nominated != node {
-				actions = append(actions, nominationOf(pod, node))
-			}
-		}
-	}
-	for _, placed := range decided.Placed {
-		n := snap.Node(placed.Node)
-		switch {
-		case n == nil || !n.Ours():
-			agree(placed.Pods, "")
-		case n.Stage >= model.Registered:
-			agree(placed.Pods, n.Name)
-		default:
-			agree(slices.DeleteFunc(slices.Clone(placed.Pods), func(pod *model.Pod) bool { return pod.Nominated == n.Name }), "")
-		}
-	}
-	for _, claim := range decided.Claims {
-		agree(claim.Pods, "")
-	}
-	for _, refusal := range decided.Refused {
-		agree(refusal.Pods, "")
-	}
-	agree(snap.Rejected, "")
-	return actions
-}
-
-func nominationOf(pod *model.Pod, node string) plan.Action {
-	if node == "" {
-		return plan.ClearNomination{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	}
-	return plan.NominatePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: node}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,8 +34,14 @@ type Provision struct {
 	Pending <-chan struct{}
 	// Promise keeps a node from being disrupted until then, because pods were planned onto it; may be nil.
 	Promise func(node string, until time.Time)
+	// Moved rings when a pod came to a node: there may be room for the promise of another (plan.MostPromises). It may
+	// be nil.
+	Moved <-chan struct{}
 	// Nominate writes nominations (--pod-placement=nominate); else kube-scheduler is only observed.
 	Nominate bool
+	// WaitForSync blocks until snapshots show the whole cluster, and is false when the context ended before; nil for a
+	// source that shows it from the start. Start is not called before; NominateFor may be.
+	WaitForSync func(context.Context) bool
 
 	Timers   controller.Timers
 	Clock    clock.WithTicker
@@ -52,9 +59,13 @@ type Provision struct {
 	// seen are the pods that the last tick knew.
 	seen map[string]bool
 
-	mu sync.Mutex
-	// targets are the pods by the name of the claim or node that the latest plan puts them on; nil before the first.
-	targets map[string][]*model.Pod
+	// beyond is how many pods the last tick could not promise a node that has all the promises it may.
+	beyond int
+
+	deciding sync.Mutex
+	first    sync.Once
+	// targets are where the latest plan puts its pods; nil before the first.
+	targets atomic.Pointer[plan.Targets]
 }
 
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
@@ -66,17 +77,21 @@ func (p *Provision) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection is true: one loop per cluster.
-func (p *Provision) NeedLeaderElection() bool { return true }
-
 // await is step 1: wait for a batch of pods, or for the timer.
 func (p *Provision) await(ctx context.Context) bool {
-	rang, ok := wait(ctx, p.Clock, p.Pending, p.pause())
-	p.since = p.Clock.Now()
-	if !ok || !rang {
-		return ok
+	moved := p.Moved
+	if p.beyond == 0 {
+		moved = nil
 	}
-	return batch(ctx, p.Clock, p.Pending, p.Timers.BatchIdle, p.Timers.BatchMax)
+	rang, ok := wait(ctx, p.Clock, p.pause(), p.Pending, moved)
+	p.since = p.Clock.Now()
+	switch {
+	case !ok || rang == nil:
+		return ok
+	case rang == moved: // pods move as long as kube-scheduler binds: that must not make the batch longer
+		return batch(ctx, p.Clock, p.Pending, window{p.Timers.BatchIdle, p.Timers.BatchIdle})
+	}
+	return batch(ctx, p.Clock, p.Pending, window{p.Timers.BatchIdle, p.Timers.BatchMax})
 }
 
 // pause is how long to wait when nothing rings: less after a tick that left something undone.
@@ -90,23 +105,32 @@ func (p *Provision) pause() time.Duration {
 // Tick is one pass.
 func (p *Provision) Tick(ctx context.Context) {
 	began := p.Clock.Now()
-	// 2. Take a snapshot.
-	snap := p.Snapshot()
-	// 3. Decide.
-	decided := p.Schedule(snap)
+	// 2. Take a snapshot, and 3. decide.
+	snap, decided := p.decide()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
-	p.remember(decided)
 	// 4. Check again on the newest snapshot, and do.
 	done := p.Writer.Provision(ctx, p.Snapshot, decided)
 	at.done = p.Clock.Now()
-	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold.
-	nominations := p.Writer.Do(ctx, p.nominations(snap, decided))
-	p.promise(snap, decided)
+	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold: for what of the
+	// plan was still right, as the cluster is now.
+	nominations := p.nominate(ctx, done.Plan)
+	p.promise(done.Plan)
 	// 6. Record.
 	p.History.Add(Record{Snapshot: snap, Provision: decided})
-	p.report(snap, decided, done, nominations)
+	p.report(done, nominations)
+	p.announce(snap, done.Plan)
 	p.logWork(done, at)
+}
+
+// nominate makes the pods' nominations agree with the plan.
+func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
+	if !p.Nominate {
+		return nil
+	}
+	actions, beyond := plan.Nominations(p.Snapshot(), decided)
+	p.beyond = beyond
+	return p.Writer.Do(ctx, actions)
 }
 
 // work is when a pass reached its steps: the batch began, the batch was over, the plan was made, it was carried out.
@@ -128,7 +152,9 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
 	for _, r := range decided.Refused {
-		refused += len(r.Pods)
+		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked { // else they are counted as ignored
+			refused += len(r.Pods)
+		}
 	}
 	p.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
 	// A pod was first seen when its batch began: that is at most the length of the window too early.
@@ -146,19 +172,17 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 }
 
 // promise keeps nodes that pods were planned onto from being disrupted for a while.
-func (p *Provision) promise(snap *model.Snapshot, decided *plan.Provision) {
+func (p *Provision) promise(decided *plan.Provision) {
 	if p.Promise == nil {
 		return
 	}
 	for _, placed := range decided.Placed {
-		if n := snap.Node(placed.Node); n != nil && n.Ours() {
-			p.Promise(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
-		}
+		p.Promise(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
 	}
 }
 
-// report tells users and the log, and notes whether to come back soon.
-func (p *Provision) report(snap *model.Snapshot, decided *plan.Provision, done execute.Provisioned, nominations []execute.Outcome) {
+// report tells the log, and notes whether to come back soon.
+func (p *Provision) report(done execute.Provisioned, nominations []execute.Outcome) {
 	undone := append(execute.Failures(done.Outcomes), execute.Failures(nominations)...)
 	for _, o := range undone {
 		var notNow *execute.NotNowError
@@ -175,7 +199,6 @@ func (p *Provision) report(snap *model.Snapshot, decided *plan.Provision, done e
 	if len(undone) == 0 && len(done.Dropped) == 0 {
 		p.retries = 0
 	}
-	p.announce(snap, decided)
 }
 
 // announce emits the events about pods: where those go that need no new node, and why others go nowhere.
@@ -196,16 +219,6 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 	p.logged = map[string]bool{}
 	for _, refusal := range decided.Refused {
 		p.explain(snap, refusal, before)
-	}
-	for _, pod := range snap.Rejected {
-		if pod.Rejected == nil || pod.Rejected.Silent {
-			continue
-		}
-		code := plan.PodInvalid
-		if pod.Rejected.Unsupported {
-			code = plan.PodUnsupported
-		}
-		p.explain(snap, plan.Refusal{Pods: []*model.Pod{pod}, Verdict: plan.Verdict{Code: code, Rejection: pod.Rejected}}, before)
 	}
 }
 

@@ -160,7 +160,7 @@ func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 			return nil
 		}
 	}
-	if _, err := retire(ctx, c.Client, claim); err != nil {
+	if err := retire(ctx, c.Client, claim); err != nil {
 		if controller.Stale(err) {
 			return nil // changed while we looked: the next round decides
 		}

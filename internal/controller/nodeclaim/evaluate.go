@@ -19,7 +19,7 @@ type unmet struct {
 	final bool
 }
 
-// node picks the node of a claim's machine out of all nodes with its provider id.
+// pick picks the node of a claim's machine out of all nodes with its provider id.
 func pick(nodes []corev1.Node) (*corev1.Node, unmet) {
 	switch len(nodes) {
 	case 0:
@@ -80,18 +80,22 @@ func notReady(node *corev1.Node) string {
 }
 
 // overdue says, as the reason of the metric, that a claim has taken too long to launch or to register (core
-// specification 4.5), or else how much time is left; zero time left means that no limit applies any more.
+// specification 4.5), or else how much time is left; zero time left means that no limit applies any more. The time to
+// register begins with the launch: a claim that was launched late, because we were away, is not late to register.
 func overdue(claim *karpv1.NodeClaim, now time.Time, timers controller.Timers) (reason string, left time.Duration) {
 	conditions := claim.StatusConditions()
-	condition, limit, reason := karpv1.ConditionLaunched, timers.Launch, telemetry.DisruptedLaunchTimeout
-	if conditions.Get(karpv1.ConditionLaunched).IsTrue() {
-		condition, limit, reason = karpv1.ConditionRegistered, timers.Registration, telemetry.DisruptedRegistrationTimeout
+	launched, registered := conditions.Get(karpv1.ConditionLaunched), conditions.Get(karpv1.ConditionRegistered)
+	since, limit, reason := launched.LastTransitionTime.Time, timers.Launch, telemetry.DisruptedLaunchTimeout
+	if launched.IsTrue() {
+		if registered.IsTrue() {
+			return "", 0
+		}
+		limit, reason = timers.Registration, telemetry.DisruptedRegistrationTimeout
+		if registered.LastTransitionTime.After(since) {
+			since = registered.LastTransitionTime.Time
+		}
 	}
-	c := conditions.Get(condition)
-	if c.IsTrue() {
-		return "", 0
-	}
-	left = c.LastTransitionTime.Add(limit).Sub(now)
+	left = since.Add(limit).Sub(now)
 	if left > 0 {
 		return "", left
 	}

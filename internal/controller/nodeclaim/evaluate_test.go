@@ -45,10 +45,27 @@ func TestOverdue(t *testing.T) {
 		{"registration limit", []string{karpv1.ConditionLaunched}, 15 * time.Minute, telemetry.DisruptedRegistrationTimeout, 0},
 		{"initialising has no limit", []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered}, 24 * time.Hour, "", 0},
 	} {
-		reason, left := overdue(claimWith("a", test.conditions...), born.Add(test.age), timers)
+		claim := claimWith("a", test.conditions...)
+		for i := range claim.Status.Conditions {
+			claim.Status.Conditions[i].LastTransitionTime = born
+		}
+		reason, left := overdue(claim, born.Add(test.age), timers)
 		if reason != test.want || left != test.left {
 			t.Errorf("%s: %q with %s left, want %q with %s", test.name, reason, left, test.want, test.left)
 		}
+	}
+}
+
+// A claim that was launched late has the whole time to register.
+func TestOverdueCountsFromTheLaunch(t *testing.T) {
+	claim := claimWith("a", karpv1.ConditionLaunched)
+	for i := range claim.Status.Conditions {
+		if claim.Status.Conditions[i].Type == karpv1.ConditionLaunched {
+			claim.Status.Conditions[i].LastTransitionTime = metav1.NewTime(born.Add(time.Hour))
+		}
+	}
+	if reason, left := overdue(claim, born.Add(time.Hour+time.Minute), controller.Production()); reason != "" || left != 14*time.Minute {
+		t.Errorf("%q with %s left, want none with 14m", reason, left)
 	}
 }
 

@@ -71,8 +71,7 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 
 // refuse deletes a claim that no machine can be bought for, so that its pods are planned again.
 func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *answer) error {
-	deleted, err := retire(ctx, r.Client, claim)
-	if err != nil || !deleted {
+	if err := retire(ctx, r.Client, claim); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that cannot be launched", "reason", said.refusal, "cause", said.err.Error())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,9 @@ import (
 // PodEventsName is the name in logs and metrics of what notes when pods come and go.
 const PodEventsName = "nodeclaim.podevents"
 
-// podEventEvery is for how long a noted pod event stands for those that follow it (core specification 4.6).
+// podEventEvery is how often a claim is written at most (core specification 4.6). Karpenter forgets the events in
+// between, so that a node which empties right after it was filled leaves up to that much early; here the last of them
+// is noted when the time has passed.
 const podEventEvery = 10 * time.Second
 
 // podEventWorkers is how many claims are written at a time.
@@ -41,13 +44,48 @@ type PodEvents struct {
 	Metrics *telemetry.Metrics
 	Timers  controller.Timers
 	Clock   clock.PassiveClock
+
+	mutex sync.Mutex
+	// latest is when the last pod event was seen on a node, until it is noted.
+	latest map[string]time.Time
 }
 
 // moment is a pod event on a node.
 type moment struct {
 	Node string
-	// At is zero for now.
+	// At is zero for the latest that was seen.
 	At time.Time
+}
+
+// saw remembers that a pod event happened now.
+func (p *PodEvents) saw(node string) moment {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.latest == nil {
+		p.latest = map[string]time.Time{}
+	}
+	p.latest[node] = p.Clock.Now()
+	return moment{Node: node}
+}
+
+// when is the time of a moment; false when it has been noted.
+func (p *PodEvents) when(m moment) (time.Time, bool) {
+	if !m.At.IsZero() {
+		return m.At, true
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	at, known := p.latest[m.Node]
+	return at, known
+}
+
+// forget drops what was remembered of a node up to a time.
+func (p *PodEvents) forget(node string, upTo time.Time) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if at, known := p.latest[node]; known && !at.After(upTo) {
+		delete(p.latest, node)
+	}
 }
 
 // SetupWithManager registers the controller; controller.Index must have run.
@@ -83,13 +121,13 @@ func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 			}
 			p.measure(before, after)
 			if moved(before, after) && !daemon(after) {
-				queue.Add(moment{Node: after.Spec.NodeName})
+				queue.Add(p.saw(after.Spec.NodeName))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue momentQueue) {
 			pod, ok := e.Object.(*corev1.Pod)
 			if ok && pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && !ended(pod) && !daemon(pod) {
-				queue.Add(moment{Node: pod.Spec.NodeName})
+				queue.Add(p.saw(pod.Spec.NodeName))
 			}
 		},
 	}
@@ -140,42 +178,54 @@ func (p *PodEvents) measure(before, after *corev1.Pod) {
 
 // Reconcile notes a pod event on the claims of its node.
 func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error) {
-	node := &corev1.Node{}
-	if err := p.Client.Get(ctx, types.NamespacedName{Name: m.Node}, node); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if node.Spec.ProviderID == "" {
+	at, unnoted := p.when(m)
+	if !unnoted {
 		return ctrl.Result{}, nil
 	}
-	var claims karpv1.NodeClaimList
-	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
+	claims, err := p.claims(ctx, m.Node)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	at := m.At
-	if at.IsZero() {
-		at = p.Clock.Now()
-	}
-	for i := range claims.Items {
-		if claim := &claims.Items[i]; news(claim, at) {
+	var again time.Duration
+	for i := range claims {
+		claim := &claims[i]
+		due, wanted := due(claim, at)
+		if wait := due.Sub(p.Clock.Now()); wanted && wait > 0 {
+			again = max(again, wait)
+		} else if wanted {
 			if err := p.note(ctx, claim, at); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
 	}
-	return ctrl.Result{}, nil
+	if again == 0 && m.At.IsZero() {
+		p.forget(m.Node, at)
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// news says whether a pod event is later enough than what the claim shows. What came before a claim was initialised
-// says nothing, because the waiting time begins with that anyway.
-func news(claim *karpv1.NodeClaim, at time.Time) bool {
+// claims are those of a node: one, unless something is wrong; none when the node is gone or nobody's.
+func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim, error) {
+	node := &corev1.Node{}
+	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var claims karpv1.NodeClaimList
+	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
+		return nil, fmt.Errorf("listing the claims of node %s: %w", name, err)
+	}
+	return claims.Items, nil
+}
+
+// due is when a pod event is to be noted, false when never: the claim shows it or a later one already. What came before
+// a claim was initialised says nothing, because the waiting time begins with that anyway. Claims show whole seconds.
+func due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {
-		if c := claim.StatusConditions().Get(karpv1.ConditionInitialized); c.IsTrue() && at.Before(c.LastTransitionTime.Time) {
-			return false
-		}
-		return true
+		c := claim.StatusConditions().Get(karpv1.ConditionInitialized)
+		return at, !c.IsTrue() || !at.Before(c.LastTransitionTime.Time)
 	}
-	return !at.Before(known.Add(podEventEvery))
+	return known.Add(podEventEvery), at.Truncate(time.Second).After(known)
 }
 
 // note writes the one field; the UID is the precondition, so that nothing need be locked.

@@ -90,17 +90,20 @@ func TestPodEventsThatCount(t *testing.T) {
 	}
 }
 
-func TestPodEventIsNews(t *testing.T) {
+// When a pod event is written: at most every ten seconds, and none is lost.
+func TestPodEventIsDue(t *testing.T) {
+	never := time.Time{}
 	for name, c := range map[string]struct {
 		last, initialized, at time.Time
-		want                  bool
+		due                   time.Time
 	}{
-		"the first":                              {time.Time{}, time.Time{}, may, true},
-		"before the node was initialised":        {time.Time{}, may, may.Add(-time.Second), false},
-		"after the node was initialised":         {time.Time{}, may, may.Add(time.Second), true},
-		"soon after the last":                    {may, time.Time{}, may.Add(9 * time.Second), false},
-		"later":                                  {may, time.Time{}, may.Add(10 * time.Second), true},
-		"from before a restart, and known since": {may, time.Time{}, may.Add(-time.Hour), false},
+		"the first":                              {never, never, may, may},
+		"before the node was initialised":        {never, may, may.Add(-time.Second), never},
+		"after the node was initialised":         {never, may, may.Add(time.Second), may.Add(time.Second)},
+		"soon after the last":                    {may, never, may.Add(9 * time.Second), may.Add(10 * time.Second)},
+		"in the second that is shown":            {may, never, may.Add(900 * time.Millisecond), never},
+		"later":                                  {may, never, may.Add(time.Minute), may.Add(10 * time.Second)},
+		"from before a restart, and known since": {may, never, may.Add(-time.Hour), never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &karpv1.NodeClaim{}
@@ -113,9 +116,30 @@ func TestPodEventIsNews(t *testing.T) {
 					claim.Status.Conditions[i].LastTransitionTime = metav1.NewTime(c.initialized)
 				}
 			}
-			if got := news(claim, c.at); got != c.want {
-				t.Errorf("news: %v, want %v", got, c.want)
+			got, wanted := due(claim, c.at)
+			if wanted != !c.due.IsZero() || wanted && !got.Equal(c.due) {
+				t.Errorf("due: %v, %v, want %v", got, wanted, c.due)
 			}
 		})
+	}
+}
+
+// The last of several events is remembered until it is noted, and one that came meanwhile is not forgotten with it.
+func TestLatestPodEventIsRemembered(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(may)
+	p := &PodEvents{Clock: clock}
+	p.saw("n")
+	clock.SetTime(may.Add(time.Second))
+	m := p.saw("n")
+	if at, unnoted := p.when(m); !unnoted || !at.Equal(may.Add(time.Second)) {
+		t.Errorf("the latest event was at %v (unnoted %v), want the second", at, unnoted)
+	}
+	p.forget("n", may)
+	if _, unnoted := p.when(m); !unnoted {
+		t.Error("the second event was forgotten with the first")
+	}
+	p.forget("n", may.Add(time.Second))
+	if at, unnoted := p.when(m); unnoted {
+		t.Errorf("the event at %v is remembered though it was noted", at)
 	}
 }

@@ -123,27 +123,27 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	if err := r.protect(ctx, claim); err != nil {
 		return ctrl.Result{}, err
 	}
-	// 2. Give up on what took too long.
-	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
-	if reason != "" {
-		return ctrl.Result{}, r.giveUp(ctx, claim, reason)
-	}
-	// 3. Launch.
+	// 2. Launch.
 	launched, err := r.launch(ctx, claim)
 	if launched.refused {
 		return ctrl.Result{}, err
 	}
 	before := launched.before
-	// 4. Register and initialise, on the nodes of the machine.
+	// 3. Register and initialise, on the nodes of the machine.
 	joined := joining{}
 	if err == nil {
 		joined, err = r.join(ctx, claim)
 	}
-	// 5. Write what is known, also after an error.
+	// 4. Write what is known, also after an error.
 	if writeErr := r.writeStatus(ctx, claim, before); writeErr != nil {
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
 	r.announce(claim, joined)
+	// 5. Give up on what took too long. This comes last: after an outage of ours, what took long may be there by now.
+	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
+	if reason != "" && joined.again == 0 && !controller.Stale(err) {
+		return ctrl.Result{}, r.giveUp(ctx, claim, reason)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -177,8 +177,7 @@ func (r *Reconciler) protect(ctx context.Context, claim *karpv1.NodeClaim) error
 
 // giveUp deletes a claim that ran into a timeout.
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
-	deleted, err := retire(ctx, r.Client, claim)
-	if err != nil || !deleted {
+	if err := retire(ctx, r.Client, claim); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "provider-id", claim.Status.ProviderID)
@@ -189,14 +188,13 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	return nil
 }
 
-// retire deletes the claim if it is still as we read it, and says whether it did. Somebody else's change or deletion
-// is no error: the next reconcile sees it.
-func retire(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) (deleted bool, err error) {
-	err = c.Delete(ctx, claim, controller.Unchanged(claim))
-	if err == nil {
-		return true, nil
+// retire deletes the claim if it is still as we read it. Somebody else's change or deletion is a stale error: the next
+// reconcile sees it.
+func retire(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
+	if err := c.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
+		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
 	}
-	return false, fmt.Errorf("deleting claim %s: %w", claim.Name, err)
+	return nil
 }
 
 // writeStatus writes the claim's status if it differs from before.

@@ -216,8 +216,12 @@ type NodeSpec struct {
 	Ready bool
 	// Deleting: the claim or the node has a deletion timestamp, or the machine is being terminated.
 	Deleting bool
+	// Terminating: the machine is being terminated; budgets no longer count the node.
+	Terminating bool
 	// Disrupted: the node carries the karpenter.sh/disrupted taint.
 	Disrupted bool
+	// DisruptionReason: the claim carries the condition of that name.
+	DisruptionReason bool
 	// DoNotDisrupt: the node carries the annotation.
 	DoNotDisrupt bool
 	// Command is the annotation karpenter-go.github.io/command of the claim, as written.

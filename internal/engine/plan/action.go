@@ -48,8 +48,9 @@ type DeleteClaim struct {
 // NominatePod promises a pod a node in status.nominatedNodeName.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
-// ClearNomination takes our promise back.
-type ClearNomination struct{ Namespace, Name, UID string }
+// ClearNomination takes our promise of the node From back; a nomination to another node, which somebody wrote
+// meanwhile, stays.
+type ClearNomination struct{ Namespace, Name, UID, From string }
 
 func (TaintNode) action()             {}
 func (UntaintNode) action()           {}

@@ -10,7 +10,7 @@ import (
 // Check tells whether a command is still safe on this snapshot: every candidate is there, eligible and unpromised, its
 // reason still holds, and the budgets of the pools allow it.
 func Check(snap *model.Snapshot, cmd Command) Verdict {
-	return NewGuard(snap).admit(cmd)
+	return NewGuard(snap).Admit(cmd)
 }
 
 // Guard answers, for one snapshot, which nodes may leave. It is what Check, Step and disruption.Propose have in
@@ -26,7 +26,8 @@ type Guard struct {
 
 // fleet counts the nodes of one pool for its budgets.
 type fleet struct {
-	// total are the initialised nodes; leaving the names of nodes that are not ready, deleting or in a command.
+	// total are the initialised nodes whose machine is not being terminated; leaving the names of those that are not
+	// ready, deleting or in a command.
 	total   int64
 	leaving map[string]bool
 }
@@ -42,7 +43,7 @@ func NewGuard(snap *model.Snapshot) *Guard {
 		}
 	}
 	for _, n := range snap.Nodes {
-		if !n.Ours() || n.Pool == "" || n.Stage != model.Initialized {
+		if !n.Ours() || n.Pool == "" || n.Stage != model.Initialized || n.Terminating {
 			continue
 		}
 		f := g.fleet(n.Pool)
@@ -63,10 +64,15 @@ func (g *Guard) fleet(pool string) *fleet {
 	return f
 }
 
-// Admit checks the command and, when the answer is yes, takes its nodes from the budgets.
-func (g *Guard) Admit(cmd Command) Verdict { return g.admit(cmd) }
-
-func (g *Guard) admit(cmd Command) Verdict {
+// Admit checks the command and, when the answer is yes, takes its nodes from the budgets. Of a command that has begun to
+// delete, only what is left is asked about.
+func (g *Guard) Admit(cmd Command) Verdict {
+	if g.begun(cmd) {
+		cmd.Candidates = slices.DeleteFunc(slices.Clone(cmd.Candidates), func(c Candidate) bool {
+			n := g.candidate(c)
+			return n == nil || n.Deleting
+		})
+	}
 	for _, c := range cmd.Candidates {
 		n := g.candidate(c)
 		if n == nil || n.Name != c.Node || n.UID != c.NodeUID {
@@ -87,6 +93,15 @@ func (g *Guard) admit(cmd Command) Verdict {
 		g.taken[c.Node] = cmd.ID
 	}
 	return Verdict{}
+}
+
+// begun reports whether a candidate is being deleted that shows the command and its taint: we came to draining before a
+// crash, when only some of the deletions were written.
+func (g *Guard) begun(cmd Command) bool {
+	return slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool {
+		n := g.candidate(c)
+		return n != nil && n.Deleting && n.Disrupted && mine(n, cmd)
+	})
 }
 
 // release gives the nodes of an abandoned command back to the budgets.
@@ -195,7 +210,8 @@ const Unlimited = int64(1) << 62
 
 // Allowance is what a pool's budgets say about one reason.
 type Allowance struct {
-	// Total initialised nodes of the pool, Leaving those that are not ready, deleting or in a command.
+	// Total initialised nodes of the pool whose machine is not being terminated, Leaving those of them that are not
+	// ready, deleting or in a command.
 	Total, Leaving int64
 	// Allowed to be leaving at once: the strictest budget that applies, Unlimited for none.
 	Allowed int64

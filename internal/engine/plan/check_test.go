@@ -97,6 +97,20 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
+// A node whose machine is being terminated is neither in the total that percentages are of, nor among those leaving.
+func TestAllowanceWithoutTerminatingNodes(t *testing.T) {
+	w := newWorld(t, 12)
+	w.pools[0].Budgets = []model.Budget{{IsPercent: true, Percent: 10}}
+	for _, claim := range []string{"c0", "c1"} {
+		w.nodes[claim].Deleting, w.nodes[claim].Terminating = true, true
+	}
+	got := plan.NewGuard(w.snapshot()).Allowance("p", plan.Empty)
+	want := plan.Allowance{Total: 10, Leaving: 0, Allowed: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("allowance (-want +got):\n%s", diff)
+	}
+}
+
 func TestCheckProvision(t *testing.T) {
 	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
 	catalogue := &model.Catalogue{Types: []model.InstanceType{

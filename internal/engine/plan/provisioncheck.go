@@ -43,7 +43,7 @@ func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) 
 
 type provisionCheck struct {
 	snap    *model.Snapshot
-	pending map[string]bool
+	pending map[string]*model.Pod
 	rooms   map[string]*room
 }
 
@@ -54,23 +54,23 @@ type room struct {
 	types map[string]*model.InstanceType
 }
 
-func pendingPods(snap *model.Snapshot) map[string]bool {
-	pending := map[string]bool{}
+func pendingPods(snap *model.Snapshot) map[string]*model.Pod {
+	pending := map[string]*model.Pod{}
 	for _, g := range snap.Groups {
 		for _, p := range g.Pods {
-			pending[p.UID] = true
+			pending[p.UID] = p
 		}
 	}
 	return pending
 }
 
 func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
-	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return !c.pending[p.UID] }) {
+	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return c.pending[p.UID] == nil }) {
 		return pods
 	}
 	var left []*model.Pod
 	for _, p := range pods {
-		if c.pending[p.UID] {
+		if c.pending[p.UID] != nil {
 			left = append(left, p)
 		}
 	}

@@ -57,7 +57,8 @@ func (g *Guard) stepCordoned(cmd Command) (Command, []Action) {
 	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
 	}
-	if actions := g.taints(cmd); len(actions) > 0 { // somebody took it off
+	if actions := g.taints(cmd); len(actions) > 0 { // somebody took it off, and a pod may have come since
+		cmd.PhaseSince = g.snap.Now
 		return cmd, actions
 	}
 	return g.proceed(cmd)
@@ -69,13 +70,13 @@ func (g *Guard) stillSafe(cmd Command) Verdict {
 	if g.snap.Now.After(cmd.Deadline) {
 		return Verdict{Code: DeadlinePassed}
 	}
-	return g.admit(cmd)
+	return g.Admit(cmd)
 }
 
 // proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
 func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	now := g.snap.Now
-	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) {
+	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) && !g.begun(cmd) {
 		return cmd, nil
 	}
 	if len(cmd.Replacements) == 0 {
@@ -153,15 +154,25 @@ func (g *Guard) rollback(cmd Command) []Action {
 		if n == nil || n.Deleting || !mine(n, cmd) {
 			continue
 		}
-		if n.Disrupted {
-			untaint = append(untaint, UntaintNode{Node: n.Name, UID: n.UID}, ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID})
-		}
+		untaint = append(untaint, unmark(n)...)
 		clear = append(clear, ClearCommand{Claim: n.Claim, UID: n.ClaimUID})
 	}
 	if len(untaint) > 0 {
 		return untaint
 	}
 	return clear
+}
+
+// unmark takes off what a command shows on a node: the taint may be gone, by a user's hand, and the reason still be
+// there.
+func unmark(n *model.Node) []Action {
+	switch {
+	case n.Disrupted:
+		return []Action{UntaintNode{Node: n.Name, UID: n.UID}, ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID}}
+	case n.DisruptionReason:
+		return []Action{ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID}}
+	}
+	return nil
 }
 
 // mine reports whether the node's annotation is this command, or, for the command that stands for annotations that
@@ -267,13 +278,13 @@ func (c *Command) names(n *model.Node) bool {
 	})
 }
 
-// Orphans are the writes that clean nodes of ours which carry the disruption taint though no command does: the trace
-// of a crash during a rollback, or of another implementation that kept its commands in memory.
+// Orphans are the writes that clean nodes of ours which carry the disruption taint or reason though no command does: the
+// trace of a crash during a rollback, or of another implementation that kept its commands in memory.
 func Orphans(snap *model.Snapshot) []Action {
 	var actions []Action
 	for _, n := range snap.Nodes {
-		if n.Ours() && n.Disrupted && !n.Deleting && n.Command == "" {
-			actions = append(actions, UntaintNode{Node: n.Name, UID: n.UID}, ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID})
+		if n.Ours() && !n.Deleting && n.Command == "" {
+			actions = append(actions, unmark(n)...)
 		}
 	}
 	return actions

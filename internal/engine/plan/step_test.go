@@ -240,6 +240,53 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
+// A crash between the deletions of a command: whoever comes then deletes the rest too, unless that is no longer safe.
+func TestResumeGoesOnBetweenDeletions(t *testing.T) {
+	for name, c := range map[string]struct {
+		mess func(*world)
+		want plan.Phase
+		left int
+	}{
+		"the rest follows":        {func(*world) {}, plan.Done, 0},
+		"one is gone by now":      {func(w *world) { delete(w.nodes, "c1") }, plan.Done, 0},
+		"a pod came to the rest":  {func(w *world) { w.bind("web", "n2") }, plan.Abandoned, 1},
+		"the budget is used up":   {func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.Abandoned, 1},
+		"the budget is just used": {func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 3}} }, plan.Done, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 3)
+			cmd := w.command("c0", "c1", "c2")
+			for range 20 {
+				var actions []plan.Action
+				cmd, actions = plan.Step(w.snapshot(), cmd)
+				if cmd.Phase == plan.Draining {
+					break
+				}
+				for _, a := range actions {
+					w.do(a)
+				}
+				if len(actions) == 0 {
+					w.now = w.now.Add(2 * time.Second)
+				}
+			}
+			w.do(plan.DeleteClaim{Claim: "c0", UID: "uid-c0"})
+			w.do(plan.DeleteClaim{Claim: "c1", UID: "uid-c1"})
+			c.mess(w)
+			resumed := plan.Resume(w.snapshot())
+			if len(resumed) != 1 {
+				t.Fatalf("resumed %+v", resumed)
+			}
+			w.now = w.now.Add(2 * time.Second)
+			cmd, _ = run(w, resumed[0])
+			w.settle()
+			if cmd.Phase != c.want || len(w.nodes) != c.left {
+				t.Errorf("phase %s (code %d) with %d nodes left, want %s and %d", cmd.Phase, cmd.Why.Code, len(w.nodes), c.want, c.left)
+			}
+			w.clean()
+		})
+	}
+}
+
 // The annotation is on one of two candidates only: a crash in the middle of the first step.
 func TestResumeGoesOnFromOneMember(t *testing.T) {
 	w := newWorld(t, 2)

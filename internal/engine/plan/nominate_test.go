@@ -1,0 +1,123 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// A node is promised to as many pods as kube-scheduler can reckon with; a pod beyond that is promised nothing, also
+// not what it was promised elsewhere.
+func TestPromisesAreLimited(t *testing.T) {
+	for name, c := range map[string]struct {
+		here, elsewhere, nowhere int // pods in this order, by where they are nominated
+		nominated, cleared       int
+	}{
+		"few":                          {0, 0, 3, 3, 0},
+		"as many as there may be":      {0, 0, plan.MostPromises, plan.MostPromises, 0},
+		"more":                         {0, 0, plan.MostPromises + 5, plan.MostPromises, 0},
+		"some are promised already":    {100, 0, 20, plan.MostPromises - 100, 0},
+		"all are promised already":     {plan.MostPromises, 0, 20, 0, 0},
+		"more than there may be":       {plan.MostPromises + 3, 0, 1, 0, 0},
+		"promised elsewhere, room":     {0, 2, 1, 3, 0},
+		"promised elsewhere, no room":  {plan.MostPromises, 2, 1, 0, 2},
+		"promised elsewhere, one goes": {plan.MostPromises - 1, 2, 1, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pods []*model.Pod
+			for node, n := range []int{c.here, c.elsewhere, c.nowhere} {
+				for range n {
+					pods = append(pods, &model.Pod{Shape: &model.Shape{}, UID: fmt.Sprint(len(pods)), Nominated: []string{"here", "elsewhere", ""}[node]})
+				}
+			}
+			nominated, cleared := 0, 0
+			snap := &model.Snapshot{Groups: []*model.Group{{Pods: pods}}}
+			for _, action := range (plan.Targets{"here": pods}).Promises(snap, "claim", "here") {
+				switch action := action.(type) {
+				case plan.NominatePod:
+					nominated++
+					if action.Node != "here" {
+						t.Errorf("%s, want node here", action)
+					}
+				case plan.ClearNomination:
+					cleared++
+				default:
+					t.Errorf("%s is no nomination", action)
+				}
+			}
+			if diff := cmp.Diff([]int{c.nominated, c.cleared}, []int{nominated, cleared}); diff != "" {
+				t.Errorf("nominated and cleared (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is written agrees with the newest snapshot: the plan may be older than what has happened since.
+func TestNominations(t *testing.T) {
+	w := newWorld(t, 1)
+	for pod, nominated := range map[string]string{
+		"stays": "n0", "comes": "", "moves": "elsewhere", "bought": "elsewhere", "registered-since": "", "promised-since": "coming",
+		"stray": "elsewhere", "refused": "n0", "invalid": "n0", "ignored": "n0",
+	} {
+		w.pend(pod, nominated)
+	}
+	w.add("late", "c-late").Stage = model.Registered
+	w.add("coming", "c-coming").Stage = model.Launched
+	pods := func(names ...string) (list []*model.Pod) {
+		for _, name := range names {
+			list = append(list, &model.Pod{Shape: &model.Shape{Namespace: "default"}, UID: "uid-" + name, Name: name})
+		}
+		return list
+	}
+	for i := range w.pods {
+		switch w.pods[i].Name {
+		case "invalid":
+			w.pods[i].Rejected = &model.Rejection{Reason: "is odd"}
+		case "ignored":
+			w.pods[i].Rejected = &model.Rejection{Reason: "is not ours", Silent: true}
+		}
+	}
+	decided := &plan.Provision{
+		Placed: []plan.Placement{
+			{Node: "n0", Pods: pods("stays", "comes", "moves", "bound-since")},
+			{Node: "c-coming", Pods: pods("promised-since", "stray")},
+			{Node: "gone", Pods: pods("nobody")},
+		},
+		Claims:  []plan.NewClaim{{Name: "c-new", Pods: pods("bought")}, {Name: "c-late", Pods: pods("registered-since")}},
+		Refused: []plan.Refusal{{Pods: pods("refused")}, {Pods: pods("invalid")}},
+	}
+	actions, beyond := plan.Nominations(w.snapshot(), decided)
+	want := `clear the nomination of pod default/bought
+clear the nomination of pod default/ignored
+clear the nomination of pod default/invalid
+clear the nomination of pod default/refused
+clear the nomination of pod default/stray
+nominate pod default/comes to node n0
+nominate pod default/moves to node n0
+nominate pod default/registered-since to node late`
+	if diff := cmp.Diff(want, texts(actions)); diff != "" || beyond != 0 {
+		t.Errorf("%d beyond; nominations (-want +got):\n%s", beyond, diff)
+	}
+	for _, action := range actions {
+		if clear, ok := action.(plan.ClearNomination); ok && clear.From == "" {
+			t.Errorf("%s does not say from where", clear)
+		}
+	}
+}
+
+// Pods that have no promise only because their node has as many as it may are counted, so that somebody comes back.
+func TestNominationsCountWhatIsBeyond(t *testing.T) {
+	w := newWorld(t, 1)
+	for i := range plan.MostPromises + 7 {
+		w.pend(fmt.Sprint("p", i), "")
+	}
+	snap := w.snapshot()
+	actions, beyond := plan.Nominations(snap, &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: snap.Groups[0].Pods}}})
+	if len(actions) != plan.MostPromises || beyond != 7 {
+		t.Errorf("%d nominations and %d beyond, want %d and 7", len(actions), beyond, plan.MostPromises)
+	}
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// The demo does what it says and leaves no process.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--replicas=20")
+	if err := d.command.Wait(); err != nil {
+		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
+	}
+	for _, want := range []string{"pods running             20", "The bill", "USD/hour", "nodes gone", "Everything is stopped."} {
+		if !strings.Contains(d.out.String(), want) {
+			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
+		}
+	}
+	await(t, patience, "no process to be left", d.nothingLeft)
+}
+
+// An interrupted demo stops what it started, says so, and fails.
+func TestInterruptedDemo(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--replicas=20")
+	await(t, patience, "the demo to scale up", func(context.Context) error {
+		if !strings.Contains(d.out.String(), "Scale up") {
+			return fmt.Errorf("it printed %q", d.out.String())
+		}
+		return nil
+	})
+	if err := d.nothingLeft(t.Context()); err == nil {
+		t.Error("the demo runs, and none of its processes was found")
+	}
+	if err := d.command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := d.command.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("the interrupted demo ended with %v, want exit code 1", err)
+	}
+	if !strings.Contains(d.complaint.String(), "interrupted") {
+		t.Errorf("the interrupted demo said %q", d.complaint.String())
+	}
+	await(t, patience, "no process to be left", d.nothingLeft)
+}
+
+// runningDemo is `karpenter demo` in a directory of its own.
+type runningDemo struct {
+	command        *exec.Cmd
+	out, complaint output
+	directory      string
+}
+
+func startDemo(t *testing.T, flags ...string) *runningDemo {
+	t.Helper()
+	directory, err := os.MkdirTemp(artefacts, "demo-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &runningDemo{directory: directory}
+	d.command = exec.CommandContext(t.Context(), binary, append([]string{"demo", "--data-dir", directory}, flags...)...)
+	d.command.Stdout, d.command.Stderr = &d.out, &d.complaint
+	if err := d.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// nothingLeft fails while a process has the demo's directory on its command line.
+func (d *runningDemo) nothingLeft(context.Context) error {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, path := range lines {
+		if line, err := os.ReadFile(path); err == nil && bytes.Contains(line, []byte(d.directory)) {
+			return fmt.Errorf("%s is left: %s", filepath.Dir(path), bytes.ReplaceAll(line, []byte{0}, []byte(" ")))
+		}
+	}
+	return nil
+}
+
+// output can be read while a process writes it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
