@@ -188,9 +188,9 @@ func (r *run) everyPlace(visit func(*place, label.Row, []model.Taint)) {
 	}
 }
 
-// resolved is the bin's row with the custom labels as its node will carry them.
+// resolved is the bin's row as its node can be: of one of its types, and with the custom labels that it will carry.
 func (r *run) resolved(b *bin) label.Row {
-	space, row := r.snap.Space, b.row
+	space, row := r.snap.Space, b.market.pool.Types.Hull(b.row, b.kinds)
 	for _, c := range r.counters.all {
 		if b.market.pool.Catalogue.WellKnown[space.Name(c.key)] || domainOf(space, row, c.key) >= 0 {
 			continue

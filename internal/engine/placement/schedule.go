@@ -18,6 +18,8 @@ type Options struct {
 	IgnorePreferences bool
 	// RelaxMinValues is --min-values-policy=BestEffort: where too few values are left the minimum is lowered.
 	RelaxMinValues bool
+	// Effort is --packing-effort: how many times the usual work may be spent on finding a cheaper packing; 0 means once.
+	Effort int
 }
 
 // ProductionNodePrice is 0.005 USD per hour.

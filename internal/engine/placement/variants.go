@@ -64,11 +64,12 @@ const effort = 60_000
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
 	before := r.save(m, prospects)
+	limit := effort * max(1, r.opts.Effort)
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
 	spent := r.pack(m, prospects, orders[0], math.MaxInt)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
-		if spent > effort {
+		if spent > limit {
 			break
 		}
 		if order.evenly && !forced {
@@ -78,7 +79,7 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 			before.learn(r, prospects)
 		}
 		before.restore(r, m, prospects)
-		spent += r.pack(m, prospects, order, effort-spent)
+		spent += r.pack(m, prospects, order, limit-spent)
 		if score := before.score(r, prospects); score.less(bestScore) {
 			best, bestScore = before.result(r, m, prospects), score
 		}
