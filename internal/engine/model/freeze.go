@@ -250,6 +250,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 		n.Reserved = b.reservation(n, daemons)
 		return
 	}
+	n.Row = types.Hull(n.Row, set)
 	n.Usable = b.leastUsable(n, types, set, daemons, requests)
 	_, classes := types.Offered(n.Row)
 	for t := range set.All() {

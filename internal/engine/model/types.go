@@ -68,6 +68,52 @@ func (c *OfferClass) Pin(space *label.Space, row label.Row) {
 	}
 }
 
+// Hull is the row narrowed to what a node of one of the types can be: the labels of the types, and those of their
+// offerings that the row admits, available or not. The row is returned as it is when that leaves nothing.
+func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
+	union := make(label.Row, len(row))
+	for t := range set.All() {
+		for w, bits := range x.Rows[t] {
+			union[w] |= bits
+		}
+	}
+	pinned := map[label.Key]int{}
+	offered := make(label.Row, len(row))
+	classes := 0
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		if !c.Admits(x.space, row) || !c.sells(set) {
+			continue
+		}
+		classes++
+		for _, a := range c.atoms {
+			setAtom(x.space, offered, a.key, a.atom)
+			pinned[a.key]++
+		}
+	}
+	for key, n := range pinned {
+		if n == classes {
+			from, to := x.space.Span(key)
+			copy(union[from:to], offered[from:to])
+		}
+	}
+	hull := make(label.Row, len(row))
+	if !x.space.And(hull, row, union) {
+		return row
+	}
+	return hull
+}
+
+// sells reports whether one of the types has an offering of the class, available or not.
+func (c *OfferClass) sells(set bitset.Set) bool {
+	for t := range set.All() {
+		if c.Price[t] != NoPrice {
+			return true
+		}
+	}
+	return false
+}
+
 // Narrow removes from set the types that carry no value that the row allows on key k, and reports whether any is left.
 func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
 	posting := x.postings[k]
