@@ -72,9 +72,13 @@ nightly: sandbox ## full matrices, long fuzzing, long histories (hours)
 		done; \
 	done
 
+# BENCH_RUNS=1 is a quick look; BENCH_ARGS goes to the program, for example BENCH_ARGS='-tables price -only spread'.
 .PHONY: bench
-bench: ## benchmarks, as docs/performance.md reports them
-	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m ./internal/engine/label/ ./internal/engine/placement/ ./internal/cluster/
+bench: build ## speed, price, growth and memory of plans, as docs/performance.md reports them (BENCH_RUNS=5)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.3s -timeout 30m ./internal/engine/label/ ./internal/engine/placement/ ./internal/cluster/
+	@mkdir -p bin
+	$(GO) -C test build -o ../bin/bench ./bench
+	bin/bench -binary bin/karpenter $(BENCH_ARGS)
 
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (optional: needs a network)

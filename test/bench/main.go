@@ -10,7 +10,8 @@
 // the operating system, so that nothing the binary says about itself is believed:
 //
 //	CPU seconds  = (user+system of --repeat 11 - user+system of --repeat 1) / 10: from decoded objects to the plan,
-//	               garbage collection included; the median of BENCH_RUNS (5) such pairs
+//	               garbage collection included; the median of BENCH_RUNS (5) such pairs. Where a round takes seconds,
+//	               fewer are made
 //	memory       = peak resident set of --repeat 1, less that of a child that decodes the same files and stops
 //
 // Every answer is judged by package check; one with a problem is printed as such and makes the exit status 1. CPU

@@ -37,7 +37,7 @@ func (b *bench) price() error {
 		row(p.name, fmt.Sprintf("%g (%d), %g", p.upstream, p.nodes, p.cost), strconv.FormatFloat(p.required, 'g', -1, 64),
 			fmt.Sprintf("%s (%d)", usd(r.Price), r.Nodes), verdict(usd(r.Cost), r.Cost > p.required),
 			usd(j.bound.PricePerHour), ratio(r.Price/j.bound.PricePerHour), usd(own), over(r.Cost, own),
-			strconv.Itoa(j.answer.MedianOptions()), strconv.Itoa(r.Unscheduled), strconv.Itoa(r.Count()))
+			strconv.Itoa(j.answer.MedianOptions()), verdict(strconv.Itoa(r.Unscheduled), r.Unscheduled > 0), verdict(strconv.Itoa(r.Count()), r.Count() > 0))
 	}
 	return nil
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/karpenter-go/karpenter/test/bench/workload"
+)
+
+// binary is the karpenter under test.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "karpenter-bench-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	binary = filepath.Join(folder, "karpenter")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
+	build.Dir = filepath.Join("..", "..")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: building karpenter: %v\n%s", err, output)
+		return 1
+	}
+	return m.Run()
+}
+
+func newBench(t *testing.T) (*bench, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	return &bench{binary: binary, runs: 1, only: regexp.MustCompile(""), folder: t.TempDir(), out: &out}, &out
+}
+
+// TestSmallWorkloads holds that the real binary finds a place for every pod of the small workloads, that the checker
+// finds no problem, that no price is below a bound, and that a second run says the same.
+func TestSmallWorkloads(t *testing.T) {
+	for _, name := range append(workload.Small(), "cluster-20-pending-200", "fill-1k") {
+		for seed := 1; seed <= 2; seed++ {
+			b, out := newBench(t)
+			j, err := b.judge(name, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := j.report.Count(); n > 0 || b.problems != n {
+				t.Errorf("%s, seed %d: %d problems\n%s", name, seed, n, out)
+			}
+			if j.report.Unscheduled > 0 && name != "fill-1k" { // which has few nodes with GPUs and a pool with a limit
+				t.Errorf("%s, seed %d: %d pods have no place", name, seed, j.report.Unscheduled)
+			}
+			if new := strings.HasPrefix(name, "cluster") || strings.HasPrefix(name, "fill"); !new && j.report.Price < j.bound.PricePerHour-1e-6 {
+				t.Errorf("%s, seed %d: %g USD per hour is below the bound %g", name, seed, j.report.Price, j.bound.PricePerHour)
+			}
+			if own := j.answer.LowerBoundCostPerHour; own > j.report.Cost+1e-6 {
+				t.Errorf("%s, seed %d: a cost of %g USD per hour is below the bound of the answer, %g", name, seed, j.report.Cost, own)
+			}
+		}
+	}
+}
+
+// TestRepeats holds that rounds change nothing but the statistics.
+func TestRepeats(t *testing.T) {
+	b, _ := newBench(t)
+	folder, err := b.made("diverse-200", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats := regexp.MustCompile(`(?s)"stats": \{.*?\}`)
+	var answers []string
+	for _, rounds := range []int{1, 3} {
+		out, u, err := b.simulate(folder, rounds, rounds%2+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.cpu <= 0 || u.peak <= 1 {
+			t.Errorf("%d rounds took %+v", rounds, u)
+		}
+		answers = append(answers, stats.ReplaceAllString(string(out), ""))
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("the answer after three rounds is another:\n%s\n%s", answers[0], answers[1])
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Setenv("BENCH_RUNS", "1")
+	var out bytes.Buffer
+	if err := measure([]string{"-binary", binary, "-tables", "price", "-only", "^antiaffinity-500$"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| antiaffinity-500 \|.*\| 0 \|$`).FindAllString(out.String(), -1)
+	columns := strings.Count(strings.Split(out.String(), "\n")[4], "|")
+	if len(rows) != 1 || strings.Count(rows[0], "|") != columns {
+		t.Errorf("want one row of %d columns without problems:\n%s", columns-1, out.String())
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		{"-tables", "beauty"}, {"-only", "("}, {"check"}, {"check", "nowhere", "nothing"}, {"bound"}, {"bound", t.TempDir()}, {"workload", "inflate-0", "x"}, {"measure"},
+		{"-tables", "price", "-only", "^inflate-1k$", "-binary", filepath.Join(t.TempDir(), "none")},
+	} {
+		if err := run(args, &bytes.Buffer{}); err == nil {
+			t.Errorf("bench %q did not complain", args)
+		}
+	}
+	t.Setenv("BENCH_RUNS", "0")
+	if err := run(nil, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "BENCH_RUNS") {
+		t.Errorf("BENCH_RUNS=0: %v", err)
+	}
+}
+
+// TestVerbs writes a workload, decides it, and judges and bounds it as a user would.
+func TestVerbs(t *testing.T) {
+	folder, answer := filepath.Join(t.TempDir(), "w"), filepath.Join(t.TempDir(), "answer.json")
+	var out bytes.Buffer
+	if err := run([]string{"workload", "-seed", "3", "spread-200", folder}, &out); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := newBench(t)
+	text, _, err := b.simulate(folder, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(answer, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"check", folder, answer}, &out); err != nil {
+		t.Errorf("checking a good answer: %v\n%s", err, out.String())
+	}
+	if err := run([]string{"bound", folder}, &out); err != nil || !strings.Contains(out.String(), `"forcedNodes":40`) {
+		t.Errorf("bounding: %v\n%s", err, out.String())
+	}
+	if err := os.WriteFile(answer, []byte(`{"nodes":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"check", folder, answer}, &out); err == nil || !strings.Contains(err.Error(), "200 problems") {
+		t.Errorf("an answer without nodes: %v", err)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	if got := slope([]int{1000, 10_000, 100_000}, []float64{0.001, 0.01, 0.1}); math.Abs(got-1) > 1e-9 {
+		t.Errorf("ten times as much for ten times as many has the slope %g", got)
+	}
+	if got := slope([]int{10, 100}, []float64{1, 100}); math.Abs(got-2) > 1e-9 {
+		t.Errorf("a square has the slope %g", got)
+	}
+	if a, b := median([]float64{3, 1, 2}), median([]float64{4, 1, 2, 3}); a != 2 || b != 2.5 {
+		t.Errorf("medians %g and %g", a, b)
+	}
+	if got := seconds(0.01234) + seconds(1.2345) + verdict("x", true) + verdict("y", false) + orDash(0) + over(1, 0); got != "0.01231.234**x**y--" && got != "0.01231.235**x**y--" {
+		t.Errorf("figures read %s", got)
+	}
+}
+
+// TestArrival holds that a pod that arrives is put onto a node that is there, and a large one onto a new one.
+func TestArrival(t *testing.T) {
+	b, _ := newBench(t)
+	folder, err := b.made("crowded-20", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := workload.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storeOf(t.Context(), w, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nodes, pods := len(w.Nodes), len(w.Bound); nodes != 20 || pods < 200 {
+		t.Fatalf("%d nodes with %d pods", nodes, pods)
+	}
+	want := []string{"existing node", "existing node", "existing node", "new node"}
+	for i, k := range newcomers {
+		took, cpu, decided := k.arrive(store)
+		if decided != want[i] || len(took) != arrivals || len(cpu) != arrivals {
+			t.Errorf("%s: %s, %d arrivals; want %s", k.name, decided, len(took), want[i])
+		}
+	}
+}
