@@ -27,6 +27,8 @@ type master struct {
 	dual    []float64
 	// work done, in operations.
 	work int64
+	// next is where the search for the column to enter goes on.
+	next int
 	// scratch.
 	entering []float64
 }
@@ -93,19 +95,28 @@ func (m *master) reducedCost(c int) float64 {
 
 const tiny = 1e-9
 
+// block is how many columns are compared for the next to enter: the best of all is not worth the search.
+const block = 400
+
 // solve pivots until no column makes the solution cheaper, or the work is done.
 func (m *master) solve(work int64) {
 	end := m.work + work
 	m.price()
 	for m.work < end {
 		best, bestCost := -1, -tiny
-		for c := range m.columns {
-			if m.inBasis[c] {
+		for n := 1; n <= len(m.columns); n++ {
+			if m.next++; m.next >= len(m.columns) {
+				m.next = 0
+			}
+			if m.inBasis[m.next] {
 				continue
 			}
-			m.work += int64(len(m.columns[c].rows))
-			if f := m.reducedCost(c); f < bestCost {
-				best, bestCost = c, f
+			m.work += int64(len(m.columns[m.next].rows))
+			if f := m.reducedCost(m.next); f < bestCost {
+				best, bestCost = m.next, f
+			}
+			if best >= 0 && n%block == 0 {
+				break
 			}
 		}
 		if best < 0 || !m.pivot(best, bestCost) {

@@ -231,7 +231,7 @@ type candidate struct {
 }
 
 // patternsPerRound is for how many kinds a pattern is sought in each round.
-const patternsPerRound = 60
+const patternsPerRound = 100
 
 const (
 	// calm is how much of the best values is mixed into those to try.
@@ -241,15 +241,24 @@ const (
 	effortMost = 500_000
 )
 
-// appraise finds by how much the values exceed what some node for sale costs, as a factor, and patterns that do.
+// appraise lowers the values until no node for sale is worth more than it costs, and finds patterns that were. The factor,
+// at most one, is by how much the dearest falls short of its cost.
 func (s *search) appraise() (factor float64, found []candidate) {
-	quotes := s.quotes()
-	for n, q := range quotes {
-		if q.excess <= factor && (n >= patternsPerRound || q.excess <= 1) || s.spent() > s.end+s.end/4 {
-			return max(factor, q.excess), found
+	for n, q := range s.quotes() {
+		if q.excess <= max(factor, 1) && (n >= patternsPerRound || q.excess <= 1 && factor == 1) {
+			return max(factor, min(1, q.excess)), found
+		}
+		if s.spent() > s.end+s.end/4 {
+			s.scale(q.excess)
+			return 1, found
 		}
 		k := q.kind
-		best := s.descend(k, 40)
+		if f := s.relaxed(k, k.weights, nil); n >= patternsPerRound && f <= k.cost {
+			factor = max(factor, f/k.cost) // what was lowered before has lowered it too
+			continue
+		}
+		best := s.descend(k, 20)
+		found = append(found, candidate{k, best})
 		top := k.tight
 		if goal := max(factor, 0.5) * k.cost; top > goal && best.worth < float64(top*0.999) {
 			top = s.prove(k, max(goal, best.worth), s.effort)
@@ -257,10 +266,52 @@ func (s *search) appraise() (factor float64, found []candidate) {
 				found = append(found, candidate{k, other})
 			}
 		}
-		factor = max(factor, top/k.cost)
-		found = append(found, candidate{k, best})
+		s.lower(k, top)
+		factor = max(factor, min(1, top/k.cost))
 	}
 	return factor, found
+}
+
+// scale divides all values by a factor, if it is above one.
+func (s *search) scale(factor float64) {
+	for i := range s.value {
+		s.value[i] /= max(1, factor)
+	}
+}
+
+// lower takes from the values of a kind's items what makes it worth more than it costs, given a bound on its worth. There are
+// two ways, and the one that takes less is gone: all items in proportion; or, when the bound is that of the weights, w in
+// proportion, and of the items only those that are then above w.need, as far as w goes down.
+func (s *search) lower(k *kind, top float64) {
+	if top <= k.cost {
+		return
+	}
+	all, some := k.cost/top, k.cost/k.tight
+	lossAll, lossSome := 0.0, 0.0
+	for _, i := range k.items {
+		count, v := float64(s.items[i].count), s.value[i]
+		lossAll += float64(count * float64(v*(1-all)))
+		lossSome += float64(count * (v - s.lowered(i, k.weights, some)))
+	}
+	factor := some
+	if lossAll < lossSome {
+		factor = all
+	}
+	for _, i := range k.items {
+		if lossAll < lossSome {
+			s.value[i] *= all
+		} else {
+			s.value[i] = s.lowered(i, k.weights, some)
+		}
+	}
+	for r := range k.weights {
+		k.weights[r] *= factor
+	}
+}
+
+func (s *search) lowered(i int32, weights []float64, factor float64) float64 {
+	v := s.value[i]
+	return min(v, float64(factor*max(v, v-s.reduced(i, weights))))
 }
 
 // quotes bounds the worth of every kind at the weights that it has, highest first.
@@ -358,7 +409,7 @@ func (s *search) certify() Certificate {
 		copy(k.weights, k.center)
 	}
 	s.end = s.spent() + s.end/8
-	f := s.excess()
+	f := s.settleAll()
 	for i, it := range s.items {
 		each := int64(s.value[i] / f * usd * (1 - margin))
 		for _, p := range it.parts {
@@ -369,19 +420,24 @@ func (s *search) certify() Certificate {
 	return c
 }
 
-// excess is by how much the values exceed what some node for sale costs, as a factor: appraise, without patterns.
-func (s *search) excess() float64 {
-	factor := 0.0
+// settleAll is appraise with more effort and without patterns.
+func (s *search) settleAll() (factor float64) {
 	for _, q := range s.quotes() {
 		if q.excess <= factor || s.spent() > s.end {
-			return max(factor, q.excess)
+			s.scale(q.excess)
+			return max(factor, min(1, q.excess))
 		}
-		best := s.descend(q.kind, 60)
-		top := q.kind.tight
-		if goal := factor * q.kind.cost; top > goal {
-			top = s.prove(q.kind, max(goal, best.worth), max(s.effort, 20_000))
+		k := q.kind
+		if f := s.relaxed(k, k.weights, nil); f <= float64(factor*k.cost) {
+			continue
 		}
-		factor = max(factor, top/q.kind.cost)
+		best := s.descend(k, 60)
+		top := k.tight
+		if goal := factor * k.cost; top > goal {
+			top = s.prove(k, max(goal, best.worth), max(s.effort, 20_000))
+		}
+		s.lower(k, top)
+		factor = max(factor, min(1, top/k.cost))
 	}
 	return factor
 }
