@@ -81,7 +81,9 @@ func (r *run) retryRefused() bool {
 func (r *run) board() (order, late []*model.Pod) {
 	seats := r.seats()
 	defer r.hardOnly(seats)()
+	// Who may be the first of its kind comes first: once others that its affinity asks for are elsewhere, it may not.
 	waiting := r.inOrderOfAssignment(seats)
+	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return seats[a].kindred() - seats[b].kindred() })
 	for {
 		late = nil
 		for _, p := range waiting {
@@ -98,6 +100,16 @@ func (r *run) board() (order, late []*model.Pod) {
 		}
 		waiting = late
 	}
+}
+
+// kindred is 0 for a pod that its own affinity is about, 1 for others.
+func (s seat) kindred() int {
+	rules := s.shares[s.share].task.rules
+	if slices.ContainsFunc(rules.affinities, func(a affinityRule) bool { return a.self }) ||
+		slices.ContainsFunc(rules.hostAffinities, func(a hostAffinity) bool { return a.self }) {
+		return 0
+	}
+	return 1
 }
 
 // hardOnly puts only what must hold in force for the tasks of the seats, and returns how to undo that.
