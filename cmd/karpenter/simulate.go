@@ -37,6 +37,7 @@ type policy struct {
 	preferences     string
 	minValues       string
 	nodePrice       float64
+	packingEffort   int
 	schedulerConfig string
 }
 
@@ -87,6 +88,7 @@ func (p *policy) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.preferences, "preference-policy", "Respect", "Respect or Ignore preferences of pods")
 	flags.StringVar(&p.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	flags.Float64Var(&p.nodePrice, "node-overhead-price", usd(placement.ProductionNodePrice), "what a node costs beyond its price, in USD per hour")
+	flags.IntVar(&p.packingEffort, "packing-effort", 1, "how many times the usual work may be spent on a cheaper plan")
 	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
 }
 
@@ -98,6 +100,8 @@ func (p *policy) check() error {
 		return usageErrorf("--min-values-policy is %q, want Strict or BestEffort", p.minValues)
 	case !(p.nodePrice >= 0) || p.nodePrice > 1e6:
 		return usageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
+	case p.packingEffort < 1 || p.packingEffort > 1000:
+		return usageErrorf("--packing-effort is %d, want 1 to 1000", p.packingEffort)
 	}
 	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
 		return usageErrorf("--scheduler-config: %w", err)
@@ -111,7 +115,7 @@ func (p *policy) options() placement.Options {
 	if nodePrice == 0 {
 		nodePrice = -1
 	}
-	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort"}
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort}
 }
 
 func usd(nano int64) float64 { return float64(nano) / model.Nano }

@@ -38,11 +38,13 @@ type captureOptions struct {
 	PreferencePolicy  string    `json:"preferencePolicy"`
 	MinValuesPolicy   string    `json:"minValuesPolicy"`
 	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
+	PackingEffort     int       `json:"packingEffort"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 }
 
 func (o *captureOptions) policy() policy {
-	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, schedulerConfig: o.SchedulerConfig}
+	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort,
+		schedulerConfig: o.SchedulerConfig}
 }
 
 func writeCapture(path string, w *world, p policy, a *answer) error {
@@ -54,7 +56,7 @@ func writeCapture(path string, w *world, p policy, a *answer) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
-			SchedulerConfig: p.schedulerConfig},
+			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig},
 		Answer: text,
 	}
 	data, err := json.MarshalIndent(document, "", " ")

@@ -434,6 +434,14 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--instance-types", at("types.json")}, []string{"types.json", "no instance types"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", at("missing.json")}, []string{"missing.json", "no such file"}},
 		{[]string{"-f", at("good.yaml"), "--bogus"}, []string{"--bogus"}},
+		{[]string{"-f", at("good.yaml"), "--repeat", "0"}, []string{"--repeat is 0"}},
+		{[]string{"-f", at("good.yaml"), "--now", "today"}, []string{`--now is "today"`, "2026-01-31T12:00:00Z"}},
+		{[]string{"-f", at("good.yaml"), "--preference-policy", "Maybe"}, []string{`--preference-policy is "Maybe", want Respect or Ignore`}},
+		{[]string{"-f", at("good.yaml"), "--min-values-policy", "Maybe"}, []string{`--min-values-policy is "Maybe", want Strict or BestEffort`}},
+		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "-1"}, []string{"--node-overhead-price is -1"}},
+		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "NaN"}, []string{"--node-overhead-price is NaN"}},
+		{[]string{"-f", at("good.yaml"), "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
+		{[]string{"-f", at("good.yaml"), "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
 		{[]string{"good.yaml", "-f", at("good.yaml")}, []string{"good.yaml"}},
 	} {
 		out, err := simulate(t, "", c.arguments...)
