@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,27 +14,65 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// used is what a child process took, as the operating system says.
+// used is what a process took, as the operating system says.
 type used struct {
-	cpu  float64 // seconds, user and system
-	peak float64 // largest resident set, MiB
+	CPU  float64 // seconds, user and system
+	Peak float64 // largest resident set, MiB
 }
 
-// child runs a command on so many processors to its end.
+// The first arguments that make this program a child of itself.
+const (
+	spawnVerb  = "spawn"  // runs a command and tells on file descriptor 3 what it used
+	decodeVerb = "decode" // reads a workload and stops
+)
+
+// child runs a command on so many processors to its end. It is a grandchild, because Linux counts the resident set of
+// the process that starts a program for a peak of that program, and this process is large after a while.
 func child(procs int, name string, args ...string) ([]byte, used, error) {
-	command := exec.CommandContext(context.Background(), name, args...)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, used{}, err
+	}
+	report, tell, err := os.Pipe()
+	if err != nil {
+		return nil, used{}, err
+	}
+	defer report.Close()
+	command := exec.CommandContext(context.Background(), self, append([]string{spawnVerb, name}, args...)...)
 	command.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(procs))
 	var out, complaints bytes.Buffer
-	command.Stdout, command.Stderr = &out, &complaints
-	if err := command.Run(); err != nil {
+	command.Stdout, command.Stderr, command.ExtraFiles = &out, &complaints, []*os.File{tell}
+	err = command.Run()
+	tell.Close() // what was written fits the pipe
+	if err != nil {
 		return nil, used{}, fmt.Errorf("running %s %q: %w\n%s", name, args, err, complaints.Bytes())
 	}
-	state := command.ProcessState
-	u := used{cpu: state.UserTime().Seconds() + state.SystemTime().Seconds()}
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		u.peak = float64(usage.Maxrss) / 1024 // Linux: KiB
+	var u used
+	if err := json.NewDecoder(report).Decode(&u); err != nil {
+		return nil, used{}, fmt.Errorf("reading what %s used: %w", name, err)
 	}
 	return out.Bytes(), u, nil
+}
+
+// spawn is the child between this program and what it measures.
+func spawn(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("usage: bench %s COMMAND ARGUMENT...", spawnVerb)
+	}
+	report := os.NewFile(3, "report")
+	if report == nil {
+		return fmt.Errorf("%s needs a file descriptor 3", spawnVerb)
+	}
+	command := exec.CommandContext(context.Background(), args[0], args[1:]...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		return err
+	}
+	u := used{CPU: command.ProcessState.UserTime().Seconds() + command.ProcessState.SystemTime().Seconds()}
+	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.Peak = float64(usage.Maxrss) / 1024 // Linux: KiB
+	}
+	return json.NewEncoder(report).Encode(u)
 }
 
 // simulate decides a workload so many times from its decoded objects.
@@ -50,9 +89,6 @@ func (b *bench) answer(folder string) (*check.Answer, used, error) {
 	a, err := check.Read(bytes.NewReader(out))
 	return a, u, err
 }
-
-// decodeVerb is the argument that makes this program a child that reads a workload and stops.
-const decodeVerb = "decode"
 
 func decode(args []string) error {
 	if len(args) != 1 {

@@ -46,6 +46,8 @@ func run(args []string, out io.Writer) error {
 			return checkAnswer(args[1:], out)
 		case "bound":
 			return boundPrice(args[1:], out)
+		case spawnVerb:
+			return spawn(args[1:])
 		case decodeVerb:
 			return decode(args[1:])
 		}

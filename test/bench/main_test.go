@@ -17,7 +17,13 @@ import (
 // binary is the karpenter under test.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == spawnVerb { // we are the child of a test
+		main()
+		return
+	}
+	os.Exit(runTests(m))
+}
 
 func runTests(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "karpenter-bench-test-")
@@ -82,7 +88,7 @@ func TestRepeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.cpu <= 0 || u.peak <= 1 {
+		if u.CPU <= 0 || u.Peak <= 1 {
 			t.Errorf("%d rounds took %+v", rounds, u)
 		}
 		answers = append(answers, stats.ReplaceAllString(string(out), ""))
@@ -188,5 +194,23 @@ func TestArrival(t *testing.T) {
 		if decided != want[i] || len(took) != arrivals || len(cpu) != arrivals {
 			t.Errorf("%s: %s, %d arrivals; want %s", k.name, decided, len(took), want[i])
 		}
+	}
+}
+
+// TestPeak holds that what this process has used is not taken for a peak of its children.
+func TestPeak(t *testing.T) {
+	large := make([]byte, 300<<20)
+	for i := range large {
+		large[i] = 1
+	}
+	_, u, err := child(1, binary, "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Peak < 1 || u.Peak > 250 {
+		t.Errorf("a child of a process of %d MiB that prints its usage used %g MiB", len(large)>>20, u.Peak)
+	}
+	if _, _, err := child(1, binary, "no-such-verb"); err == nil {
+		t.Error("a child that failed was not reported")
 	}
 }

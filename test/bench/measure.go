@@ -173,7 +173,7 @@ func (b *bench) cost(folder string, rounds, procs int) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		runs[i] = (more.cpu - one.cpu) / float64(rounds)
+		runs[i] = (more.CPU - one.CPU) / float64(rounds)
 	}
 	return median(runs), nil
 }

@@ -124,7 +124,7 @@ func (b *bench) memory() error {
 			if err != nil {
 				return err
 			}
-			input[i], whole[i], beyond[i], allocated = in.peak, u.peak, u.peak-in.peak, a.Stats.AllocBytes
+			input[i], whole[i], beyond[i], allocated = in.Peak, u.Peak, u.Peak-in.Peak, a.Stats.AllocBytes
 		}
 		mib := func(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 		row(name, mib(median(input)), mib(median(whole)), verdict(mib(median(beyond)), median(beyond) > memoryLimit), mib(float64(allocated)/(1<<20)))
