@@ -288,6 +288,9 @@ func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
 func (q *inquiry) nearest() []plan.Change {
 	var changes []plan.Change
 	for i := range q.rules {
+		if q.neverSold(i) {
+			continue
+		}
 		left := q.m.pool.Eligible.Clone()
 		for j := range q.rules {
 			if i != j {
@@ -301,6 +304,15 @@ func (q *inquiry) nearest() []plan.Change {
 		}
 	}
 	return changes
+}
+
+// neverSold reports whether a rule is about what is on sale, and nobody sells such a thing at any time.
+func (q *inquiry) neverSold(rule int) bool {
+	if q.rules[rule].verdict.Code != plan.NoOffering {
+		return false
+	}
+	_, classes := q.m.pool.Types.Offered(q.both)
+	return len(classes) == 0
 }
 
 // passes are the types that pass a rule when another gives way.
