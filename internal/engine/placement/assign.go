@@ -64,20 +64,24 @@ func (r *run) assign(t *task) []*lot {
 
 // choose returns the best domain that the rules admit, or -1.
 func (r *run) choose(t *task) int {
-	best, bestCount := -1, 0
+	best, bestCount, bestLack := -1, 0, 0
+	first := len(t.rules.affinities) > 0 && r.firstOfItsKind(t)
 	for i, d := range t.domains {
 		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
 			continue
 		}
-		count := t.rules.crowd(d)
-		if best < 0 {
-			best, bestCount = i, count
-			continue
+		count, lack := t.rules.crowd(d), 0
+		if first {
+			// The others have to follow.
+			lack = max(0, len(t.left)-max(0, d.room))
 		}
-		b := t.domains[best]
-		if cmp.Or(cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) < 0 {
-			best, bestCount = i, count
+		if best >= 0 {
+			b := t.domains[best]
+			if cmp.Or(cmp.Compare(lack, bestLack), cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) >= 0 {
+				continue
+			}
 		}
+		best, bestCount, bestLack = i, count, lack
 	}
 	return best
 }

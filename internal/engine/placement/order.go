@@ -147,6 +147,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	}
 	for _, b := range r.bins {
 		if b.lose(gone) {
+			r.leaveSpecial(b, gone)
 			r.refill(b)
 		}
 	}
@@ -171,6 +172,19 @@ func (r *run) unseat(late []*model.Pod) []*task {
 		}
 	}
 	return tasks
+}
+
+// leaveSpecial empties a bin of special types that nobody is left to ask for.
+func (r *run) leaveSpecial(b *bin, gone map[*model.Pod]bool) {
+	if !b.market.special.Has(b.kind) || slices.ContainsFunc(b.shares, func(s share) bool {
+		return asksSpecial(r.snap, s.task.group) || !r.plainWouldDo(b.market, s.task)
+	}) {
+		return
+	}
+	for _, p := range b.everybody() {
+		gone[p] = true
+	}
+	b.lose(gone)
 }
 
 // lose takes the pods that are gone from the place, and reports whether there were any.
