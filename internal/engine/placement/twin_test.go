@@ -265,6 +265,9 @@ func TestHeavierPoolsFirst(t *testing.T) {
 				if pool.Name == c.Pool {
 					break
 				}
+				if tolerant := byUID[c.Pods[0].UID].Tolerations; avoids(pool.PoolSpec.Taints, tolerant) {
+					continue
+				}
 				lighter++
 				all, left := may(w, pool.PoolSpec, byUID[c.Pods[0].UID]), left(snap, p, pool.PoolSpec)
 				if at := slices.IndexFunc(all, func(p place) bool { return p.within(left) }); at >= 0 {
@@ -277,6 +280,12 @@ func TestHeavierPoolsFirst(t *testing.T) {
 	if lighter < *worlds {
 		t.Errorf("only %d pools were passed over: the worlds are too kind", lighter)
 	}
+}
+
+// avoids reports whether some taint is one that pods with the tolerations would rather not have.
+func avoids(taints []model.Taint, tolerations []model.Toleration) bool {
+	_, avoided := model.Avoided(taints, tolerations)
+	return avoided
 }
 
 // twinBin is a node that the twin has bought.
@@ -347,7 +356,9 @@ func TestNoDearerThanTheTwin(t *testing.T) {
 		w.nodes = nil
 		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.State == model.Bound || p.Rejected != nil })
 		for i := range w.pools {
+			// The twin knows nothing of what is merely preferred.
 			w.pools[i].Limits = nil
+			w.pools[i].Taints = slices.DeleteFunc(slices.Clone(w.pools[i].Taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 		}
 		order := slices.Clone(w.pods)
 		rand.New(rand.NewPCG(seed, 4)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

@@ -103,16 +103,18 @@ const (
 	keyDevice = "example.com/device"
 	keyTeam   = "team"
 	keyRack   = "rack"
-	device    = "example.com/accelerator"
-	encoder   = "example.com/encoder"
-	mi        = 1 << 20
-	gi        = 1 << 30
+	// keyReservation is the provider's label of a reservation's id.
+	keyReservation = "example.com/reservation"
+	device         = "example.com/accelerator"
+	encoder        = "example.com/encoder"
+	mi             = 1 << 20
+	gi             = 1 << 30
 )
 
 func wellKnown() map[string]bool {
 	known := map[string]bool{}
 	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelType, model.LabelZone, keyArch, keyOS, keyRegion,
-		keyFamily, keyCPU, keyDevice} {
+		keyFamily, keyCPU, keyDevice, keyReservation} {
 		known[key] = true
 	}
 	return known
@@ -124,10 +126,15 @@ func in(key string, values ...string) label.Requirement {
 
 var zones = []string{"a", "b", "c"}
 
-// dice makes random choices.
-type dice struct{ *rand.Rand }
+// dice makes random choices. When it is rich, pods have rules between each other, volumes, ports and wishes too.
+type dice struct {
+	*rand.Rand
+	rich bool
+	// foreign: selectors may select other pods than those of the same workload.
+	foreign bool
+}
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 1))} }
+func newDice(seed uint64) dice { return dice{Rand: rand.New(rand.NewPCG(seed, 1))} }
 
 func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
 
@@ -158,6 +165,9 @@ func (d dice) catalogue() *model.Catalogue {
 	}
 	for n := int64(1); n <= 4; n *= 2 {
 		c.Types = append(c.Types, d.kind("g", "amd64", 4*n, n))
+	}
+	if d.rich {
+		d.enrichTypes(c)
 	}
 	return c
 }
@@ -238,6 +248,9 @@ func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
 	if d.chance(10) {
 		p.Limits = append(p.Limits, quantity.Amount{Name: device, Value: 0})
 	}
+	if d.rich {
+		d.enrichPool(&p)
+	}
 	if d.chance(7) {
 		p.Blocked = &model.Rejection{Field: "status", Reason: "not ready"}
 	}
@@ -312,6 +325,9 @@ func (w *world) deployment(d dice, name string, count int) {
 	if d.chance(5) {
 		p.Requests[0].Value = 40_000
 	}
+	if d.rich {
+		d.enrichPod(&p, name)
+	}
 	for i := range 1 + d.IntN(count) {
 		p.Name = fmt.Sprintf("%s-%d", name, i)
 		p.UID, p.Created = "uid-"+p.Name, epoch.Add(time.Duration(d.IntN(100))*time.Second)
@@ -351,12 +367,20 @@ func (w *world) node(d dice, i int) {
 		n.Labels[keyTeam] = d.one("red", "blue")
 	}
 	n.Deleting, n.Disrupted = d.chance(10), d.chance(10)
+	if d.rich {
+		d.enrichNode(&n)
+	}
 	w.nodes = append(w.nodes, n)
 	for k := range d.IntN(4) {
-		w.pods = append(w.pods, model.PodSpec{
+		p := model.PodSpec{
 			UID: fmt.Sprintf("bound-%d-%d", i, k), Namespace: "default", Name: fmt.Sprintf("bound-%d-%d", i, k), State: model.Bound, Node: n.Name,
 			Requests: []quantity.Amount{{Name: "cpu", Value: 300}, {Name: "memory", Value: 512 * mi}, {Name: "pods", Value: 1}}, Reschedulable: true,
-		})
+		}
+		if d.rich {
+			d.enrichPod(&p, fmt.Sprintf("app-%d", d.IntN(8)))
+			p.Terminating = d.chance(10)
+		}
+		w.pods = append(w.pods, p)
 	}
 	for _, set := range w.daemons {
 		if d.chance(40) {
@@ -369,8 +393,9 @@ func (w *world) node(d dice, i int) {
 }
 
 // randomWorld is a small cluster with everything that placement looks at.
-func randomWorld(seed uint64) world {
-	d := newDice(seed)
+func randomWorld(seed uint64) world { return newDice(seed).world() }
+
+func (d dice) world() world {
 	c := d.catalogue()
 	var w world
 	for i := range 1 + d.IntN(4) {

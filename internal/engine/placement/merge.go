@@ -1,0 +1,102 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Local repair. Greedy filling ends with bins that hold little. The worst of them are tried in pairs: what two hold may
+// cost less on one larger node, because a node itself has a price.
+
+// worst is how many bins of a packing are tried with each other.
+const worst = 10
+
+// merge joins pairs of bins opened since from while that saves something.
+func (r *run) merge(m *market, from int) {
+	if m.limited() {
+		return // a larger node may not be within the limits that the two were charged to
+	}
+	for {
+		a, b, joined := r.bestPair(m, r.worstBins(m, from))
+		if joined == nil {
+			return
+		}
+		*a = *joined
+		r.bins = slices.DeleteFunc(r.bins, func(c *bin) bool { return c == b })
+	}
+}
+
+// worstBins are the bins that cost most for what they hold, among those that may be joined with others.
+func (r *run) worstBins(m *market, from int) []*bin {
+	type priced struct {
+		*bin
+		ratio float64
+	}
+	var list []priced
+	for _, b := range r.bins[from:] {
+		if b.market == m && b.mayJoin() {
+			var value float64
+			for _, s := range b.shares {
+				value += float64(float64(len(s.pods)) * s.unit)
+			}
+			list = append(list, priced{b, float64(m.cheapest(b)+m.nodePrice) / value})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b priced) int { return cmp.Compare(b.ratio, a.ratio) })
+	bins := make([]*bin, 0, worst)
+	for _, p := range list[:min(worst, len(list))] {
+		bins = append(bins, p.bin)
+	}
+	return bins
+}
+
+// mayJoin reports whether nothing but resources and labels concerns who else is in the bin.
+func (b *bin) mayJoin() bool {
+	if b.market.pool.Types.Classes[b.class].ReservationID != "" {
+		return false
+	}
+	return !slices.ContainsFunc(b.shares, func(s share) bool {
+		t := s.task
+		return !t.rules.onAnyHost() || len(t.rules.hostTouched) > 0 || len(t.group.HostPorts) > 0 || len(t.group.Shared) > 0
+	})
+}
+
+// bestPair finds the two bins that are cheapest as one, nil when no two are.
+func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
+	var most int64
+	for i, x := range bins {
+		for _, y := range bins[i+1:] {
+			apart := m.cheapest(x) + m.cheapest(y) + m.nodePrice
+			if one := r.asOne(m, x, y); one != nil && apart-one.price > most {
+				a, b, joined, most = x, y, one, apart-one.price
+			}
+		}
+	}
+	return a, b, joined
+}
+
+// asOne is a bin that holds what both hold, nil when no type can.
+func (r *run) asOne(m *market, x, y *bin) *bin {
+	row := make(label.Row, len(x.row))
+	if !r.snap.Space.And(row, x.row, y.row) {
+		return nil
+	}
+	one := *x
+	one.row, one.used = row, x.used.Add(y.used)
+	one.kinds = r.cut(m, r.kindsFor(m, &one, row, one.used), row)
+	if one.kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
+		return nil
+	}
+	one.purchase = r.firstOf(m, one.kinds, row)
+	one.free = m.pool.Net[one.kind].Clone().Sub(one.used)
+	one.shares = slices.Concat(x.shares, y.shares)
+	return &one
+}
+
+// firstOf is the cheapest purchase among the types.
+func (r *run) firstOf(m *market, kinds bitset.Set, row label.Row) purchase {
+	return m.priced(kinds, row)[0]
+}
