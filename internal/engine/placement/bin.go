@@ -28,6 +28,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 		largest = largest.Max(m.pool.Types.Total[t])
 	}
 	row := slices.Clone(b.row)
+	b.lowest = m.lowestPrice(kinds, row)
 	done := false
 	repeat := b.repeats()
 	if few {
@@ -46,7 +47,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 
 // copyOf makes a bin of its own from the one tried, and takes its pods.
 func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
-	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, used: b.used.Clone()}
+	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone()}
 	c.free, c.tally, c.ports, c.claims = b.free.Clone(), slices.Clone(b.tally), b.ports, b.claims
 	c.shares = make([]share, len(b.parts))
 	for i, p := range b.parts {
@@ -283,7 +284,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 		if count == 0 {
 			continue
 		}
-		b.row, b.kinds = row, kinds
+		b.row, b.kinds, b.lowest = row, kinds, b.market.lowestPrice(kinds, row)
 		b.free = r.widest(b).Sub(b.used)
 		r.fillUp(b, l.task, count)
 		b.shares = append(b.shares, share{l.task, l.take(count)})

@@ -30,7 +30,9 @@ type market struct {
 	offers map[string]*offer
 	// priceLists by set of classes, and sayings by row and types, likewise.
 	priceLists map[string][]purchase
-	sayings    map[string]*saying
+	// value of a unit of each resource, as last found.
+	value   []float64
+	sayings map[string]*saying
 }
 
 // offer is what a row may buy in a market.

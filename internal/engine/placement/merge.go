@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
@@ -38,11 +37,7 @@ func (r *run) worstBins(m *market, from int) []*bin {
 	var list []priced
 	for _, b := range r.bins[from:] {
 		if b.market == m && b.mayJoin() {
-			var value float64
-			for _, s := range b.shares {
-				value += float64(float64(len(s.pods)) * s.unit)
-			}
-			list = append(list, priced{b, float64(m.cheapest(b)+m.nodePrice) / value})
+			list = append(list, priced{b, float64(b.lowest+m.nodePrice) / worth(b.used, m.value)})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b priced) int { return cmp.Compare(b.ratio, a.ratio) })
@@ -69,7 +64,7 @@ func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
 	var most int64
 	for i, x := range bins {
 		for _, y := range bins[i+1:] {
-			apart := m.cheapest(x) + m.cheapest(y) + m.nodePrice
+			apart := x.lowest + y.lowest + m.nodePrice
 			if one := r.asOne(m, x, y); one != nil && apart-one.price > most {
 				a, b, joined, most = x, y, one, apart-one.price
 			}
@@ -90,13 +85,9 @@ func (r *run) asOne(m *market, x, y *bin) *bin {
 	if one.kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
 		return nil
 	}
-	one.purchase = r.firstOf(m, one.kinds, row)
+	one.purchase = m.priced(one.kinds, row)[0]
+	one.lowest = one.price
 	one.free = m.pool.Net[one.kind].Clone().Sub(one.used)
 	one.shares = slices.Concat(x.shares, y.shares)
 	return &one
-}
-
-// firstOf is the cheapest purchase among the types.
-func (r *run) firstOf(m *market, kinds bitset.Set, row label.Row) purchase {
-	return m.priced(kinds, row)[0]
 }

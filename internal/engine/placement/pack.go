@@ -140,7 +140,7 @@ func (r *run) appraise(k *packing) {
 		demand.AddScaled(p.group.Requests, int64(len(p.left)))
 	}
 	k.value = r.duals(k.market, k.prospects, floats(demand, len(demand)))
-	k.dearest = 0
+	k.dearest, k.market.value = 0, k.value
 	for _, p := range k.prospects {
 		p.unit = float64(worth(p.group.Requests, k.value) * p.dear)
 		k.dearest = max(k.dearest, p.dear)
@@ -173,6 +173,8 @@ type bin struct {
 	// used by the pods; kinds that can hold them, once the bin is committed.
 	used  quantity.Vector
 	kinds bitset.Set
+	// lowest is the price of the cheapest node that it may become.
+	lowest int64
 }
 
 // part is how many pods of a lot a bin could hold.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -67,6 +69,7 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 	limit := effort * max(1, r.opts.Effort)
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
 	spent := r.pack(m, prospects, orders[0], math.MaxInt)
+	r.merge(m, before.from)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
 		if spent > limit {
@@ -80,6 +83,7 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 		}
 		before.restore(r, m, prospects)
 		spent += r.pack(m, prospects, order, limit-spent)
+		r.merge(m, before.from)
 		if score := before.score(r, prospects); score.less(bestScore) {
 			best, bestScore = before.result(r, m, prospects), score
 		}
@@ -100,7 +104,7 @@ func (s *state) learn(r *run, prospects []*prospect) {
 		for _, share := range b.shares {
 			sum += float64(float64(len(share.pods)) * baseOf(byTask[share.task]))
 		}
-		price := float64(b.market.cheapest(b) + b.market.nodePrice)
+		price := float64(b.lowest + b.market.nodePrice)
 		for _, share := range b.shares {
 			part := float64(float64(len(share.pods)) * baseOf(byTask[share.task]))
 			cost[share.task] += float64(price * part / sum)
@@ -178,18 +182,18 @@ func (s *state) score(r *run, prospects []*prospect) score {
 		sc.left += len(p.left)
 	}
 	for _, b := range r.bins[s.from:] {
-		sc.cost += b.market.cheapest(b) + b.market.nodePrice
+		sc.cost += b.lowest + b.market.nodePrice
 	}
 	return sc
 }
 
-// cheapest is the price of the cheapest node that the bin may become.
-func (m *market) cheapest(b *bin) int64 {
-	_, classes := m.offered(b.row)
+// lowestPrice is that of the cheapest node that a bin of the row and the types may become.
+func (m *market) lowestPrice(kinds bitset.Set, row label.Row) int64 {
+	_, classes := m.offered(row)
 	for _, p := range m.priceList(classes) {
-		if b.kinds.Has(p.kind) {
+		if kinds.Has(p.kind) {
 			return p.price
 		}
 	}
-	return b.price
+	return 0
 }
