@@ -59,6 +59,10 @@ func (s *search) firstValues() {
 		a.listRates()
 		a.settle(a.ascend())
 	}
+	s.first, s.firstBest = slices.Clone(s.center), s.best
+	for _, k := range s.kinds {
+		k.first = slices.Clone(k.center)
+	}
 }
 
 // lodgers are the items that one node takes only so many of, and how many: those of the rule that forces most nodes.

@@ -65,11 +65,11 @@ func Of(snap *model.Snapshot, opts Options) Answer {
 		return Answer{OfCost: Certificate{NodePrice: opts.NodePrice}}
 	}
 	var a Answer
-	s := newSearch(p, opts.NodePrice, opts.Work/2)
+	s := newSearch(p, opts.NodePrice, opts.Work*3/5)
 	a.OfCost = s.run()
 	a.OfPrice = a.OfCost
 	if opts.NodePrice != 0 {
-		s.reprice(0, opts.Work/2)
+		s.reprice(0, opts.Work*2/5)
 		a.OfPrice = s.run()
 	}
 	a.Price, a.Cost = a.OfPrice.Total(), a.OfCost.Total()

@@ -63,10 +63,10 @@ type kind struct {
 	items []int32
 	most  []int32
 	// weights are the best multipliers found so far, money per unit of each resource; tight is the bound on the worth
-	// that they gave last. center are those that prove the best values.
-	weights []float64
-	center  []float64
-	tight   float64
+	// that they gave last. center are those that prove the best values,
+	// first those of the first values, before those of another price of nodes.
+	weights, center, first, before []float64
+	tight                          float64
 }
 
 // stock is a number of nodes, each of which may be one of the kinds.

@@ -2,7 +2,6 @@ package bound
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -19,10 +18,14 @@ type search struct {
 	*appraiser
 	master *master
 	rent   int64
-	end    int64
+	// share is the work for this price of nodes, end the count at which it is done.
+	share, end int64
 	// best is the highest bound proved, in USD per hour, by the values center.
 	best   float64
 	center []float64
+	// first are those of the ascent, which prove firstBest.
+	first     []float64
+	firstBest float64
 	// sums is the room of each class of stocks, by class and resource.
 	sums []float64
 	// effort is how many patterns a proof may try.
@@ -41,7 +44,7 @@ const usd = model.Nano
 func newSearch(p *problem, rent, work int64) *search {
 	s := &search{appraiser: newAppraiser(p), center: make([]float64, len(p.items))}
 	s.setRent(rent)
-	s.end = work
+	s.share, s.end = work, work
 	s.firstValues()
 	s.firstProgram()
 	return s
@@ -67,10 +70,21 @@ func (s *search) reprice(rent, work int64) {
 	for _, o := range s.offered {
 		s.master.columns[o.column].cost = float64(o.price+rent) / usd
 	}
+	before := slices.Clone(s.center)
+	for _, k := range s.kinds {
+		k.before = slices.Clone(k.center)
+	}
 	s.best = 0
 	clear(s.center)
-	s.end = s.spent() + work
+	s.share, s.end = work, s.spent()+work
 	s.firstValues()
+	// The values found at the other price may be better still, once lowered to this one.
+	s.resume(before, func(k *kind) []float64 { return k.before })
+	f := s.settleAll(effort, s.spent()+work/4)
+	if total := s.bound(f); total > s.best {
+		s.best = total
+		s.recenter(f)
+	}
 }
 
 func (s *search) spent() int64 { return s.work + s.master.work }
@@ -272,48 +286,6 @@ func (s *search) appraise() (factor float64, found []candidate) {
 	return factor, found
 }
 
-// scale divides all values by a factor, if it is above one.
-func (s *search) scale(factor float64) {
-	for i := range s.value {
-		s.value[i] /= max(1, factor)
-	}
-}
-
-// lower takes from the values of a kind's items what makes it worth more than it costs, given a bound on its worth. There are
-// two ways, and the one that takes less is gone: all items in proportion; or, when the bound is that of the weights, w in
-// proportion, and of the items only those that are then above w.need, as far as w goes down.
-func (s *search) lower(k *kind, top float64) {
-	if top <= k.cost {
-		return
-	}
-	all, some := k.cost/top, k.cost/k.tight
-	lossAll, lossSome := 0.0, 0.0
-	for _, i := range k.items {
-		count, v := float64(s.items[i].count), s.value[i]
-		lossAll += float64(count * float64(v*(1-all)))
-		lossSome += float64(count * (v - s.lowered(i, k.weights, some)))
-	}
-	factor := some
-	if lossAll < lossSome {
-		factor = all
-	}
-	for _, i := range k.items {
-		if lossAll < lossSome {
-			s.value[i] *= all
-		} else {
-			s.value[i] = s.lowered(i, k.weights, some)
-		}
-	}
-	for r := range k.weights {
-		k.weights[r] *= factor
-	}
-}
-
-func (s *search) lowered(i int32, weights []float64, factor float64) float64 {
-	v := s.value[i]
-	return min(v, float64(factor*max(v, v-s.reduced(i, weights))))
-}
-
 // quotes bounds the worth of every kind at the weights that it has, highest first.
 func (s *search) quotes() []quote {
 	quotes := make([]quote, len(s.kinds))
@@ -393,51 +365,4 @@ func (s *search) classWeight(at int) float64 {
 		return 0
 	}
 	return max(0, -s.master.dual[len(s.items)+at]/s.sums[at])
-}
-
-// margin is by how much the certificate stays below what was computed: values carry rounding errors of about 1e-13.
-const margin = 1e-9
-
-// certify proves the best values once more, with more effort, and writes them down in whole nano-USD.
-func (s *search) certify() Certificate {
-	c := Certificate{NodePrice: s.rent}
-	if s.best <= 0 {
-		return c
-	}
-	copy(s.value, s.center)
-	for _, k := range s.kinds {
-		copy(k.weights, k.center)
-	}
-	s.end = s.spent() + s.end/8
-	f := s.settleAll()
-	for i, it := range s.items {
-		each := int64(s.value[i] / f * usd * (1 - margin))
-		for _, p := range it.parts {
-			c.Worth = append(c.Worth, Worth{Group: p.group, Count: p.count, Each: each})
-		}
-	}
-	c.Credit = int64(math.Ceil(s.credit(f, 40) * usd * (1 + margin)))
-	return c
-}
-
-// settleAll is appraise with more effort and without patterns.
-func (s *search) settleAll() (factor float64) {
-	for _, q := range s.quotes() {
-		if q.excess <= factor || s.spent() > s.end {
-			s.scale(q.excess)
-			return max(factor, min(1, q.excess))
-		}
-		k := q.kind
-		if f := s.relaxed(k, k.weights, nil); f <= float64(factor*k.cost) {
-			continue
-		}
-		best := s.descend(k, 60)
-		top := k.tight
-		if goal := factor * k.cost; top > goal {
-			top = s.prove(k, max(goal, best.worth), max(s.effort, 20_000))
-		}
-		s.lower(k, top)
-		factor = max(factor, min(1, top/k.cost))
-	}
-	return factor
 }

@@ -69,7 +69,7 @@ func (a *appraiser) reducedOf(v float64, i int32, weights []float64) float64 {
 // with each weight.
 func (a *appraiser) relaxed(k *kind, weights []float64, slope []float64) float64 {
 	n := len(weights)
-	a.work += int64(len(k.items) * (n + 1))
+	a.work += int64(2 * len(k.items) * (n + 1))
 	f := 0.0
 	for r, w := range weights {
 		f += float64(w * k.room[r])
@@ -167,7 +167,7 @@ func (a *appraiser) rank(k *kind, weights []float64) {
 		reduced := a.reduced(i, weights)
 		a.order = append(a.order, ranked{item: i, most: k.most[j], rank: v / max(v-reduced, float64(v*1e-9)), reduced: reduced})
 	}
-	a.work += int64(len(k.items)*n + 8*len(a.order))
+	a.work += int64(len(k.items)*n + 60*len(a.order))
 	slices.SortFunc(a.order, func(x, y ranked) int {
 		return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.item, y.item))
 	})
@@ -291,7 +291,7 @@ func (a *appraiser) branch(j int, worth float64) bool {
 	}
 	base := worth + a.worthLeft()
 	for ; j < len(a.order); j++ {
-		a.work += 4
+		a.work += 25
 		if base+a.ahead[j] <= max(d.goal, d.best) {
 			return true
 		}
