@@ -12,7 +12,7 @@ import (
 )
 
 // commit opens the bin: as often as its groups can fill it as they do now and the limits bear. It reports whether it
-// was opened at all. few opens an eighth of them: more than one pattern may be needed to use up the groups evenly.
+// was opened at all. few opens a fifth of them: more than one pattern may be needed to use up the groups evenly.
 func (r *run) commit(m *market, b *bin, few bool) bool {
 	r.pinReservation(m, b)
 	kinds := r.kindsFor(m, b, b.row, b.used)
@@ -32,7 +32,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 	done := false
 	repeat := b.repeats()
 	if few {
-		repeat = max(1, repeat/8)
+		repeat = max(1, repeat/5)
 	}
 	for ; repeat > 0 && m.nodes != 0; repeat-- {
 		if _, ok := m.within(largest); !ok || !r.takeReservation(m, b) {

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -12,24 +14,13 @@ import (
 //
 // which is the dual of buying fractions of nodes. The value of a bin's content is then at most its price, and a bin is
 // the better the closer it comes.
-func (r *run) duals(m *market, prospects []*prospect, demand []float64) []float64 {
-	var rows [][]float64
-	var prices []float64
-	offers, seen := map[*offer]bool{}, map[purchase]bool{}
-	for _, p := range prospects {
-		for _, o := range p.offers {
-			if offers[o] {
-				continue
-			}
-			offers[o] = true
-			for _, b := range o.front {
-				if !seen[b] {
-					seen[b] = true
-					rows = append(rows, floats(m.pool.Net[b.kind], len(demand)))
-					prices = append(prices, float64(b.price+m.nodePrice))
-				}
-			}
-		}
+func (k *packing) duals(demand []float64) []float64 {
+	if k.buys == nil {
+		k.buys = buysOf(k.market, k.prospects)
+	}
+	rows, prices := make([][]float64, len(k.buys)), make([]float64, len(k.buys))
+	for i, b := range k.buys {
+		rows[i], prices[i] = floats(k.pool.Net[b.kind], len(demand)), float64(b.price+k.nodePrice)
 	}
 	value := maximise(demand, rows, prices)
 	for i := range value {
@@ -39,6 +30,35 @@ func (r *run) duals(m *market, prospects []*prospect, demand []float64) []float6
 		}
 	}
 	return value
+}
+
+// buysOf lists what any of the prospects may buy, without what is no larger than something else and no cheaper: its
+// constraint follows from the other's.
+func buysOf(m *market, prospects []*prospect) []purchase {
+	offers, seen := map[*offer]bool{}, map[purchase]bool{}
+	var all []purchase
+	for _, p := range prospects {
+		for _, o := range p.offers {
+			if offers[o] {
+				continue
+			}
+			offers[o] = true
+			for _, b := range o.front {
+				if !seen[b] {
+					seen[b] = true
+					all = append(all, b)
+				}
+			}
+		}
+	}
+	sortPurchases(all)
+	buys := make([]purchase, 0, len(all))
+	for _, p := range all {
+		if !slices.ContainsFunc(buys, func(q purchase) bool { return covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) }) {
+			buys = append(buys, p)
+		}
+	}
+	return buys
 }
 
 func floats(v quantity.Vector, n int) []float64 {

@@ -64,8 +64,9 @@ type packing struct {
 	// prospects that have pods left, and how many pods there were when the values were found.
 	prospects []*prospect
 	pods      int
-	// value of a unit of each resource.
+	// value of a unit of each resource, given what can be bought.
 	value []float64
+	buys  []purchase
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
 	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
@@ -139,7 +140,7 @@ func (r *run) appraise(k *packing) {
 		k.least = k.least.Min(p.group.Requests)
 		demand.AddScaled(p.group.Requests, int64(len(p.left)))
 	}
-	k.value = r.duals(k.market, k.prospects, floats(demand, len(demand)))
+	k.value = k.duals(floats(demand, len(demand)))
 	k.dearest, k.market.value = 0, k.value
 	for _, p := range k.prospects {
 		p.unit = float64(worth(p.group.Requests, k.value) * p.dear)

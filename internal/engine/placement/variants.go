@@ -69,7 +69,6 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 	limit := effort * max(1, r.opts.Effort)
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
 	spent := r.pack(m, prospects, orders[0], math.MaxInt)
-	r.merge(m, before.from)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
 		if spent > limit {
@@ -83,12 +82,12 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 		}
 		before.restore(r, m, prospects)
 		spent += r.pack(m, prospects, order, limit-spent)
-		r.merge(m, before.from)
 		if score := before.score(r, prospects); score.less(bestScore) {
 			best, bestScore = before.result(r, m, prospects), score
 		}
 	}
 	best.restore(r, m, prospects)
+	r.merge(m, before.from)
 }
 
 // learn makes those pods dearer that ended in bins which cost much for what they hold: the next packing takes them in
