@@ -272,7 +272,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, placement.Options{}) },
 		Refusal:  explain.Refusal,
-		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
+		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
 		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
@@ -283,7 +283,11 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
 	}
-	return provision, errors.Join(w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)))
+	aside := &loop.Aside{
+		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
+	}
+	return provision, errors.Join(
+		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(aside.Start)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
@@ -306,15 +310,15 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
 			// What one pool found sold out, another must not be planned onto either.
-			SoldOut: func(*karpv1.NodeClaim) { w.store.RefreshCatalogues() },
+			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
 			Metrics: w.metrics, Timers: timers, Clock: w.clock,
 		},
-		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers, Clock: w.clock},
+		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
-		&nodepool.Counter{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers},
+		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock,

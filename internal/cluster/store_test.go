@@ -250,6 +250,15 @@ func TestSubscribe(t *testing.T) {
 		{"pod is seen again", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, 0, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
 		{"node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }, NodesChanged, nil},
 		{"heartbeat of a node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "2", "", "")) }, 0, func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }},
+		{"claim", func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged, nil},
+		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"second claim of a machine", func(s *Store) { s.Saw(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"second claim goes", func(s *Store) { s.Gone(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) {
+			s.Saw(claimAt(t, "c", "1", "1", "id", ""))
+			s.Saw(claimAt(t, "d", "2", "1", "id", ""))
+		}},
 		{"pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }, PoolsChanged, nil},
 		{"status of a pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "2")) }, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
 		{"daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }, PoolsChanged, nil},
@@ -261,7 +270,7 @@ func TestSubscribe(t *testing.T) {
 			if test.setUp != nil {
 				test.setUp(s)
 			}
-			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged}
+			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, AsideChanged}
 			var channels []<-chan struct{}
 			for _, change := range all {
 				channels = append(channels, s.Subscribe(change))
@@ -276,7 +285,7 @@ func TestSubscribe(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("change is %04b, want %04b", got, test.want)
+				t.Errorf("change is %06b, want %06b", got, test.want)
 			}
 		})
 	}

@@ -37,8 +37,11 @@ type Timers struct {
 	// WriteVisible is for how long our own write may stay unseen by the watch before a live read decides (design,
 	// law 6).
 	WriteVisible time.Duration
-	// Catalogue is the period in which a pool's instance types and prices are read again.
-	Catalogue time.Duration
+	// Catalogue is the period in which a pool's instance types and prices are read again, CatalogueRead the longest that
+	// one reading may take, and CatalogueRetry the pause after one that went wrong; it doubles up to Catalogue.
+	Catalogue      time.Duration
+	CatalogueRead  time.Duration
+	CatalogueRetry time.Duration
 
 	// DisruptionPoll is the period of the disrupt loop (core 5.1).
 	DisruptionPoll time.Duration
@@ -92,6 +95,9 @@ func Production() Timers {
 		WriteVisible: 5 * time.Second,
 		Catalogue:    5 * time.Minute,
 
+		CatalogueRead:  30 * time.Second,
+		CatalogueRetry: time.Second,
+
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
 		CommandTimeout: 10 * time.Minute,
@@ -128,6 +134,7 @@ func (t *Timers) all() []timer {
 	return []timer{
 		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},
 		{"nomination", &t.Nomination}, {"resync", &t.Resync}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
+		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
 		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"leak", &t.Leak}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},

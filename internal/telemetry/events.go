@@ -31,6 +31,7 @@ const (
 	ReasonNodeClassNotReady          = "NodeClassNotReady"
 	ReasonUnregisteredTaintMissing   = "UnregisteredTaintMissing"
 	ReasonInvalidDoNotDisrupt        = "InvalidDoNotDisruptAnnotation"
+	ReasonSetAside                   = "SetAside" // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -139,6 +140,11 @@ func TerminationDeadline(object client.Object, deadline time.Time) Event {
 // FailedConsistencyCheck says how a node differs from what was promised.
 func FailedConsistencyCheck(claim *karpv1.NodeClaim, why string) Event {
 	return event(claim, warning, ReasonFailedConsistencyCheck, why, uid(claim), why)
+}
+
+// SetAside says why a claim or node takes no part in planning.
+func SetAside(object client.Object, why string) Event {
+	return event(object, warning, ReasonSetAside, why, uid(object), why)
 }
 
 // InsufficientCapacity says that a claim cannot be launched because the cloud has none left.

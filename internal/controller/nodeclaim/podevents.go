@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -40,12 +42,14 @@ const podEventWorkers = 50
 // starts all waiting times anew; here such a pod counts from when it was bound.
 type PodEvents struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client  client.Client
-	Metrics *telemetry.Metrics
-	Timers  controller.Timers
-	Clock   clock.PassiveClock
+	Client   client.Client
+	Provider cloud.Provider
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
 
-	mutex sync.Mutex
+	classes controller.Classes
+	mutex   sync.Mutex
 	// latest is when the last pod event was seen on a node, until it is noted.
 	latest map[string]time.Time
 }
@@ -90,7 +94,12 @@ func (p *PodEvents) forget(node string, upTo time.Time) {
 
 // SetupWithManager registers the controller; controller.Index must have run.
 func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
-	err := builder.TypedControllerManagedBy[moment](mgr).
+	classes, err := controller.ClassesOf(p.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	p.classes = classes
+	err = builder.TypedControllerManagedBy[moment](mgr).
 		Named(PodEventsName).
 		Watches(&corev1.Pod{}, p.handler()).
 		WithOptions(ctrlcontroller.TypedOptions[moment]{
@@ -204,7 +213,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// claims are those of a node: one, unless something is wrong; none when the node is gone or nobody's.
+// claims are those of ours of a node: one, unless something is wrong; none when the node is gone or not ours.
 func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim, error) {
 	node := &corev1.Node{}
 	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
@@ -214,7 +223,7 @@ func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim
 	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("listing the claims of node %s: %w", name, err)
 	}
-	return claims.Items, nil
+	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !p.classes.Owns(c.Spec.NodeClassRef) }), nil
 }
 
 // due is when a pod event is to be noted, false when never: the claim shows it or a later one already. What came before
