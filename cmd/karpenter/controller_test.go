@@ -102,6 +102,12 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--batch-max-duration=1ms"}, "want a positive time and one that is not shorter"},
 		{nil, []string{"--metrics-port=70000"}, "--metrics-port is 70000, want 0 to 65535"},
 		{nil, []string{"--kube-client-qps=0"}, "want positive numbers"},
+		{nil, []string{"--memory-limit=-2"}, "--memory-limit is -2 bytes, want at least 67108864 (64Mi), or -1 for none"},
+		{nil, []string{"--memory-limit=1000"}, "--memory-limit is 1000 bytes"},
+		{map[string]string{"MEMORY_LIMIT": "0"}, []string{}, "--memory-limit is 0 bytes"},
+		{nil, []string{"--kwok-launch-delay=-1s"}, "--kwok-launch-delay is -1s, want zero or more"},
+		{nil, []string{"--kwok-registration-delay=-1s"}, "--kwok-registration-delay is -1s"},
+		{nil, []string{"--kwok-termination-delay=-1s"}, "--kwok-termination-delay is -1s"},
 		{nil, []string{"--timers=nap=1s"}, `--timers: timer "nap" is not known`},
 		{nil, []string{"--no-such-flag"}, "unknown flag: --no-such-flag"},
 		{nil, []string{"extra"}, "extra"},
@@ -113,7 +119,7 @@ func TestControllerRefuses(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			arguments := append([]string{"controller"}, c.arguments...)
-			if c.arguments != nil && !strings.HasPrefix(c.arguments[0], "--cloud-provider") {
+			if c.arguments != nil && !strings.HasPrefix(strings.Join(c.arguments, ""), "--cloud-provider") {
 				arguments = append(arguments, "--cloud-provider=kwok")
 			}
 			root := newRootCommand()

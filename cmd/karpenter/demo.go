@@ -75,6 +75,9 @@ func (o *demoOptions) check() error {
 	if o.format != "text" {
 		return usageErrorf("--output is %q, want text", o.format)
 	}
+	if o.dataDir == "" {
+		return usageErrorf("--data-dir is empty, want a directory")
+	}
 	var err error
 	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
 		return usageErrorf("--data-dir: %w", err)
@@ -138,7 +141,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 // failed names the step, and the log to read.
 func (d *demo) failed(step string, err error) error {
 	var usage *usageError
-	if errors.As(err, &usage) {
+	var directory *sandbox.DirectoryError
+	if errors.As(err, &usage) || errors.As(err, &directory) {
 		return err
 	}
 	log := filepath.Join(d.dataDir, "logs")

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
 func main() {
@@ -52,7 +54,8 @@ func run(ctx context.Context, root *cobra.Command) int {
 	}
 	fmt.Fprintf(root.ErrOrStderr(), "karpenter: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	var usage *usageError
-	if errors.As(err, &usage) {
+	var directory *sandbox.DirectoryError // of --data-dir
+	if errors.As(err, &usage) || errors.As(err, &directory) {
 		return 2
 	}
 	return 1
