@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -90,9 +91,16 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	for _, component := range status.Components {
 		expectGone(t, component.Process)
 	}
-	after, err := ReadStatus(directory)
-	if err != nil || after.Phase != Failed || !strings.Contains(after.Message, "was killed") {
-		t.Errorf("status %+v %v, want failed: killed", after, err)
+	// The components go when the supervisor's thread does; its lock goes with its last file, a moment later.
+	var after Status
+	eventually(t, "the supervisor's lock to go", func(context.Context) error {
+		if after, err = ReadStatus(directory); err == nil && after.Phase != Failed {
+			err = fmt.Errorf("the phase is %s", after.Phase)
+		}
+		return err
+	})
+	if !strings.Contains(after.Message, "was killed") {
+		t.Errorf("status %+v, want failed: killed", after)
 	}
 	again, err := upTest(t, directory)
 	if err != nil {
