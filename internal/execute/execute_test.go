@@ -166,6 +166,7 @@ func TestExecutor(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *bench){
 		"create a claim":             testCreate,
 		"create what is there":       testCreateAgain,
+		"create for a changed pool":  testCreateForChangedPool,
 		"taint and untaint":          testTaint,
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
@@ -241,6 +242,26 @@ func testCreate(t *testing.T, b *bench) {
 	if diff := cmp.Diff([]string{"wrote create-1"}, b.store.take()); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
 	}
+}
+
+// A claim that was planned for another specification of its pool is not created: its taints, labels and hash would be
+// of one specification and its requirements of another.
+func testCreateForChangedPool(t *testing.T, b *bench) {
+	pool := b.pool("changed")
+	claim := planned("changed-1", pool)
+	claim.PoolGeneration = pool.Generation
+	pool.Spec.Template.Spec.Taints = nil
+	if err := b.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	outcome := b.Do(t.Context(), []plan.Action{plan.CreateClaim{NewClaim: claim, Reason: "provisioned"}})[0]
+	var notNow *execute.NotNowError
+	if !errors.As(outcome.Err, &notNow) || notNow.Verdict.Code != plan.PoolBlocked {
+		t.Errorf("outcome %v, want that the pool has changed", outcome.Err)
+	}
+	claim.PoolGeneration = pool.Generation
+	b.do(b.Executor, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
+	b.store.take()
 }
 
 func testCreateAgain(t *testing.T, b *bench) {
