@@ -209,7 +209,10 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Log:      w.mgr.GetLogger().WithName("state"),
-		Options:  cluster.Options{WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue},
+		Options: cluster.Options{
+			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
+			CatalogueTimeout: w.o.timers.CatalogueRead, CatalogueRetry: w.o.timers.CatalogueRetry,
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the store: %w", err)
@@ -259,6 +262,7 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 	w.executor = &execute.Executor{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store,
 		Metrics: w.metrics, Recorder: w.recorder, WellKnown: wellKnown,
+		WriteTimeout: w.o.timers.Write, CordonQuiet: w.o.timers.CordonQuiet,
 	}
 	return nil
 }

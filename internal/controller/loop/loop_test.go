@@ -678,3 +678,11 @@ func TestHistoryForgets(t *testing.T) {
 		t.Error("no history remembers something")
 	}
 }
+
+// The engine knows two times of its own, for those who run it without a controller. They are the controller's.
+func TestTimesOfTheEngine(t *testing.T) {
+	timers := controller.Production()
+	if timers.CordonQuiet != plan.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {
+		t.Errorf("%s and %s, want %s and %s", timers.CordonQuiet, timers.CommandTimeout, plan.CordonQuiet, plan.CommandTimeout)
+	}
+}

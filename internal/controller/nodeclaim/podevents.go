@@ -29,15 +29,12 @@ import (
 // PodEventsName is the name in logs and metrics of what notes when pods come and go.
 const PodEventsName = "nodeclaim.podevents"
 
-// podEventEvery is how often a claim is written at most (core specification 4.6). Karpenter forgets the events in
-// between, so that a node which empties right after it was filled leaves up to that much early; here the last of them
-// is noted when the time has passed.
-const podEventEvery = 10 * time.Second
-
 // podEventWorkers is how many claims are written at a time.
 const podEventWorkers = 50
 
-// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. It also measures how long
+// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. A claim is written every
+// Timers.PodEvent at most. Karpenter forgets the events in between, so that a node which empties right after it was
+// filled leaves up to that much early; here the last of them is noted when the time has passed. It also measures how long
 // pods took to be bound and to run. Karpenter counts every pod that it sees when it starts as one that just came, which
 // starts all waiting times anew; here such a pod counts from when it was bound.
 type PodEvents struct {
@@ -198,7 +195,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	var again time.Duration
 	for i := range claims {
 		claim := &claims[i]
-		due, wanted := due(claim, at)
+		due, wanted := p.due(claim, at)
 		if wait := due.Sub(p.Clock.Now()); wanted && wait > 0 {
 			again = max(again, wait)
 		} else if wanted {
@@ -228,13 +225,13 @@ func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim
 
 // due is when a pod event is to be noted, false when never: the claim shows it or a later one already. What came before
 // a claim was initialised says nothing, because the waiting time begins with that anyway. Claims show whole seconds.
-func due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
+func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {
 		c := claim.StatusConditions().Get(karpv1.ConditionInitialized)
 		return at, !c.IsTrue() || !at.Before(c.LastTransitionTime.Time)
 	}
-	return known.Add(podEventEvery), at.Truncate(time.Second).After(known)
+	return known.Add(p.Timers.PodEvent), at.Truncate(time.Second).After(known)
 }
 
 // note writes the one field; the UID is the precondition, so that nothing need be locked.

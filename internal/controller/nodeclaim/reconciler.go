@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes = classes
+	r.classes, r.memory.life = classes, r.Timers.LaunchMemory
 	if r.Workers == 0 {
 		r.Workers = workers
 	}
