@@ -5,7 +5,7 @@
 SHELL := /bin/bash -o pipefail
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZ_TIME ?= 2m
 
 .PHONY: help

@@ -109,14 +109,14 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	}
 }
 
-// fromEnvironment sets the flags that were not given from their variables. Unlike upstream, which falls back to the
+// fromEnvironment sets the flags that were not given from their variables; hidden flags have none. Unlike upstream, which falls back to the
 // default in silence, a value that cannot be read is an error.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var wrong error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		name := strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		value := os.Getenv(name)
-		if value == "" || flag.Changed || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
+		if value == "" || flag.Changed || flag.Hidden || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
 			return
 		}
 		err := flags.Set(flag.Name, value)

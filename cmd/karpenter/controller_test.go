@@ -197,3 +197,30 @@ func TestControllerLog(t *testing.T) {
 		}
 	}
 }
+
+// Hidden flags are for tests that run the binary: a variable named TIMERS may be anybody's.
+func TestHiddenFlagsHaveNoVariable(t *testing.T) {
+	t.Setenv("TIMERS", "nonsense")
+	t.Setenv("METRICS_PORT", "9090")
+	o := newControllerOptions()
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := fromEnvironment(flags); err != nil {
+		t.Fatal(err)
+	}
+	if o.timersText != "" || o.metricsPort != 9090 {
+		t.Errorf("timers %q and metrics port %d, want none and 9090", o.timersText, o.metricsPort)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, arguments := range [][]string{{"version"}, {"--version"}} {
+		root := newRootCommand()
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetArgs(arguments)
+		if code := run(t.Context(), root); code != 0 || !strings.HasPrefix(out.String(), "karpenter version ") {
+			t.Errorf("%v: exit code %d, printed %q", arguments, code, out.String())
+		}
+	}
+}

@@ -78,6 +78,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 		return nil, fmt.Errorf("setting up the controller: %w", err)
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
+	w.metrics.Running(release)
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
 	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addHealth} {
 		if err := step(ctx); err != nil {

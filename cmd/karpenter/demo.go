@@ -24,7 +24,6 @@ type demoOptions struct {
 	keep     bool
 	dataDir  string
 	assets   string
-	format   string
 }
 
 const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
@@ -63,7 +62,6 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 	flags.BoolVar(&options.keep, "keep", false, "leave the pods, their nodes, the controller and the control plane running")
 	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
 	assetsFlag(command, &options.assets)
-	flags.StringVarP(&options.format, "output", "o", "text", "how to print what was seen: text")
 	return command
 }
 
@@ -71,9 +69,6 @@ func (o *demoOptions) check() error {
 	const most = 5000
 	if o.replicas < 1 || o.replicas > most {
 		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
-	}
-	if o.format != "text" {
-		return usageErrorf("--output is %q, want text", o.format)
 	}
 	if o.dataDir == "" {
 		return usageErrorf("--data-dir is empty, want a directory")
