@@ -5,7 +5,7 @@
 SHELL := /bin/bash -o pipefail
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZ_TIME ?= 2m
 
 .PHONY: help
@@ -27,8 +27,11 @@ sandbox: build
 
 .PHONY: test
 test: sandbox ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
-	$(GO) test -timeout 20m ./...
-	$(GO) -C test test -timeout 25m ./...
+	@# Both modules, whatever the first one says: one failure must not hide the other.
+	@failed=0; \
+	$(GO) test -timeout 20m ./... || failed=1; \
+	$(GO) -C test test -timeout 25m ./... || failed=1; \
+	exit $$failed
 
 .PHONY: check
 check: generated vet staticcheck race test ## everything that must hold before a commit lands

@@ -62,6 +62,10 @@ type controllerOptions struct {
 	notes []string
 }
 
+// leastMemory, in bytes, is less than the controller needs in any cluster: with such a limit it would only collect
+// garbage.
+const leastMemory = 64 << 20
+
 // kwokDelays make the simulated cloud as slow and as poor as a test wants.
 type kwokDelays struct {
 	launch, registration, termination time.Duration
@@ -85,7 +89,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.electionName, "leader-election-name", "karpenter-leader-election", "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that is not heard of stays leader")
-	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes; 90 % of it become Go's soft limit")
+	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
 	f.StringVar(&o.service, "karpenter-service", "", "name of the service (accepted; there are no webhooks)")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
@@ -115,14 +119,14 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	}
 }
 
-// fromEnvironment sets the flags that were not given from their variables. Unlike upstream, which falls back to the
+// fromEnvironment sets the flags that were not given from their variables; hidden flags have none. Unlike upstream, which falls back to the
 // default in silence, a value that cannot be read is an error.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var wrong error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		name := strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		value := os.Getenv(name)
-		if value == "" || flag.Changed || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
+		if value == "" || flag.Changed || flag.Hidden || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
 			return
 		}
 		err := flags.Set(flag.Name, value)
@@ -163,6 +167,15 @@ func (o *controllerOptions) complete() error {
 		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
 	case o.electionLease < 2*time.Second:
 		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
+	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:
+		return usageErrorf("--memory-limit is %d bytes, want at least %d (64Mi), or -1 for none", o.memoryLimit, leastMemory)
+	}
+	for flag, delay := range map[string]time.Duration{
+		"launch": o.kwok.launch, "registration": o.kwok.registration, "termination": o.kwok.termination,
+	} {
+		if delay < 0 {
+			return usageErrorf("--kwok-%s-delay is %s, want zero or more", flag, delay)
+		}
 	}
 	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort} {
 		if port < 0 || port > 65535 {

@@ -129,6 +129,12 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--batch-max-duration=1ms"}, "want a positive time and one that is not shorter"},
 		{nil, []string{"--metrics-port=70000"}, "--metrics-port is 70000, want 0 to 65535"},
 		{nil, []string{"--kube-client-qps=0"}, "want positive numbers"},
+		{nil, []string{"--memory-limit=-2"}, "--memory-limit is -2 bytes, want at least 67108864 (64Mi), or -1 for none"},
+		{nil, []string{"--memory-limit=1000"}, "--memory-limit is 1000 bytes"},
+		{map[string]string{"MEMORY_LIMIT": "0"}, []string{}, "--memory-limit is 0 bytes"},
+		{nil, []string{"--kwok-launch-delay=-1s"}, "--kwok-launch-delay is -1s, want zero or more"},
+		{nil, []string{"--kwok-registration-delay=-1s"}, "--kwok-registration-delay is -1s"},
+		{nil, []string{"--kwok-termination-delay=-1s"}, "--kwok-termination-delay is -1s"},
 		{nil, []string{"--timers=nap=1s"}, `--timers: timer "nap" is not known`},
 		{nil, []string{"--no-such-flag"}, "unknown flag: --no-such-flag"},
 		{nil, []string{"extra"}, "extra"},
@@ -140,7 +146,7 @@ func TestControllerRefuses(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			arguments := append([]string{"controller"}, c.arguments...)
-			if c.arguments != nil && !strings.HasPrefix(c.arguments[0], "--cloud-provider") {
+			if c.arguments != nil && !strings.HasPrefix(strings.Join(c.arguments, ""), "--cloud-provider") {
 				arguments = append(arguments, "--cloud-provider=kwok")
 			}
 			root := newRootCommand()
@@ -215,6 +221,33 @@ func TestControllerLog(t *testing.T) {
 		}
 		if entry["level"] != "ERROR" || entry["logger"] != "controller.sub" || entry["took"] != "1.5s" {
 			t.Errorf("entry %s", line)
+		}
+	}
+}
+
+// Hidden flags are for tests that run the binary: a variable named TIMERS may be anybody's.
+func TestHiddenFlagsHaveNoVariable(t *testing.T) {
+	t.Setenv("TIMERS", "nonsense")
+	t.Setenv("METRICS_PORT", "9090")
+	o := newControllerOptions()
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := fromEnvironment(flags); err != nil {
+		t.Fatal(err)
+	}
+	if o.timersText != "" || o.metricsPort != 9090 {
+		t.Errorf("timers %q and metrics port %d, want none and 9090", o.timersText, o.metricsPort)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, arguments := range [][]string{{"version"}, {"--version"}} {
+		root := newRootCommand()
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetArgs(arguments)
+		if code := run(t.Context(), root); code != 0 || !strings.HasPrefix(out.String(), "karpenter version ") {
+			t.Errorf("%v: exit code %d, printed %q", arguments, code, out.String())
 		}
 	}
 }

@@ -78,6 +78,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 		return nil, fmt.Errorf("setting up the controller: %w", err)
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
+	w.metrics.Running(release)
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
 	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addHealth} {
 		if err := step(ctx); err != nil {
@@ -208,8 +209,13 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		DefaultSpread: w.o.defaultSpread, Log: w.mgr.GetLogger().WithName("state"),
-		Options: cluster.Options{WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue},
+		DefaultSpread: w.o.defaultSpread,
+		Log:           w.mgr.GetLogger().WithName("state"),
+		Options: cluster.Options{
+			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
+			CatalogueTimeout: w.o.timers.CatalogueRead, CatalogueRetry: w.o.timers.CatalogueRetry,
+			Refusal: w.o.timers.Refusal,
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the store: %w", err)
@@ -259,6 +265,7 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 	w.executor = &execute.Executor{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store,
 		Metrics: w.metrics, Recorder: w.recorder, WellKnown: wellKnown,
+		WriteTimeout: w.o.timers.Write, CordonQuiet: w.o.timers.CordonQuiet,
 	}
 	return nil
 }
@@ -273,7 +280,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Refusal:  explain.Refusal,
 		Reasons:  func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
-		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged), Promise: w.store.Nominate,
+		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
 		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
@@ -284,7 +291,11 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
 	}
-	return provision, errors.Join(w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)))
+	aside := &loop.Aside{
+		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
+	}
+	return provision, errors.Join(
+		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(aside.Start)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
@@ -307,15 +318,15 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
 			// What one pool found sold out, another must not be planned onto either.
-			SoldOut: func(*karpv1.NodeClaim) { w.store.RefreshCatalogues() },
+			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
 			Metrics: w.metrics, Timers: timers, Clock: w.clock,
 		},
-		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers, Clock: w.clock},
+		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
-		&nodepool.Counter{Client: w.mgr.GetClient(), Metrics: w.metrics, Timers: timers},
+		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock,

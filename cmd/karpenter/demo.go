@@ -24,7 +24,6 @@ type demoOptions struct {
 	keep     bool
 	dataDir  string
 	assets   string
-	format   string
 }
 
 const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
@@ -63,7 +62,6 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 	flags.BoolVar(&options.keep, "keep", false, "leave the pods, their nodes, the controller and the control plane running")
 	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
 	assetsFlag(command, &options.assets)
-	flags.StringVarP(&options.format, "output", "o", "text", "how to print what was seen: text")
 	return command
 }
 
@@ -72,8 +70,8 @@ func (o *demoOptions) check() error {
 	if o.replicas < 1 || o.replicas > most {
 		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
 	}
-	if o.format != "text" {
-		return usageErrorf("--output is %q, want text", o.format)
+	if o.dataDir == "" {
+		return usageErrorf("--data-dir is empty, want a directory")
 	}
 	var err error
 	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
@@ -138,7 +136,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 // failed names the step, and the log to read.
 func (d *demo) failed(step string, err error) error {
 	var usage *usageError
-	if errors.As(err, &usage) {
+	var directory *sandbox.DirectoryError
+	if errors.As(err, &usage) || errors.As(err, &directory) {
 		return err
 	}
 	log := filepath.Join(d.dataDir, "logs")

@@ -143,8 +143,8 @@ func (d *demo) clearDataDir() error {
 			return fmt.Errorf("removing the cluster of the last demo: %w", err)
 		}
 	}
-	if err := os.MkdirAll(d.dataDir, 0o700); err != nil {
-		return fmt.Errorf("making the data directory: %w", err)
+	if err := sandbox.MakeDataDir(d.dataDir); err != nil {
+		return err
 	}
 	return os.WriteFile(d.marker(), []byte("This directory is for `karpenter demo`, which empties it.\n"), 0o600)
 }

@@ -18,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
 // Each stage of an object is noted once, when it is first seen, however often and in
@@ -168,6 +169,17 @@ func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 	}
 	if _, err := os.Stat(data); err != nil {
 		t.Errorf("somebody else's cluster was removed: %v", err)
+	}
+	d.dataDir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(d.dataDir, "thesis.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var directory *sandbox.DirectoryError
+	if err := d.clearDataDir(); !errors.As(err, &directory) {
+		t.Errorf("a directory with files: got %v, want a DirectoryError", err)
+	}
+	if entries, err := os.ReadDir(d.dataDir); err != nil || len(entries) != 1 {
+		t.Errorf("somebody's directory has %v (%v), want it as it was", entries, err)
 	}
 }
 

@@ -1,8 +1,18 @@
-// Command karpenter is the one program of this project; each verb is a file.
+// Command karpenter is the one program of this project; each verb is a file, or a few with its name.
 //
-// Exit codes are the same everywhere: 0, 2 for bad input or wrong usage, 1 where
-// the work failed or the answer is no. What went wrong is one line on standard
-// error; standard output holds results only, progress goes to standard error.
+//	controller   what runs in a cluster: puts cloud, store, loops and controllers together (controller_wiring.go)
+//	demo         a control plane, the controller and pods that come and go, and a report of what happened
+//	sandbox      the control plane alone
+//	simulate     a plan for pods and pools in files
+//
+// A verb reads flags and files, checks them, builds what it needs from internal/ and prints. Here, and only here, flags
+// become the options of packages, and the cloud provider is picked by its name.
+//
+// Exit codes are the same everywhere: 0, 2 for bad input or wrong usage, 1 where the work failed or the answer is no.
+// What went wrong is one line on standard error; standard output holds results only, progress goes to standard error.
+//
+// The package must not decide anything about pods or nodes, nor hold what another program could want: that is in
+// internal/, where it can be tested without a process. It must not know what a provider does behind package cloud.
 package main
 
 import (
@@ -13,7 +23,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
+
+// release is set by the linker: -ldflags "-X main.release=v1.2.3".
+var release string
 
 func main() {
 	root := newRootCommand()
@@ -24,6 +40,7 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "karpenter",
 		Short:         "Buys nodes for pods that wait, and sells those that nobody needs",
+		Version:       telemetry.VersionOf(release),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArguments,
@@ -42,8 +59,22 @@ func newRootCommand() *cobra.Command {
 		newReplayCommand(),
 		newSandboxCommand(),
 		newSimulateCommand(),
+		newVersionCommand(),
 	)
 	return root
+}
+
+// newVersionCommand prints what --version does.
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(command.OutOrStdout(), "karpenter version", command.Root().Version)
+			return err
+		},
+	}
 }
 
 // run runs the command line and returns the exit code.
@@ -54,7 +85,8 @@ func run(ctx context.Context, root *cobra.Command) int {
 	}
 	fmt.Fprintf(root.ErrOrStderr(), "karpenter: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	var usage *usageError
-	if errors.As(err, &usage) {
+	var directory *sandbox.DirectoryError // of --data-dir
+	if errors.As(err, &usage) || errors.As(err, &directory) {
 		return 2
 	}
 	return 1

@@ -63,6 +63,9 @@ func newSandboxUp() *cobra.Command {
 		Short: "Start the sandbox and return when it is ready",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if options.ReadyTimeout <= 0 {
+				return usageErrorf("--timeout is %s, want a positive time such as 2m", options.ReadyTimeout)
+			}
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			options.Progress = progressTo(command.ErrOrStderr())
@@ -81,20 +84,28 @@ func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, fore
 	if status, err := sandbox.ReadStatus(options.DataDir); err == nil && status.Phase == sandbox.Running {
 		return alreadyUp(out, options.DataDir, status)
 	}
+	if err := sandbox.CheckDataDir(options.DataDir); err != nil {
+		return err
+	}
 	assets, err := findAssets(ctx, options.Assets, options.Progress)
 	if err != nil {
 		return err
 	}
 	options.Assets = assets
+	var running *sandbox.RunningError
 	if foreground {
-		return sandbox.Run(ctx, options, func(s *sandbox.Sandbox) { describeSandbox(out, s.Status()) })
+		err := sandbox.Run(ctx, options, func(s *sandbox.Sandbox) { describeSandbox(out, s.Status()) })
+		if errors.As(err, &running) {
+			status, _ := sandbox.ReadStatus(options.DataDir)
+			return alreadyUp(out, options.DataDir, status)
+		}
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program, to run the supervisor: %w", err)
 	}
 	status, err := sandbox.Up(ctx, options, []string{self, "sandbox", "supervise", "--data-dir", options.DataDir})
-	var running *sandbox.RunningError
 	if errors.As(err, &running) {
 		return alreadyUp(out, options.DataDir, status)
 	}
@@ -164,6 +175,9 @@ func printStatus(out io.Writer, dataDir string, status sandbox.Status) error {
 			return fmt.Errorf("the sandbox in %s is not running", dataDir)
 		}
 		return fmt.Errorf("the sandbox in %s is not running: %s", dataDir, status.Message)
+	}
+	if status.Message != "" {
+		fmt.Fprintln(out, status.Message)
 	}
 	describeSandbox(out, status)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

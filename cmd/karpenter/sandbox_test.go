@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,6 +12,11 @@ import (
 // The sandbox verb tells bad usage (2) from an answer of no (1), and neither from
 // nothing to do (0).
 func TestSandboxExitCodes(t *testing.T) {
+	theirs := t.TempDir()
+	file := filepath.Join(theirs, "thesis.txt")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		arguments []string
 		code      int
@@ -23,6 +30,14 @@ func TestSandboxExitCodes(t *testing.T) {
 		"down of nothing":          {[]string{"sandbox", "down", "--data-dir", t.TempDir()}, 0, "no sandbox is running"},
 		"kubeconfig of nothing":    {[]string{"sandbox", "kubeconfig", "--data-dir", t.TempDir()}, 1, ""},
 		"assets that do not exist": {[]string{"sandbox", "assets", "--sandbox-assets", t.TempDir()}, 2, ""},
+		"up in no directory":       {[]string{"sandbox", "up", "--data-dir", ""}, 2, ""},
+		"up in a file":             {[]string{"sandbox", "up", "--data-dir", file}, 2, ""},
+		"up among files":           {[]string{"sandbox", "up", "--data-dir", theirs}, 2, ""},
+		"up in no time":            {[]string{"sandbox", "up", "--data-dir", t.TempDir(), "--timeout", "-1s"}, 2, ""},
+		"status of a file":         {[]string{"sandbox", "status", "--data-dir", file}, 2, ""},
+		"demo in no directory":     {[]string{"demo", "--data-dir", ""}, 2, ""},
+		"demo in a file":           {[]string{"demo", "--data-dir", file}, 2, "Logs"},
+		"demo among files":         {[]string{"demo", "--data-dir", theirs}, 2, "Logs"},
 		"help":                     {[]string{"sandbox"}, 0, "Usage:"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -13,51 +15,59 @@ type SetAside struct {
 	Kind string
 	// Name is namespace/name, or the name alone.
 	Name string
+	UID  types.UID
 	Why  model.Rejection
 }
 
-// name is the object without the reason.
-func (o SetAside) name() SetAside { return SetAside{Kind: o.Kind, Name: o.Name} }
+// asideKey is the name of an object.
+type asideKey struct{ kind, name string }
+
+func (o SetAside) key() asideKey { return asideKey{o.Kind, o.Name} }
 
 // aside holds what is set aside.
 type aside struct {
-	why    map[SetAside]model.Rejection // keys without Why
-	counts map[string]int
-	tell   func(kind string, count int)
+	objects map[asideKey]SetAside
+	counts  map[string]int
+	tell    func(kind string, count int)
 }
 
 func newAside(tell func(string, int)) aside {
-	return aside{why: map[SetAside]model.Rejection{}, counts: map[string]int{}, tell: tell}
+	return aside{objects: map[asideKey]SetAside{}, counts: map[string]int{}, tell: tell}
 }
 
-// set puts an object aside, or takes it back when why is nil.
-func (a *aside) set(object SetAside, why *model.Rejection) {
-	_, known := a.why[object]
-	switch {
-	case why == nil && !known:
-		return
-	case why == nil:
-		delete(a.why, object)
-		a.counts[object.Kind]--
-	case known:
-		a.why[object] = *why
-		return
-	default:
-		a.why[object] = *why
-		a.counts[object.Kind]++
+// put sets an object aside, or says why anew, and reports whether that is news.
+func (a *aside) put(object SetAside) bool {
+	before, known := a.objects[object.key()]
+	a.objects[object.key()] = object
+	if !known {
+		a.count(object.Kind, 1)
 	}
+	return !known || before != object
+}
+
+// take takes an object back, and reports whether it was set aside.
+func (a *aside) take(object asideKey) bool {
+	_, known := a.objects[object]
+	if known {
+		delete(a.objects, object)
+		a.count(object.kind, -1)
+	}
+	return known
+}
+
+func (a *aside) count(kind string, change int) {
+	a.counts[kind] += change
 	if a.tell != nil {
-		a.tell(object.Kind, a.counts[object.Kind])
+		a.tell(kind, a.counts[kind])
 	}
 }
 
-// Aside lists the objects that are set aside, by kind and name.
+// Aside lists the objects that are set aside, by kind and name. AsideChanged says when to look.
 func (s *Store) Aside() []SetAside {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	list := make([]SetAside, 0, len(s.aside.why))
-	for object, why := range s.aside.why {
-		object.Why = why
+	list := make([]SetAside, 0, len(s.aside.objects))
+	for _, object := range s.aside.objects {
 		list = append(list, object)
 	}
 	slices.SortFunc(list, func(a, b SetAside) int {

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +32,8 @@ type catalogues struct {
 type feed struct {
 	again chan struct{}
 	stop  context.CancelFunc
+	// waiting are closed when a reading that began after they were added has ended; the lock of catalogues is held.
+	waiting []chan struct{}
 }
 
 // stock is a provider's answer and what became of it.
@@ -81,6 +85,10 @@ func (c *catalogues) drop(pool string) {
 	defer c.mutex.Unlock()
 	if f := c.feeds[pool]; f != nil {
 		f.stop()
+		for _, done := range f.waiting {
+			close(done)
+		}
+		f.waiting = nil
 		delete(c.feeds, pool)
 		delete(c.stocks, pool)
 	}
@@ -98,7 +106,12 @@ func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
 	retry := options.CatalogueRetry
 	for ctx.Err() == nil {
 		pause := options.Catalogue
-		if err := c.read(ctx, name); err != nil {
+		waiting := c.taken(f)
+		err := c.read(ctx, name)
+		for _, done := range waiting {
+			close(done)
+		}
+		if err != nil {
 			pause, retry = retry, min(2*retry, options.Catalogue)
 		} else {
 			retry = options.CatalogueRetry
@@ -111,6 +124,15 @@ func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
 		}
 		timer.Stop()
 	}
+}
+
+// taken are those who wait for the reading that is about to begin.
+func (c *catalogues) taken(f *feed) []chan struct{} {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	waiting := f.waiting
+	f.waiting = nil
+	return waiting
 }
 
 // read reads the catalogue once and hands it to the store.
@@ -160,20 +182,37 @@ func (c *catalogues) catalogue(pool string, types []cloud.InstanceType) *model.C
 	return found.catalogue
 }
 
-// RefreshCatalogues has the catalogues of the named pools, of all without a name, read again at once. It does not
-// wait for them. It is for the moment when a launch found no capacity.
-func (s *Store) RefreshCatalogues(names ...string) {
-	c := s.catalogues
+// RefreshCatalogues has the catalogues of the named pools, of all without a name, read again at once and returns when
+// they have been, well or not, or when the context ends. Whoever asks meanwhile shares the next reading. It is for the
+// moment when a launch found no capacity.
+func (s *Store) RefreshCatalogues(ctx context.Context, names ...string) {
+	for _, done := range s.catalogues.ask(names) {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ask asks for readings and returns what is closed when each has ended. Nobody reads before the store is started.
+func (c *catalogues) ask(names []string) []<-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if len(names) == 0 {
-		for _, f := range c.feeds {
-			f.ask()
-		}
+	if c.ctx == nil {
+		return nil
 	}
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(c.feeds))
+	}
+	var all []<-chan struct{}
 	for _, name := range names {
 		if f := c.feeds[name]; f != nil {
+			done := make(chan struct{})
+			f.waiting = append(f.waiting, done)
 			f.ask()
+			all = append(all, done)
 		}
 	}
+	return all
 }

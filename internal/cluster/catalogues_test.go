@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -48,11 +49,15 @@ func TestCataloguesAreShared(t *testing.T) {
 	}
 	visits := func() (n int) { provider.change(func() { n = provider.visits["a"] }); return n }
 	before := visits()
-	s.RefreshCatalogues("a")
-	eventually(t, "it is read again", func() bool { return visits() > before })
+	s.RefreshCatalogues(t.Context(), "a")
+	if visits() == before {
+		t.Error("it was not read again")
+	}
 	provider.change(func() { provider.types[""] = oneType("large", 1) })
-	s.RefreshCatalogues()
-	eventually(t, "the new catalogue is there", func() bool { return catalogueOf(s, "a").Types[0].Name == "large" })
+	s.RefreshCatalogues(t.Context())
+	if got := catalogueOf(s, "a").Types[0].Name; got != "large" {
+		t.Errorf("type %s after the catalogues were read again, want large", got)
+	}
 	if first.Types[0].Name != "small" {
 		t.Error("a catalogue that was handed out was changed")
 	}
@@ -81,6 +86,9 @@ func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 	if catalogueOf(s, "good") == nil || blockedBy(s, "good") != "" {
 		t.Errorf("an error took the catalogue away: %q", blockedBy(s, "good"))
 	}
+	short, end := context.WithCancel(t.Context())
+	end()
+	s.RefreshCatalogues(short) // does not wait for the slow one
 	provider.change(func() { provider.blocked["slow"] = false })
 	eventually(t, "the slow pool is served", func() bool { return catalogueOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
 	s.Gone(poolAt(t, "slow", "1", "1"))

@@ -159,36 +159,45 @@ func (s *Store) tellUnits(keys ...string) {
 		}
 	}
 	s.tellNodes(old.specs, fresh.specs)
+	news := false
 	for _, object := range old.aside {
-		if !slices.ContainsFunc(fresh.aside, func(f SetAside) bool { return f.name() == object.name() }) {
-			s.aside.set(object.name(), nil)
+		if !slices.ContainsFunc(fresh.aside, func(f SetAside) bool { return f.key() == object.key() }) {
+			news = s.aside.take(object.key()) || news
 		}
 	}
 	for _, object := range fresh.aside {
-		s.aside.set(object.name(), &object.Why)
+		news = s.aside.put(object) || news
+	}
+	if news {
+		s.wake(AsideChanged)
 	}
 }
 
 func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
-	m, changed := &s.machines, false
+	m, change := &s.machines, Change(0)
 	for _, spec := range old {
 		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
 			s.builder.DeleteNode(spec.Name)
 			delete(m.specs, spec.Name)
-			changed = true
+			change |= NodesChanged
+			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Claim == spec.Claim }) {
+				change |= NodesLost // else it only goes by its node's name from now on
+			}
 		}
 	}
 	for _, spec := range fresh {
-		if before, known := m.specs[spec.Name]; known && reflect.DeepEqual(before, spec) {
+		before, known := m.specs[spec.Name]
+		if known && reflect.DeepEqual(before, spec) {
 			continue
+		}
+		if spec.Deleting && !before.Deleting {
+			change |= NodesLost
 		}
 		s.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
-		changed = true
+		change |= NodesChanged
 	}
-	if changed {
-		s.wake(NodesChanged)
-	}
+	s.wake(change)
 }
 
 // describe works out what a unit is.
@@ -217,8 +226,8 @@ func (o *outcome) add(s *Store, spec model.NodeSpec) {
 	o.specs = append(o.specs, spec)
 }
 
-func (o *outcome) refuse(k kind, name string, why model.Rejection) {
-	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: name, Why: why})
+func (o *outcome) refuse(k kind, object client.Object, why model.Rejection) {
+	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
 // visible is false for a node whose claim does not know of it yet.
@@ -230,20 +239,20 @@ func (s *Store) describeClaims(own []*karpv1.NodeClaim, all []*corev1.Node) outc
 	var out outcome
 	claim, node := own[0], nodeOf(own[0], all)
 	for _, other := range own[1:] {
-		out.refuse(claims, other.Name, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
+		out.refuse(claims, other, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
 	}
 	for _, other := range all {
 		if other != node {
-			out.refuse(nodes, other.Name, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
+			out.refuse(nodes, other, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
 		}
 	}
 	if node == nil && s.foreign(claim.Name) {
-		out.refuse(claims, claim.Name, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
+		out.refuse(claims, claim, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
 		return out
 	}
 	spec, why := convert.Node(node, claim, s.vocabulary)
 	if why != nil {
-		out.refuse(claims, claim.Name, *why)
+		out.refuse(claims, claim, *why)
 		return out
 	}
 	if node != nil {

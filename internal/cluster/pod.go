@@ -59,10 +59,11 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 
 // podAside names a pending pod that is refused; one that wants nothing of us is no news.
 func (s *Store) podAside(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
-	if disposition != convert.Pending || why != nil && why.Silent {
-		why = nil
+	if disposition != convert.Pending || why == nil || why.Silent {
+		s.aside.take(asideKey{pods.String(), key.String()})
+		return
 	}
-	s.aside.set(SetAside{Kind: pods.String(), Name: key.String()}, why)
+	s.aside.put(SetAside{Kind: pods.String(), Name: key.String(), Why: *why})
 }
 
 // podChange is what the change of a pod is to those who wait.

@@ -19,6 +19,7 @@ type pool struct {
 	// catalogue is the last that was read, nil if none was; why says so.
 	catalogue *model.Catalogue
 	why       string
+	refusal   refusal
 	// told is as the builder knows it, nil if it does not.
 	told *model.PoolSpec
 }
@@ -41,6 +42,9 @@ func (s *Store) applyPool(name string, e *entry) {
 	}
 	news := p.object == nil || p.object.Generation != object.Generation
 	p.object, p.scheduled = object, convert.Scheduled(object)
+	if news {
+		p.refusal = refusal{}
+	}
 	class := object.Spec.Template.Spec.NodeClassRef
 	if news && s.vocabulary.Owns(class.Group, class.Kind) {
 		s.catalogues.want(name)
@@ -54,6 +58,7 @@ func (s *Store) tellPool(name string) {
 	p := s.pools[name]
 	spec := convert.Pool(p.object, s.vocabulary)
 	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
+	p.refusal.block(&spec, s.at)
 	convert.AddCatalogue(&spec, p.catalogue, p.why)
 	if p.told != nil && samePool(*p.told, spec) {
 		return

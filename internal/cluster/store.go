@@ -26,12 +26,14 @@ import (
 type Options struct {
 	// WriteVisible is after which time a live read decides about an own write that the watch has not shown (5 s).
 	WriteVisible time.Duration
-	// Catalogue is the period in which each pool's catalogue is read again (1 min).
+	// Catalogue is the period in which each pool's catalogue is read again (5 min).
 	Catalogue time.Duration
 	// CatalogueTimeout bounds one reading (30 s).
 	CatalogueTimeout time.Duration
 	// CatalogueRetry is the pause after a reading that went wrong; it doubles up to Catalogue (1 s).
 	CatalogueRetry time.Duration
+	// Refusal is for how long a pool is left alone after the API server refused one of its claims (1 min).
+	Refusal time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -39,8 +41,9 @@ func (o Options) withDefaults() Options {
 		at    *time.Duration
 		value time.Duration
 	}{
-		{&o.WriteVisible, 5 * time.Second}, {&o.Catalogue, time.Minute},
+		{&o.WriteVisible, 5 * time.Second}, {&o.Catalogue, 5 * time.Minute},
 		{&o.CatalogueTimeout, 30 * time.Second}, {&o.CatalogueRetry, time.Second},
+		{&o.Refusal, time.Minute},
 	} {
 		if *d.at <= 0 {
 			*d.at = d.value
@@ -131,14 +134,14 @@ func NewStore(config Config) (*Store, error) {
 // Vocabulary is what labels mean here: the core's and the provider's.
 func (s *Store) Vocabulary() *convert.Vocabulary { return s.vocabulary }
 
-// Snapshot is the world at now. Budgets with a schedule are brought up to date first.
+// Snapshot is the world at now. Budgets with a schedule, and refusals, are brought up to date first.
 func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now = now.UTC().Round(0)
 	s.at = now
 	for name, p := range s.pools {
-		if p.scheduled {
+		if p.scheduled || !p.refusal.until.IsZero() {
 			s.tellPool(name)
 		}
 	}

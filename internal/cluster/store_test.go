@@ -14,6 +14,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 func poolRequirement(key, operator string) karpv1.Requirement {
@@ -284,8 +285,21 @@ func TestSubscribe(t *testing.T) {
 		{"pod is seen again", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, 0, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
 		{"node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }, NodesChanged, nil},
 		{"heartbeat of a node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "2", "", "")) }, 0, func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }},
+		{"claim", func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged, nil},
+		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"second claim of a machine", func(s *Store) { s.Saw(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"second claim goes", func(s *Store) { s.Gone(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) {
+			s.Saw(claimAt(t, "c", "1", "1", "id", ""))
+			s.Saw(claimAt(t, "d", "2", "1", "id", ""))
+		}},
 		{"pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }, PoolsChanged, nil},
-		{"status of a pool", func(s *Store) { s.Saw(poolAt(t, "p", "1", "2")) }, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
+		{"status of a pool", func(s *Store) {
+			pool := poolAt(t, "p", "1", "2")
+			pool.Generation = 1
+			s.Saw(pool)
+		}, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
 		{"daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }, PoolsChanged, nil},
 		{"status of a daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "2", "1")) }, 0, func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }},
 	}
@@ -295,7 +309,7 @@ func TestSubscribe(t *testing.T) {
 			if test.setUp != nil {
 				test.setUp(s)
 			}
-			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged}
+			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, AsideChanged}
 			var channels []<-chan struct{}
 			for _, change := range all {
 				channels = append(channels, s.Subscribe(change))
@@ -310,7 +324,7 @@ func TestSubscribe(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("change is %04b, want %04b", got, test.want)
+				t.Errorf("change is %06b, want %06b", got, test.want)
 			}
 		})
 	}
@@ -331,5 +345,60 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 		if got := s.Snapshot(now).Pool("pool").Budgets[0].Inactive; got != test.inactive {
 			t.Errorf("at %d:00 inactive is %t, want %t", test.hour, got, test.inactive)
 		}
+	}
+}
+
+// TestRefuse: a pool whose claims the API server refuses is left alone for a while, or until somebody changes it.
+func TestRefuse(t *testing.T) {
+	s := newStore(t, Config{Options: Options{Refusal: time.Minute}})
+	catalogue := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
+	for _, name := range []string{"p", "other"} {
+		s.Saw(poolAt(t, name, "uid-"+name, "1"))
+		s.stock(s.Pool(name), catalogue, "")
+	}
+	blocked := func(after time.Duration) string {
+		pool := s.Snapshot(start.Add(after)).Pool("p")
+		if pool.Blocked == nil {
+			return ""
+		}
+		return pool.Blocked.Reason
+	}
+	if got := blocked(0); got != "" {
+		t.Fatalf("blocked from the start: %s", got)
+	}
+	news := s.Subscribe(PoolsChanged)
+	s.Refuse("p", "uid-of-one-before", "late")
+	s.Refuse("nowhere", "uid-p", "late")
+	select {
+	case <-news:
+		t.Error("a refusal of nobody here woke somebody")
+	default:
+	}
+	s.Refuse("p", "uid-p", "no nodes on Fridays")
+	select {
+	case <-news:
+	default:
+		t.Error("nobody is woken to plan again")
+	}
+	s.Refuse("p", "uid-p", "the second claim of the pass")
+	for after, want := range map[time.Duration]string{
+		0: "the API server refused a claim of the pool: no nodes on Fridays", 59 * time.Second: "the API server refused a claim of the pool: no nodes on Fridays", time.Minute: "",
+	} {
+		if got := blocked(after); got != want {
+			t.Errorf("%s later blocked by %q, want %q", after, got, want)
+		}
+	}
+	if pool := s.Snapshot(start).Pool("other"); pool.Blocked != nil {
+		t.Errorf("the other pool is blocked: %s", pool.Blocked.Reason)
+	}
+	s.Snapshot(start.Add(time.Hour))
+	s.Refuse("p", "uid-p", "again")
+	if got := blocked(time.Hour); got == "" {
+		t.Error("a second refusal does not count")
+	}
+	changed := poolAt(t, "p", "uid-p", "2")
+	s.Saw(changed)
+	if got := blocked(time.Hour); got != "" {
+		t.Errorf("blocked after the pool was changed: %s", got)
 	}
 }

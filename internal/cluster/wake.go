@@ -13,6 +13,10 @@ const (
 	NodesChanged
 	// PoolsChanged: a pool, its catalogue or a DaemonSet changed in what matters to planning.
 	PoolsChanged
+	// NodesLost: a node or claim went, or began to leave: pods that were planned onto it need another place.
+	NodesLost
+	// AsideChanged: what Aside lists of claims and nodes has changed.
+	AsideChanged
 )
 
 type wake struct {

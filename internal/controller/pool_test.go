@@ -90,6 +90,9 @@ func testPoolCounts(t *testing.T, s *apiServer) {
 			return pool.Status.Nodes == nodes && have.Cmp(resource.MustParse(cpu)) == 0 && len(pool.Status.Resources) >= 5
 		}
 	}
+	foreign := newPool("foreign")
+	foreign.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: className}
+	w.create(foreign)
 	w.until("an empty pool has zeros", counted(0, "0"))
 	claim, _ := w.running("counted")
 	flight := newClaim("flight")
@@ -100,6 +103,9 @@ func testPoolCounts(t *testing.T, s *apiServer) {
 		testutil.ToFloat64(w.metrics.NodePoolsLimit.WithLabelValues("cpu", "general")),
 	}); diff != "" {
 		t.Error(diff)
+	}
+	if w.read(foreign); foreign.Status.Resources != nil {
+		t.Errorf("a pool of another provider was counted: %v", foreign.Status.Resources)
 	}
 	w.remove(claim)
 	w.remove(flight)

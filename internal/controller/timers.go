@@ -32,13 +32,16 @@ type Timers struct {
 	// Nomination is for how long a node that pods were planned onto is not disrupted: the larger of 10 s and twice
 	// BatchMax (core 3.1).
 	Nomination time.Duration
-	// Resync is the period in which the mirror of the cluster is compared with the API (core 3.1).
-	Resync time.Duration
 	// WriteVisible is for how long our own write may stay unseen by the watch before a live read decides (design,
 	// law 6).
 	WriteVisible time.Duration
-	// Catalogue is the period in which a pool's instance types and prices are read again.
-	Catalogue time.Duration
+	// Catalogue is the period in which a pool's instance types and prices are read again, CatalogueRead the longest that
+	// one reading may take, and CatalogueRetry the pause after one that went wrong; it doubles up to Catalogue.
+	Catalogue      time.Duration
+	CatalogueRead  time.Duration
+	CatalogueRetry time.Duration
+	// Refusal is for how long nothing is bought from a pool after the API server refused one of its claims.
+	Refusal time.Duration
 
 	// DisruptionPoll is the period of the disrupt loop (core 5.1).
 	DisruptionPoll time.Duration
@@ -47,16 +50,26 @@ type Timers struct {
 	// CommandTimeout is the shortest time after which a command is rolled back (core 5.16).
 	CommandTimeout time.Duration
 
+	// CordonQuiet is how long the disruption taint must have stood before claims are deleted: a binding that
+	// kube-scheduler had decided before must have time to reach us.
+	CordonQuiet time.Duration
+	// Write bounds one write of the executor, retries included.
+	Write time.Duration
+
 	// Launch and Registration are the ages at which a claim that is not launched, or not registered, is deleted (core
 	// 4.5). Launch also bounds one call to the provider.
 	Launch       time.Duration
 	Registration time.Duration
+	// LaunchMemory is for how long the answer to a launch is remembered that its claim does not come to show (core 4.1).
+	LaunchMemory time.Duration
 	// HookRetry is the pause after a registration hook failed.
 	HookRetry time.Duration
 	// Collection is the period of garbage collection of claims and machines (core 4.6).
 	Collection time.Duration
 	// Leak is the age under which a machine without a claim is left alone: its launch may just be being recorded.
 	Leak time.Duration
+	// NodeGone is for how long the node of a registered claim must be gone from the cluster for the claim to be deleted.
+	NodeGone time.Duration
 	// Retry and RetryMax bound the exponential back-off of one object (core 4).
 	Retry    time.Duration
 	RetryMax time.Duration
@@ -70,11 +83,15 @@ type Timers struct {
 	// Eviction and EvictionMax bound the exponential back-off of one pod's eviction (core 6.3).
 	Eviction    time.Duration
 	EvictionMax time.Duration
+	// EvictionAnswer bounds one request to evict a pod.
+	EvictionAnswer time.Duration
 	// InstancePoll and InstancePollMax bound the growing pause between questions whether a machine is gone; the first
 	// question is asked at once (core 4.7: 5 s).
 	InstancePoll    time.Duration
 	InstancePollMax time.Duration
 
+	// PodEvent is the shortest time between two writes of a claim's last pod event (core 4.6).
+	PodEvent time.Duration
 	// Counting is the time in which a pool's node events are counted as one (core 4.6).
 	Counting time.Duration
 	// ClassRecheck is the period in which a pool asks whether its node class is ready, beside events.
@@ -88,19 +105,26 @@ func Production() Timers {
 		BatchMax:     10 * time.Second,
 		PodRetrigger: 10 * time.Second,
 		Nomination:   20 * time.Second,
-		Resync:       time.Minute,
 		WriteVisible: 5 * time.Second,
 		Catalogue:    5 * time.Minute,
+
+		CatalogueRead:  30 * time.Second,
+		CatalogueRetry: time.Second,
+		Refusal:        time.Minute,
 
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
 		CommandTimeout: 10 * time.Minute,
+		CordonQuiet:    time.Second,
+		Write:          15 * time.Second,
 
 		Launch:       5 * time.Minute,
 		Registration: 15 * time.Minute,
+		LaunchMemory: time.Hour,
 		HookRetry:    200 * time.Millisecond,
 		Collection:   2 * time.Minute,
 		Leak:         5 * time.Minute,
+		NodeGone:     time.Minute,
 		Retry:        time.Second,
 		RetryMax:     time.Minute,
 
@@ -109,9 +133,11 @@ func Production() Timers {
 		PodStuck:        time.Minute,
 		Eviction:        100 * time.Millisecond,
 		EvictionMax:     10 * time.Second,
+		EvictionAnswer:  10 * time.Second,
 		InstancePoll:    250 * time.Millisecond,
 		InstancePollMax: 5 * time.Second,
 
+		PodEvent:     10 * time.Second,
 		Counting:     time.Second,
 		ClassRecheck: time.Minute,
 	}
@@ -127,14 +153,17 @@ type timer struct {
 func (t *Timers) all() []timer {
 	return []timer{
 		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},
-		{"nomination", &t.Nomination}, {"resync", &t.Resync}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
+		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
+		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
+		{"refusal", &t.Refusal},
 		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout},
-		{"launch", &t.Launch}, {"registration", &t.Registration}, {"hook-retry", &t.HookRetry},
-		{"collection", &t.Collection}, {"leak", &t.Leak}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
+		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
+		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
-		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax},
+		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
-		{"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
+		{"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
 	}
 }
 

@@ -149,7 +149,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Health: health},
-		&nodepool.Counter{Client: mgr.GetClient(), Metrics: w.metrics, Timers: w.timers},
+		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
 			Clock: clock.RealClock{}, BeforeReady: w.beforeReady, Attempted: health.Record,

@@ -43,6 +43,10 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 	if string(pool.UID) != a.NewClaim.PoolUID || !pool.DeletionTimestamp.IsZero() {
 		return poolGone(pool.Name)
 	}
+	if !a.NewClaim.OfGeneration(pool.Generation) {
+		changed := plan.PoolChanged()
+		return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: changed}, Message: fmt.Sprintf("pool %s: %s", pool.Name, changed.Reason)}
+	}
 	claim := x.claimOf(pool, &a.NewClaim)
 	err := x.Client.Create(ctx, claim)
 	if apierrors.IsAlreadyExists(err) {

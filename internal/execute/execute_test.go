@@ -167,6 +167,7 @@ func TestExecutor(t *testing.T) {
 		"create a claim":             testCreate,
 		"create what is there":       testCreateAgain,
 		"create a relaxed claim":     testCreateRelaxed,
+		"create for a changed pool":  testCreateForChangedPool,
 		"taint and untaint":          testTaint,
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
@@ -275,6 +276,26 @@ func testCreateRelaxed(t *testing.T, b *bench) {
 	if n := testutil.ToFloat64(x.Metrics.NodeClaimsCreated.WithLabelValues("provisioned", "relaxed", "true")); n != 1 {
 		t.Errorf("counted %v claims", n)
 	}
+	b.store.take()
+}
+
+// A claim that was planned for another specification of its pool is not created: its taints, labels and hash would be
+// of one specification and its requirements of another.
+func testCreateForChangedPool(t *testing.T, b *bench) {
+	pool := b.pool("changed")
+	claim := planned("changed-1", pool)
+	claim.PoolGeneration = pool.Generation
+	pool.Spec.Template.Spec.Taints = nil
+	if err := b.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	outcome := b.Do(t.Context(), []plan.Action{plan.CreateClaim{NewClaim: claim, Reason: "provisioned"}})[0]
+	var notNow *execute.NotNowError
+	if !errors.As(outcome.Err, &notNow) || notNow.Verdict.Code != plan.PoolBlocked {
+		t.Errorf("outcome %v, want that the pool has changed", outcome.Err)
+	}
+	claim.PoolGeneration = pool.Generation
+	b.do(b.Executor, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
 	b.store.take()
 }
 

@@ -21,6 +21,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -37,14 +38,12 @@ import (
 type Store interface {
 	Wrote(object client.Object)
 	Deleted(object client.Object)
+	// Refuse tells that the API server refuses a claim of the pool with that UID, and why.
+	Refuse(pool, uid, why string)
 }
 
-const (
-	// parallelWrites is how many writes are under way at most; the client's own rate limit comes on top.
-	parallelWrites = 64
-	// writeTimeout bounds one action, retries included.
-	writeTimeout = 15 * time.Second
-)
+// parallelWrites is how many writes are under way at most; the client's own rate limit comes on top.
+const parallelWrites = 64
 
 // Executor performs actions. Set the exported fields before the first use and leave them alone then. It may be used by
 // several goroutines.
@@ -62,6 +61,10 @@ type Executor struct {
 	// WellKnown are the labels that a claim need not carry as labels for its node to get them: the core's and the
 	// provider's.
 	WellKnown map[string]bool
+
+	// WriteTimeout bounds one action, retries included; 0 means 15 s. CordonQuiet is that of plan.Guard.
+	WriteTimeout time.Duration
+	CordonQuiet  time.Duration
 
 	// mu orders "check, then first write" of both loops.
 	mu sync.Mutex
@@ -93,7 +96,7 @@ func (x *Executor) Do(ctx context.Context, actions []plan.Action) []Outcome {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.WriteTimeout, 15*time.Second))
 			defer cancel()
 			outcomes[i] = Outcome{Action: action, Err: x.do(ctx, action)}
 		})
@@ -139,6 +142,7 @@ func (x *Executor) Advance(ctx context.Context, newest func() *model.Snapshot, c
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	guard := plan.NewGuard(newest())
+	guard.CordonQuiet = cmp.Or(x.CordonQuiet, guard.CordonQuiet)
 	advanced := make([]Advanced, len(commands))
 	var actions []plan.Action
 	ends := make([]int, len(commands))

@@ -38,6 +38,7 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, clearReason)
 	case plan.CreateClaim:
 		err = x.createClaim(ctx, a)
+		x.noteRefusal(a, err)
 	case plan.DeleteClaim:
 		err = x.deleteClaim(ctx, a)
 	case plan.NominatePod:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -15,8 +16,8 @@ import (
 // Up starts a sandbox under a supervisor that outlives this process, and returns
 // when it is ready. The supervisor is the command with which Supervise is called,
 // whose arguments must name the data directory. Cancelling the context ends the
-// supervisor too. A sandbox that runs already is a *RunningError, once it is
-// ready.
+// supervisor too. A sandbox that runs already, or that somebody else starts
+// meanwhile, is a *RunningError, once it is ready.
 func Up(ctx context.Context, options Options, supervisor []string) (Status, error) {
 	l, err := absolute(options.DataDir)
 	if err != nil {
@@ -36,48 +37,55 @@ func Up(ctx context.Context, options Options, supervisor []string) (Status, erro
 	if err := writeJSON(l.options(), options); err != nil {
 		return Status{}, err
 	}
-	if err := os.Remove(l.status()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return Status{}, fmt.Errorf("preparing the sandbox's status: %w", err)
-	}
-	command, ended, err := detach(l, supervisor)
+	child, err := detach(l, supervisor)
 	if err != nil {
 		return Status{}, err
 	}
-	status, err := awaitRunning(ctx, l, ended, options.Progress)
+	status, err := awaitRunning(ctx, l, child, options.Progress)
 	if err != nil && ctx.Err() != nil {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		<-ended
+		_ = child.command.Process.Signal(syscall.SIGTERM)
+		<-child.ended
 	}
 	return status, err
 }
 
-// detach starts the supervisor in a session of its own. The channel is closed
-// when it has ended.
-func detach(l layout, supervisor []string) (*exec.Cmd, <-chan struct{}, error) {
-	log, err := os.OpenFile(l.log("supervisor"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("starting the supervisor: %w", err)
-	}
-	defer log.Close()
-	command := exec.Command(supervisor[0], supervisor[1:]...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
-		return nil, nil, fmt.Errorf("starting the supervisor: %w", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = command.Wait()
-		close(ended)
-	}()
-	return command, ended, nil
+// supervisor is the process that Up started.
+type supervisor struct {
+	command *exec.Cmd
+	ended   chan struct{} // closed when it has
 }
 
-// awaitRunning follows the status until the sandbox runs or has failed. ended,
-// which may be nil, tells that the supervisor is no more.
-func awaitRunning(ctx context.Context, l layout, ended <-chan struct{}, progress func(string)) (Status, error) {
+// detach starts the supervisor in a session of its own.
+func detach(l layout, command []string) (*supervisor, error) {
+	log, err := os.OpenFile(l.log("supervisor"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	defer log.Close()
+	s := &supervisor{command: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
+	s.command.Stdout, s.command.Stderr = log, log
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := s.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	go func() {
+		_ = s.command.Wait()
+		close(s.ended)
+	}()
+	return s, nil
+}
+
+// awaitRunning follows the status until the sandbox runs or has failed. child is
+// the supervisor that is to make it run, nil when it is somebody else's. When
+// somebody else was faster to have the directory, it awaits theirs, and a
+// *RunningError says so.
+func awaitRunning(ctx context.Context, l layout, child *supervisor, progress func(string)) (Status, error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
+	var ended <-chan struct{}
+	if child != nil {
+		ended = child.ended
+	}
 	told := ""
 	for {
 		gone := false
@@ -89,17 +97,29 @@ func awaitRunning(ctx context.Context, l layout, ended <-chan struct{}, progress
 		case <-ticker.C:
 		}
 		status, err := ReadStatus(string(l))
-		switch {
-		case err != nil:
+		if err != nil {
 			return status, err
+		}
+		if child != nil && status.Supervisor != child.command.Process.Pid { // of the last sandbox, or somebody else's
+			if !gone {
+				continue
+			}
+			if _, held := lockHolder(l); held {
+				if status, err = awaitRunning(ctx, l, nil, progress); err != nil {
+					return status, err
+				}
+				return status, &RunningError{DataDir: string(l)}
+			}
+			return status, fmt.Errorf("the sandbox did not start: %s; the supervisor's log is %s",
+				strings.TrimPrefix(lastLine(l.log("supervisor")), "karpenter: "), l.log("supervisor"))
+		}
+		switch {
 		case status.Phase == Running:
 			return status, nil
 		case status.Phase == Failed:
 			return status, fmt.Errorf("the sandbox did not start: %s", status.Message)
-		case status.Phase == Stopped:
+		case status.Phase == Stopped || gone:
 			return status, errors.New("the sandbox was stopped before it was ready")
-		case gone:
-			return status, fmt.Errorf("the sandbox did not start: %s; the supervisor's log is %s", lastLine(l.log("supervisor")), l.log("supervisor"))
 		}
 		if status.Message != told && progress != nil {
 			told = status.Message

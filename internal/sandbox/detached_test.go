@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -90,9 +91,16 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	for _, component := range status.Components {
 		expectGone(t, component.Process)
 	}
-	after, err := ReadStatus(directory)
-	if err != nil || after.Phase != Failed || !strings.Contains(after.Message, "was killed") {
-		t.Errorf("status %+v %v, want failed: killed", after, err)
+	// The components go when the supervisor's thread does; its lock goes with its last file, a moment later.
+	var after Status
+	eventually(t, "the supervisor's lock to go", func(context.Context) error {
+		if after, err = ReadStatus(directory); err == nil && after.Phase != Failed {
+			err = fmt.Errorf("the phase is %s", after.Phase)
+		}
+		return err
+	})
+	if !strings.Contains(after.Message, "was killed") {
+		t.Errorf("status %+v, want failed: killed", after)
 	}
 	again, err := upTest(t, directory)
 	if err != nil {
@@ -109,8 +117,88 @@ func TestSupervisorThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo no such verb >&2; exit 2"})
-	if err == nil || !strings.Contains(err.Error(), "no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
+	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo karpenter: no such verb >&2; exit 2"})
+	if err == nil || !strings.Contains(err.Error(), "did not start: no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
 		t.Errorf("got %v, want the supervisor's words and its log", err)
+	}
+}
+
+// A supervisor that finds the directory taken by one that was faster is no
+// failure: the sandbox that runs is the one that was wanted.
+func TestUpThatLosesTheRace(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := layout(t.TempDir())
+	if err := l.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	winner, err := lockSupervisor(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer winner.Close()
+	if err := writeJSON(l.status(), Status{Phase: Running, Supervisor: os.Getpid(), Server: "https://winner"}); err != nil {
+		t.Fatal(err)
+	}
+	loser, err := detach(l, []string{shell, "-c", "echo karpenter: a sandbox is running already >&2; exit 1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := awaitRunning(t.Context(), l, loser, nil)
+	var running *RunningError
+	if !errors.As(err, &running) || status.Server != "https://winner" {
+		t.Errorf("got %+v, %v, want the winner's status and a RunningError", status, err)
+	}
+}
+
+// Whatever became of its status file, a sandbox with a supervisor is not absent.
+func TestStatusWithoutItsFile(t *testing.T) {
+	for _, test := range []struct {
+		name, content string
+		kubeconfig    bool
+		held, free    Phase
+	}{
+		{"removed", "", true, Running, Absent},
+		{"removed, at the very start", "", false, Starting, Absent},
+		{"broken", `{"phase": "runn`, true, Running, Failed},
+		{"of something else", `{}`, true, Running, Failed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := layout(t.TempDir())
+			if err := l.ensure(); err != nil {
+				t.Fatal(err)
+			}
+			if test.content != "" {
+				if err := os.WriteFile(l.status(), []byte(test.content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.kubeconfig {
+				text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],
+					"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:6443"}}]}`
+				if err := os.WriteFile(l.kubeconfig(), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock, err := lockSupervisor(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := ReadStatus(string(l))
+			if err != nil || status.Phase != test.held || status.Supervisor != os.Getpid() {
+				t.Errorf("with a supervisor: %+v %v, want %s", status, err, test.held)
+			}
+			if test.kubeconfig && (status.Server != "https://127.0.0.1:6443" || !strings.Contains(status.Message, "holds the lock")) {
+				t.Errorf("status %+v, want the server of the kubeconfig and a word on the lock", status)
+			}
+			if err := lock.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if status, err := ReadStatus(string(l)); err != nil || status.Phase != test.free {
+				t.Errorf("without a supervisor: %+v %v, want %s", status, err, test.free)
+			}
+		})
 	}
 }

@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -28,12 +31,79 @@ func (l layout) status() string                 { return l.path("status.json") }
 func (l layout) options() string                { return l.path("options.json") }
 func (l layout) lock() string                   { return l.path("supervisor.lock") }
 
-// ensure makes the data directory, and refuses one whose disk is full.
+// DirectoryError says that a path cannot be a sandbox's data directory.
+type DirectoryError struct{ DataDir, Problem string }
+
+func (e *DirectoryError) Error() string {
+	return fmt.Sprintf("data directory %q: %s", e.DataDir, e.Problem)
+}
+
+// CheckDataDir refuses, with a *DirectoryError, a path that is not a directory,
+// and a directory that holds something else than a sandbox: a sandbox would
+// write among somebody's files. It changes nothing.
+func CheckDataDir(dataDir string) error {
+	l, err := absolute(dataDir)
+	if err != nil {
+		return err
+	}
+	return l.check()
+}
+
+// MakeDataDir makes the data directory if need be and marks it as a sandbox's.
+// Errors are those of CheckDataDir.
+func MakeDataDir(dataDir string) error {
+	l, err := absolute(dataDir)
+	if err != nil {
+		return err
+	}
+	return l.ensure()
+}
+
+// check tells a sandbox's directory by the lock file, which is made before
+// anything else and stays.
+func (l layout) check() error {
+	entries, err := os.ReadDir(string(l))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &DirectoryError{string(l), "reading it: " + reasonOf(err)}
+	}
+	isSandbox := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == filepath.Base(l.lock()) })
+	if len(entries) > 0 && !isSandbox {
+		return &DirectoryError{string(l), fmt.Sprintf("it is not empty and not a sandbox (%s is in it); want a new or an empty directory", entries[0].Name())}
+	}
+	return nil
+}
+
+// ensure makes the data directory, and refuses one that is somebody else's or
+// whose disk is full.
 func (l layout) ensure() error {
-	if err := os.MkdirAll(l.path("logs"), 0o700); err != nil {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(string(l), 0o700); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("making the data directory: %w", err)
+	} else if err != nil {
+		return &DirectoryError{string(l), "making it: " + reasonOf(err)}
+	}
+	mark, err := os.OpenFile(l.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("marking the data directory: %w", err)
+	}
+	if err := errors.Join(mark.Close(), os.MkdirAll(l.path("logs"), 0o700)); err != nil {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
 	return l.space()
+}
+
+// reasonOf is a file error without the path, which the message has already.
+func reasonOf(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
 }
 
 // space says no when the disk of the data directory is full.

@@ -62,7 +62,8 @@ type Sandbox struct {
 // account there. The context bounds the start only; Stop ends the sandbox. An
 // error leaves nothing running.
 //
-// Errors to tell apart: *RunningError, *PortTakenError, *DeadError.
+// Errors to tell apart: *DirectoryError, *RunningError, *PortTakenError,
+// *DeadError.
 func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	s, err := prepare(options)
 	if err != nil {
@@ -101,8 +102,9 @@ func prepare(options Options) (*Sandbox, error) {
 	if s.lock, err = lockSupervisor(l); err != nil {
 		return nil, err
 	}
+	s.status = Status{Supervisor: os.Getpid()}
+	s.report(Starting, "preparing")
 	if err := s.furnish(); err != nil {
-		s.status = Status{Supervisor: os.Getpid()}
 		s.report(Failed, err.Error())
 		_ = s.lock.Close()
 		return nil, err
@@ -126,10 +128,7 @@ func (s *Sandbox) furnish() error {
 	if err := writeKubeconfigs(s.plan); err != nil {
 		return err
 	}
-	s.status = Status{
-		Supervisor: os.Getpid(), Server: s.plan.server(),
-		Kubeconfig: s.plan.kubeconfig(), Assets: s.options.Assets,
-	}
+	s.status.Server, s.status.Kubeconfig, s.status.Assets = s.plan.server(), s.plan.kubeconfig(), s.options.Assets
 	return nil
 }
 

@@ -243,6 +243,9 @@ func TestNotReadyInTime(t *testing.T) {
 func TestPortTaken(t *testing.T) {
 	directory, assets := t.TempDir(), testAssets(t)
 	l := layout(directory)
+	if err := MakeDataDir(directory); err != nil {
+		t.Fatal(err)
+	}
 	ports, err := ensurePorts(l, []string{etcd, etcdPeer, apiserver})
 	if err != nil {
 		t.Fatal(err)
@@ -268,24 +271,40 @@ func TestPortTaken(t *testing.T) {
 // Wrong options are refused before anything runs.
 func TestBadOptions(t *testing.T) {
 	assets := testAssets(t)
-	readOnly := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(readOnly, nil, 0o600); err != nil {
+	theirs := t.TempDir()
+	file := filepath.Join(theirs, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		options Options
-		want    string
+		options   Options
+		want      string
+		directory bool // a *DirectoryError
 	}{
-		"no directory":      {Options{Assets: assets}, "no data directory given"},
-		"unknown component": {Options{DataDir: t.TempDir(), Assets: assets, Components: []string{"kubelet"}}, `component "kubelet": want one of etcd,`},
-		"no executables":    {Options{DataDir: t.TempDir(), Assets: t.TempDir()}, "no etcd in the sandbox assets"},
-		"not a directory":   {Options{DataDir: readOnly, Assets: assets}, "making the data directory"},
+		"no directory":      {Options{Assets: assets}, `data directory "": it has no name`, true},
+		"unknown component": {Options{DataDir: t.TempDir(), Assets: assets, Components: []string{"kubelet"}}, `component "kubelet": want one of etcd,`, false},
+		"no executables":    {Options{DataDir: t.TempDir(), Assets: t.TempDir()}, "no etcd in the sandbox assets", false},
+		"not a directory":   {Options{DataDir: file, Assets: assets}, "it is not a directory", true},
+		"below a file":      {Options{DataDir: filepath.Join(file, "below"), Assets: assets}, "it is not a directory", true},
+		"cannot be made":    {Options{DataDir: "/proc/sandbox", Assets: assets}, "making it: ", true},
+		"somebody's files":  {Options{DataDir: theirs, Assets: assets}, "it is not empty and not a sandbox (file is in it)", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Start(t.Context(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
+			_, err := Start(t.Context(), test.options)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, want %q", err, test.want)
+			}
+			var wrong *DirectoryError
+			if errors.As(err, &wrong) != test.directory {
+				t.Errorf("%v: a DirectoryError %t, want %t", err, !test.directory, test.directory)
 			}
 		})
+	}
+	if entries, err := os.ReadDir(theirs); err != nil || len(entries) != 1 {
+		t.Errorf("somebody's directory has %v (%v), want it as it was", entries, err)
+	}
+	if err := CheckDataDir(filepath.Join(theirs, "new")); err != nil {
+		t.Errorf("a directory that is not there yet: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -54,30 +55,78 @@ func (s Status) Kubectl() []string {
 
 // ReadStatus returns the status of the sandbox in the directory. It does not
 // believe a status that its writer did not live to correct: a sandbox whose
-// supervisor was killed is Failed.
+// supervisor was killed is Failed, and one whose supervisor lives is not Absent
+// because somebody removed or broke its status.
 func ReadStatus(dataDir string) (Status, error) {
 	l, err := absolute(dataDir)
 	if err != nil {
 		return Status{}, err
 	}
-	content, err := os.ReadFile(l.status())
-	if errors.Is(err, fs.ErrNotExist) {
-		return Status{Phase: Absent}, nil
-	}
+	status, why, err := l.readStatus()
 	if err != nil {
-		return Status{}, fmt.Errorf("reading the sandbox's status: %w", err)
+		return Status{}, err
 	}
-	var status Status
-	if err := json.Unmarshal(content, &status); err != nil {
-		return Status{}, fmt.Errorf("reading the sandbox's status from %s: %w", l.status(), err)
-	}
-	if status.Phase == Stopped || status.Phase == Failed {
+	if why == "" && (status.Phase == Stopped || status.Phase == Failed) {
 		return status, nil
 	}
-	if _, held := lockHolder(l); !held {
+	holder, held := lockHolder(l)
+	switch {
+	case why == "" && held:
+		return status, nil
+	case why == "":
 		return reread(l, status), nil
+	case held:
+		return l.reconstruct(holder), nil
+	case why == missing:
+		return Status{Phase: Absent}, nil
 	}
-	return status, nil
+	return Status{Phase: Failed, Message: why}, nil
+}
+
+// missing is why there is no status where there is no file.
+const missing = "it is missing"
+
+// readStatus reads the status file; why says what is wrong with it, if anything.
+func (l layout) readStatus() (status Status, why string, err error) {
+	content, err := os.ReadFile(l.status())
+	if errors.Is(err, fs.ErrNotExist) {
+		return Status{}, missing, nil
+	}
+	if err != nil {
+		return Status{}, "", fmt.Errorf("reading the sandbox's status: %w", err)
+	}
+	if err := json.Unmarshal(content, &status); err != nil {
+		return Status{}, fmt.Sprintf("reading %s: %v", l.status(), err), nil
+	}
+	if status.Phase == "" {
+		return Status{}, fmt.Sprintf("reading %s: no phase in it", l.status()), nil
+	}
+	return status, "", nil
+}
+
+// reconstruct is the status of a sandbox that has a supervisor and no status
+// file: what the other files tell. A supervisor writes its status as soon as it
+// has the lock, hence the second look.
+func (l layout) reconstruct(supervisor int) Status {
+	status, why, err := l.readStatus()
+	if err == nil && why == "" {
+		return status
+	}
+	status = Status{
+		Phase: Running, Supervisor: supervisor,
+		Message: fmt.Sprintf("%s cannot be read, but a supervisor holds the lock %s", l.status(), l.lock()),
+	}
+	var options Options
+	if content, err := os.ReadFile(l.options()); err == nil && json.Unmarshal(content, &options) == nil {
+		status.Assets = options.Assets
+	}
+	config, err := clientConfig(l)
+	if err != nil { // it has not come that far
+		status.Phase = Starting
+		return status
+	}
+	status.Server, status.Kubeconfig = config.Host, l.kubeconfig()
+	return status
 }
 
 // reread returns the status after the supervisor was found gone: it may have
@@ -99,14 +148,19 @@ func reread(l layout, before Status) Status {
 }
 
 // absolute returns the layout of the directory, by an absolute path, since
-// components and supervisor may run elsewhere.
+// components and supervisor may run elsewhere. What cannot be a directory is a
+// *DirectoryError.
 func absolute(dataDir string) (layout, error) {
 	if dataDir == "" {
-		return "", errors.New("no data directory given")
+		return "", &DirectoryError{Problem: "it has no name"}
 	}
 	path, err := filepath.Abs(dataDir)
 	if err != nil {
 		return "", fmt.Errorf("resolving the data directory: %w", err)
+	}
+	found, err := os.Stat(path)
+	if err == nil && !found.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		return "", &DirectoryError{path, "it is not a directory"}
 	}
 	return layout(path), nil
 }

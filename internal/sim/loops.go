@@ -46,6 +46,7 @@ func (p *process) plan() {
 	p.provision.last, p.provision.version, p.provision.catalogues = p.w.now, p.view.version, p.w.catalogues
 	snap := p.snapshot()
 	decided := p.w.opts.Schedule(snap)
+	decided.Stamp(snap)
 	p.w.check.planned(p, snap, decided)
 	p.provision.targets = decided.Targets()
 	ambushed := len(decided.Claims) > 0 && p.w.spring(atPlan)

@@ -31,6 +31,9 @@ const (
 	ReasonNodeClassNotReady          = "NodeClassNotReady"
 	ReasonUnregisteredTaintMissing   = "UnregisteredTaintMissing"
 	ReasonInvalidDoNotDisrupt        = "InvalidDoNotDisruptAnnotation"
+	ReasonSetAside                   = "SetAside"     // ours
+	ReasonClaimRefused               = "ClaimRefused" // ours
+	ReasonNodeGone                   = "NodeGone"     // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -141,6 +144,11 @@ func FailedConsistencyCheck(claim *karpv1.NodeClaim, why string) Event {
 	return event(claim, warning, ReasonFailedConsistencyCheck, why, uid(claim), why)
 }
 
+// SetAside says why a claim or node takes no part in planning.
+func SetAside(object client.Object, why string) Event {
+	return event(object, warning, ReasonSetAside, why, uid(object), why)
+}
+
 // InsufficientCapacity says that a claim cannot be launched because the cloud has none left.
 func InsufficientCapacity(claim *karpv1.NodeClaim, err error) Event {
 	return event(claim, warning, ReasonInsufficientCapacity, "NodeClaim event: "+Truncate(err.Error()), uid(claim))
@@ -149,6 +157,19 @@ func InsufficientCapacity(claim *karpv1.NodeClaim, err error) Event {
 // NodeClassNotReady says that a claim cannot be launched because its node class cannot be used.
 func NodeClassNotReady(claim *karpv1.NodeClaim, err error) Event {
 	return event(claim, warning, ReasonNodeClassNotReady, "NodeClaim event: "+Truncate(err.Error()), uid(claim))
+}
+
+// ClaimRefused says that the API server refuses claims of the pool, from which nothing is bought for a while.
+func ClaimRefused(pool *karpv1.NodePool, why string) Event {
+	e := event(pool, warning, ReasonClaimRefused, "The API server refused a claim of the pool; others are used for a while: "+why, uid(pool))
+	e.Window = time.Minute
+	return e
+}
+
+// NodeGone says that the machine of a claim lost its node, and that the claim is deleted for that.
+func NodeGone(claim *karpv1.NodeClaim) Event {
+	return event(claim, warning, ReasonNodeGone,
+		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
 }
 
 // UnregisteredTaintMissing says that a node joined without the taint that keeps pods away until it is set up.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -28,6 +29,8 @@ const (
 
 // Metrics are all metrics that we emit. The comment of each names its labels in order. Durations are in seconds.
 type Metrics struct {
+	build *prometheus.GaugeVec
+
 	// NodeClaimsCreated counts claims created. Labels: reason (provisioned or a disruption reason), nodepool,
 	// min_values_relaxed (true or false).
 	NodeClaimsCreated *prometheus.CounterVec
@@ -57,6 +60,9 @@ type Metrics struct {
 	NodePoolsUsage *prometheus.GaugeVec
 	// NodePoolsAllowedDisruptions is how many nodes may be disrupted now. Labels: nodepool, reason (CamelCase).
 	NodePoolsAllowedDisruptions *prometheus.GaugeVec
+	// NodePoolsConsumingBudgets is how many nodes are not ready, deleting or being disrupted. Labels: nodepool, reason
+	// (CamelCase); it is the same for every reason.
+	NodePoolsConsumingBudgets *prometheus.GaugeVec
 
 	// PodsStartup is the time from a pod's creation until it runs.
 	PodsStartup prometheus.Summary
@@ -81,6 +87,9 @@ type Metrics struct {
 
 	// DisruptionDecisions counts commands. Labels: decision (delete or replace), reason, consolidation_type.
 	DisruptionDecisions *prometheus.CounterVec
+	// DisruptionDecisionsByPool counts commands for each pool that they take nodes of. Labels: nodepool, decision,
+	// reason, consolidation_type.
+	DisruptionDecisionsByPool *prometheus.CounterVec
 	// DisruptionEvaluation is the time one evaluation takes. Labels: reason, consolidation_type.
 	DisruptionEvaluation *prometheus.HistogramVec
 	// DisruptionEligibleNodes is the number of candidates. Label: reason.
@@ -95,8 +104,6 @@ type Metrics struct {
 	ClusterStateNodes prometheus.Gauge
 	// ClusterStateSynced is 1 when the mirror is complete, else 0.
 	ClusterStateSynced prometheus.Gauge
-	// ClusterStateUnsynced is for how long the mirror has not been complete.
-	ClusterStateUnsynced prometheus.Gauge
 	// ClusterStateRejected is the number of objects that are set aside because we cannot make sense of them. Label:
 	// kind. Our own; Karpenter has no such thing.
 	ClusterStateRejected *prometheus.GaugeVec
@@ -113,9 +120,8 @@ type Metrics struct {
 // the program: a registry has one Metrics.
 func New(registerer prometheus.Registerer) *Metrics {
 	f := factory{registerer}
-	f.gauge("", "build_info", "Always 1. The labels say what is running.", "version", "goversion", "goarch", "commit").
-		WithLabelValues(build()...).Set(1)
-	m := &Metrics{}
+	m := &Metrics{build: f.gauge("", "build_info", "Always 1. The labels say what is running.", "version", "goversion", "goarch", "commit")}
+	m.Running("")
 	f.nodeClaims(m)
 	f.nodes(m)
 	f.pools(m)
@@ -152,6 +158,7 @@ func (f factory) pools(m *Metrics) {
 	m.NodePoolsLimit = f.gauge(s, "limit", "spec.limits of a NodePool.", "resource_type", "nodepool")
 	m.NodePoolsUsage = f.gauge(s, "usage", "Resources of the nodes of a NodePool.", "resource_type", "nodepool")
 	m.NodePoolsAllowedDisruptions = f.gauge(s, "allowed_disruptions", "Nodes that the budgets allow to disrupt now.", "nodepool", "reason")
+	m.NodePoolsConsumingBudgets = f.gauge(s, "nodes_consuming_budgets", "Nodes that count against the budgets: not ready, deleting or being disrupted.", "nodepool", "reason")
 }
 
 func (f factory) pods(m *Metrics) {
@@ -176,6 +183,8 @@ func (f factory) scheduler(m *Metrics) {
 func (f factory) disruption(m *Metrics) {
 	const s = "voluntary_disruption"
 	m.DisruptionDecisions = f.counter(s, "decisions_total", "Disruption commands.", "decision", "reason", "consolidation_type")
+	m.DisruptionDecisionsByPool = f.counter(s, "decisions_by_nodepool_total", "Disruption commands by the pools whose nodes they take.",
+		"nodepool", "decision", "reason", "consolidation_type")
 	m.DisruptionEvaluation = f.histogram(s, "decision_evaluation_duration_seconds", "Time of one disruption evaluation.",
 		DurationBuckets(), "reason", "consolidation_type")
 	m.DisruptionEligibleNodes = f.gauge(s, "eligible_nodes", "Nodes that could be disrupted.", "reason")
@@ -187,7 +196,6 @@ func (f factory) state(m *Metrics) {
 	const s = "cluster_state"
 	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
 	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()
-	m.ClusterStateUnsynced = f.gauge(s, "unsynced_time_seconds", "For how long the mirror has not been complete.").WithLabelValues()
 	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects set aside because they make no sense.", "kind")
 }
 
@@ -245,16 +253,24 @@ func lifetimeBuckets() []float64 {
 	}
 }
 
-// build says what is running, in the order of the labels of build_info.
-func build() []string {
-	version, commit := "unspecified", ""
+// Running says which version is running, as VersionOf it.
+func (m *Metrics) Running(version string) {
+	commit := ""
 	if b, ok := debug.ReadBuildInfo(); ok {
-		version = b.Main.Version
 		for _, s := range b.Settings {
 			if s.Key == "vcs.revision" {
 				commit = s.Value
 			}
 		}
 	}
-	return []string{version, runtime.Version(), runtime.GOARCH, commit}
+	m.build.Reset()
+	m.build.WithLabelValues(VersionOf(version), runtime.Version(), runtime.GOARCH, commit).Set(1)
+}
+
+// VersionOf is the version that the linker set, else that of the module, "unspecified" if there is none either.
+func VersionOf(linked string) string {
+	if b, ok := debug.ReadBuildInfo(); linked == "" && ok {
+		linked = b.Main.Version
+	}
+	return cmp.Or(linked, "unspecified")
 }

@@ -53,6 +53,26 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
+// What the linker says is what is running; nothing else is said to run beside it.
+func TestRunningVersion(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	telemetry.New(registry).Running("v1.2.3")
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "karpenter_build_info" {
+			continue
+		}
+		if n := len(family.GetMetric()); n != 1 || !strings.Contains(family.String(), "v1.2.3") {
+			t.Errorf("%d series: %s, want one with v1.2.3", n, family)
+		}
+		return
+	}
+	t.Error("no build_info")
+}
+
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
 }

@@ -34,7 +34,6 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"unexpected argument", []string{"demo", "now"}, 2, []string{"now"}},
 		{"bad number", []string{"demo", "--replicas=many"}, 2, []string{"replicas", "many"}},
 		{"number out of range", []string{"demo", "--replicas=0"}, 2, []string{"--replicas", "0"}},
-		{"unknown format", []string{"demo", "-o", "xml"}, 2, []string{"xml", "text"}},
 		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")}, 2, []string{"none"}},
 		{"missing kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", missing}, 2, []string{missing}},
 		{"broken kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", broken}, 2, []string{"kubeconfig"}},

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,9 +19,12 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 	template := field.NewPath("spec", "template")
 	spec := template.Child("spec")
 	return slices.Concat(
+		validateOwnLabels(pool),
+		validateLimits(pool.Spec.Limits),
 		validateLabels(template.Child("metadata", "labels"), pool.Spec.Template.ObjectMeta.Labels, rules),
 		validateTaints(spec, &pool.Spec.Template.Spec),
 		validatePoolRequirements(spec.Child("requirements"), pool.Spec.Template.Spec.Requirements, rules),
+		validateClaimSize(spec.Child("requirements"), &pool.Spec.Template, rules),
 		validateOverheadPrice(pool.Annotations),
 	)
 }
@@ -32,6 +36,61 @@ func validateOverheadPrice(annotations map[string]string) field.ErrorList {
 			"it is USD per hour, zero or more, such as 0.005")}
 	}
 	return nil
+}
+
+// validateOwnLabels checks the names that become values of labels of claims and nodes.
+func validateOwnLabels(pool *NodePool) field.ErrorList {
+	class := pool.Spec.Template.Spec.NodeClassRef
+	var errs field.ErrorList
+	for _, name := range []struct {
+		path         *field.Path
+		value, label string
+	}{
+		{field.NewPath("metadata", "name"), pool.Name, LabelNodePool},
+		{field.NewPath("spec", "template", "spec", "nodeClassRef", "name"), class.Name, NodeClassLabel(class.Group, class.Kind)},
+	} {
+		if len(name.value) > validation.LabelValueMaxLength {
+			errs = append(errs, field.Invalid(name.path, name.value, fmt.Sprintf("must be no longer than %d characters, because it is the value of the label %s",
+				validation.LabelValueMaxLength, name.label)))
+		}
+	}
+	return errs
+}
+
+func validateLimits(limits corev1.ResourceList) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sortedKeys(limits) {
+		if amount := limits[name]; amount.Sign() < 0 {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "limits").Key(string(name)), amount.String(), "must not be negative; zero means that no node may be launched"))
+		}
+	}
+	return errs
+}
+
+// claimRequirements is how many requirements the CRD lets a claim have.
+const claimRequirements = 100
+
+// validateClaimSize refuses a pool whose every claim would have too many requirements: those of the pool, its labels
+// and what we add. A claim has a requirement or more per key; its pods may add keys.
+func validateClaimSize(path *field.Path, template *NodeClaimTemplate, rules LabelRules) field.ErrorList {
+	class := template.Spec.NodeClassRef
+	keys := map[string]bool{LabelNodePool: true, LabelCapacityType: true, corev1.LabelInstanceTypeStable: true, NodeClassLabel(class.Group, class.Kind): true}
+	ours := len(keys)
+	for key := range template.ObjectMeta.Labels {
+		keys[rules.Key(key)] = true
+	}
+	for _, r := range template.Spec.Requirements {
+		says := r.Operator != OperatorDoesNotExist && (r.Operator != OperatorNotIn || len(r.Values) > 0)
+		if key := rules.Key(r.Key); says {
+			keys[key] = true
+		}
+	}
+	if len(keys) <= claimRequirements {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, len(template.Spec.Requirements), fmt.Sprintf(
+		"a NodeClaim may have at most %d requirements, and those of this pool would have %d: one per label that requirements or spec.template.metadata.labels name, and %d that karpenter adds; name fewer labels",
+		claimRequirements, len(keys), ours))}
 }
 
 const nodePoolIsOurs = "karpenter sets this label itself; select a pool from the pod instead"
@@ -108,6 +167,9 @@ func validateTaints(spec *field.Path, template *NodeClaimTemplateSpec) field.Err
 
 func validateTaint(path *field.Path, taint corev1.Taint) field.ErrorList {
 	errs := validateName(path.Child("key"), taint.Key)
+	if taint.Key == TaintKeyDisrupted || taint.Key == TaintKeyUnregistered {
+		errs = append(errs, field.Invalid(path.Child("key"), taint.Key, "karpenter sets and removes this taint itself; use a key of your own"))
+	}
 	errs = append(errs, validateLabelValue(path.Child("value"), taint.Value)...)
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule}
 	if !slices.Contains(effects, taint.Effect) {
@@ -206,8 +268,8 @@ func validateKnownValues(path *field.Path, r Requirement) field.ErrorList {
 	return nil
 }
 
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
 	for key := range m {
 		keys = append(keys, key)
 	}

@@ -1,10 +1,13 @@
 package v1
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
@@ -49,6 +52,8 @@ func TestValidate(t *testing.T) {
 		{"taint value", `spec: {taints: [{key: a, value: "b c", effect: NoSchedule}]}`, []string{"spec.taints[0].value"}},
 		{"taint effect", `spec: {taints: [{key: a, effect: Sometimes}]}`, []string{"spec.taints[0].effect"}},
 		{"taint twice in a list", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]}`, []string{"spec.taints[1]"}},
+		{"taints that are ours", `spec: {taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}], startupTaints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}`,
+			[]string{"spec.taints[0].key", "spec.startupTaints[0].key"}},
 		{"taint in both lists", `spec: {taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}`, []string{"spec.startupTaints[1]"}},
 
 		{"good requirements", `spec: {requirements: [
@@ -89,6 +94,51 @@ func TestValidate(t *testing.T) {
 			}
 			errs := Validate(pool, testRules())
 			if diff := cmp.Diff(want, fields(errs)); diff != "" {
+				t.Errorf("fields with errors (-want +got):\n%s%v", diff, errs)
+			}
+		})
+	}
+}
+
+// What the API server would refuse on each claim is refused on the pool, where somebody sees it.
+func TestValidatePoolAsAWhole(t *testing.T) {
+	requirements := func(n int, more ...Requirement) []Requirement {
+		for i := range n {
+			more = append(more, Requirement{Key: fmt.Sprintf("example.com/key-%d", i), Operator: OperatorExists})
+		}
+		return more
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*NodePool)
+		want   []string
+	}{
+		{"longest names", func(p *NodePool) {
+			p.Name, p.Spec.Template.Spec.NodeClassRef.Name = strings.Repeat("a", 63), strings.Repeat("b", 63)
+		}, nil},
+		{"names too long for a label", func(p *NodePool) {
+			p.Name, p.Spec.Template.Spec.NodeClassRef.Name = strings.Repeat("a", 64), strings.Repeat("b", 64)
+		}, []string{"metadata.name", "spec.template.spec.nodeClassRef.name"}},
+		{"limits", func(p *NodePool) {
+			p.Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("0"), "memory": resource.MustParse("1Gi"), "nodes": resource.MustParse("-1"), "gpu": resource.MustParse("-1m")}
+		}, []string{"spec.limits[gpu]", "spec.limits[nodes]"}},
+		{"as many requirements as a claim may have", func(p *NodePool) { p.Spec.Template.Spec.Requirements = requirements(96) }, nil},
+		{"one more", func(p *NodePool) { p.Spec.Template.Spec.Requirements = requirements(97) }, []string{"spec.template.spec.requirements"}},
+		{"some on labels that a claim has anyway, or that say nothing", func(p *NodePool) {
+			p.Spec.Template.Spec.Requirements = requirements(96,
+				Requirement{Key: "beta.kubernetes.io/instance-type", Operator: OperatorExists}, Requirement{Key: LabelCapacityType, Operator: OperatorExists},
+				Requirement{Key: "example.com/key-0", Operator: OperatorNotIn, Values: []string{"a"}}, Requirement{Key: "example.com/none", Operator: OperatorDoesNotExist})
+		}, nil},
+		{"labels become requirements", func(p *NodePool) {
+			p.Spec.Template.Spec.Requirements = requirements(96)
+			p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "a"}
+		}, []string{"spec.template.spec.requirements"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pool := &NodePool{}
+			test.change(pool)
+			errs := Validate(pool, testRules())
+			if diff := cmp.Diff(test.want, fields(errs)); diff != "" {
 				t.Errorf("fields with errors (-want +got):\n%s%v", diff, errs)
 			}
 		})

@@ -20,7 +20,7 @@ import (
 func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	template := &pool.Spec.Template
 	spec := model.PoolSpec{
-		Name: pool.Name, UID: string(pool.UID), Weight: pool.WeightOrZero(),
+		Name: pool.Name, UID: string(pool.UID), Generation: pool.Generation, Weight: pool.WeightOrZero(),
 		Taints: taints(template.Spec.Taints), Limits: limits(pool.Spec.Limits),
 		ConsolidateAfter: -1, Policy: string(pool.Spec.Disruption.ConsolidationPolicy),
 	}

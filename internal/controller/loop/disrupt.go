@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,11 +147,24 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 		d.Metrics.DisruptionQueueFailures.WithLabelValues(decision, reason, method).Inc()
 	case first:
 		d.Metrics.DisruptionDecisions.WithLabelValues(decision, reason, method).Inc()
+		for _, pool := range poolsOf(c) {
+			d.Metrics.DisruptionDecisionsByPool.WithLabelValues(pool, decision, reason, method).Inc()
+		}
 	}
 	if before.Phase != c.Phase || first {
 		d.Log.Info("disrupting nodes", "command-id", c.ID, "phase", c.Phase, "reason", c.Reason, "decision", decision,
 			"nodes", nodesOf(c), "code", c.Why.Code)
 	}
+}
+
+// poolsOf are the pools of a command's candidates, each once.
+func poolsOf(c plan.Command) []string {
+	pools := make([]string, len(c.Candidates))
+	for i, candidate := range c.Candidates {
+		pools[i] = candidate.Pool
+	}
+	slices.Sort(pools)
+	return slices.Compact(pools)
 }
 
 func nodesOf(c plan.Command) []string {
@@ -168,11 +182,13 @@ func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, to
 	d.Metrics.DisruptionEligibleNodes.WithLabelValues(reason).Set(float64(proposal.Eligible))
 	guard := plan.NewGuard(snap)
 	d.Metrics.NodePoolsAllowedDisruptions.Reset()
+	d.Metrics.NodePoolsConsumingBudgets.Reset()
 	for _, pool := range snap.Pools {
 		for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Underutilized} {
 			allowance := guard.Allowance(pool.Name, reason)
 			d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues(pool.Name, string(reason)).
 				Set(float64(min(allowance.Remaining(), max(0, allowance.Total-allowance.Leaving))))
+			d.Metrics.NodePoolsConsumingBudgets.WithLabelValues(pool.Name, string(reason)).Set(float64(allowance.Leaving))
 		}
 	}
 }

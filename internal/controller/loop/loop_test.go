@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/loop"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -397,6 +398,32 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 	}
 }
 
+// A pool whose requirements leave no instance type says so, while pods have no place.
+func TestProvisionTellsOfBarrenPools(t *testing.T) {
+	for requirement, want := range map[string][]string{
+		"there":     nil,
+		"not-there": {"Warning NoCompatibleInstanceTypes No instance type of the cloud provider satisfies the NodePool's requirements"},
+	} {
+		w := newWorld()
+		w.pending("a", "")
+		w.pool.Catalogue = &model.Catalogue{Types: []model.InstanceType{{Name: "there", Requirements: oneOf(model.LabelType, "there")}}}
+		w.pool.Requirements = oneOf(model.LabelType, requirement)
+		p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+			return &plan.Provision{Refused: []plan.Refusal{{Verdict: plan.Verdict{Code: plan.NoPools}}}}
+		})
+		sink := events.NewFakeRecorder(5)
+		p.Recorder = telemetry.NewRecorder(sink, w.clock)
+		p.Tick(t.Context())
+		if diff := cmp.Diff(want, emitted(sink)); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", requirement, diff)
+		}
+	}
+}
+
+func oneOf(key string, values ...string) []label.Requirement {
+	return []label.Requirement{{Key: key, Operator: label.In, Values: values}}
+}
+
 // A pod that cannot be placed at all is counted once, as ignored, and so is its event.
 func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 	w := newWorld()
@@ -586,6 +613,14 @@ func TestDisruptLife(t *testing.T) {
 	if n := testutil.ToFloat64(d.Metrics.DisruptionDecisions.WithLabelValues("delete", "empty", "empty")); n != 1 {
 		t.Errorf("%v decisions, want 1", n)
 	}
+	if n := testutil.ToFloat64(d.Metrics.DisruptionDecisionsByPool.WithLabelValues("p", "delete", "empty", "empty")); n != 1 {
+		t.Errorf("%v decisions about pool p, want 1", n)
+	}
+	w.node("broken", model.Initialized).Ready = false
+	d.Tick(t.Context())
+	if n := testutil.ToFloat64(d.Metrics.NodePoolsConsumingBudgets.WithLabelValues("p", "Empty")); n != 1 {
+		t.Errorf("%v nodes consume the budgets, want the one that is not ready", n)
+	}
 	if n := testutil.ToFloat64(d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues("p", "Empty")); n != 1 {
 		t.Errorf("%v nodes allowed to go, want the 1 that is left", n)
 	}
@@ -703,5 +738,13 @@ func TestHistoryForgets(t *testing.T) {
 	none.Add(loop.Record{})
 	if none.Records() != nil {
 		t.Error("no history remembers something")
+	}
+}
+
+// The engine knows two times of its own, for those who run it without a controller. They are the controller's.
+func TestTimesOfTheEngine(t *testing.T) {
+	timers := controller.Production()
+	if timers.CordonQuiet != plan.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {
+		t.Errorf("%s and %s, want %s and %s", timers.CordonQuiet, timers.CommandTimeout, plan.CordonQuiet, plan.CommandTimeout)
 	}
 }

@@ -20,6 +20,7 @@ func (p *Provision) decide() (*model.Snapshot, *plan.Provision) {
 	defer p.deciding.Unlock()
 	snap := p.Snapshot()
 	decided := p.Schedule(snap)
+	decided.Stamp(snap)
 	p.targets.Store(new(decided.Targets()))
 	return snap, decided
 }

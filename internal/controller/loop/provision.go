@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -201,8 +204,12 @@ func (p *Provision) report(done execute.Provisioned, nominations []execute.Outco
 	}
 }
 
-// announce emits the events about pods: where those go that need no new node, and why others go nowhere.
+// announce emits the events about pods: where those go that need no new node, and why others go nowhere; and about
+// pools from which nothing can be bought for them, whatever they ask.
 func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
+	if len(decided.Refused) > 0 {
+		p.barren(snap)
+	}
 	for _, placed := range decided.Placed {
 		claim, node := "", placed.Node
 		if n := snap.Node(placed.Node); n != nil {
@@ -219,6 +226,19 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 	p.logged = map[string]bool{}
 	for _, refusal := range decided.Refused {
 		p.explain(snap, refusal, before)
+	}
+}
+
+// barren tells of pools whose requirements leave no instance type.
+func (p *Provision) barren(snap *model.Snapshot) {
+	for _, pool := range snap.Pools {
+		if pool.Blocked != nil || pool.Types == nil || !pool.Eligible.Empty() {
+			continue
+		}
+		p.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(&karpv1.NodePool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+			ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
+		}, "No instance type of the cloud provider satisfies the NodePool's requirements"))
 	}
 }
 

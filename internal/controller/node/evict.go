@@ -27,8 +27,6 @@ const (
 	evictWorkers = 100
 	// evictPerSecond and evictBurst bound the repetitions of refused evictions.
 	evictPerSecond, evictBurst = 100, 1000
-	// evictAnswer is how long one request may take.
-	evictAnswer = 10 * time.Second
 	// evictSweep is the number of remembered pods above which old ones are looked for.
 	evictSweep = 4096
 )
@@ -133,7 +131,7 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 		return true // the drain adds it again when that ends
 	}
 	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
-	bounded, cancel := context.WithTimeout(ctx, evictAnswer)
+	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
 	defer cancel()
 	err := e.r.Client.SubResource("eviction").Create(bounded, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: item.namespace, Name: item.name},

@@ -172,7 +172,7 @@ func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking for the machine of node %s: %w", l.node.Name, err)
+		return false, fmt.Errorf("asking for the machine of node %s: %v", l.node.Name, err) // not wrapped, see terminate
 	}
 	return false, nil
 }

@@ -150,7 +150,8 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("terminating machine %s: %w", l.claim.Status.ProviderID, err)
+		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
+		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
 	conditions := l.claim.StatusConditions()
 	if !conditions.Get(karpv1.ConditionInstanceTerminating).IsTrue() {

@@ -107,7 +107,7 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 	for _, id := range ids {
 		err := r.Provider.Terminate(ctx, id)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			return 0, fmt.Errorf("terminating machine %s of claim %s: %w", id, claim.Name, err)
+			return 0, fmt.Errorf("terminating machine %s of claim %s: %v", id, claim.Name, err) // not wrapped, see launch
 		}
 		waiting = waiting || err == nil
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([
 	}
 	machines, err := r.Provider.Machines(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for a machine of claim %s: %w", claim.Name, err)
+		return nil, fmt.Errorf("looking for a machine of claim %s: %v", claim.Name, err) // not wrapped, see launch
 	}
 	var ids []string
 	for _, m := range machines {

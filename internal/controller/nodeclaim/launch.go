@@ -62,7 +62,9 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 		}
 		said.err = err
 		if said.refusal == telemetry.DisruptedInsufficientCapacity && r.SoldOut != nil {
-			r.SoldOut(claim)
+			waiting, cancel := context.WithTimeout(ctx, r.Timers.CatalogueRead)
+			defer cancel()
+			r.SoldOut(waiting, claim)
 		}
 	}
 	r.memory.keep(claim.UID, said, r.Clock.Now())

@@ -19,8 +19,10 @@ type answer struct {
 }
 
 // memory keeps, by claim UID, what the API does not show yet. An entry lives from the answer until the claim shows it
-// or is gone; one that was never fetched is dropped after an hour (core specification 4.1).
+// or is gone; one that was never fetched is dropped after Timers.LaunchMemory (core specification 4.1).
 type memory struct {
+	// life is for how long an entry is kept, at most.
+	life    time.Duration
 	mu      sync.Mutex
 	entries map[types.UID]*entry
 }
@@ -31,12 +33,8 @@ type entry struct {
 	at     time.Time
 }
 
-const (
-	// entryLife is for how long an entry is kept, at most.
-	entryLife = time.Hour
-	// entrySweep is the number of entries above which old ones are looked for.
-	entrySweep = 2000
-)
+// entrySweep is the number of entries above which old ones are looked for.
+const entrySweep = 2000
 
 func (m *memory) answer(uid types.UID) *answer {
 	m.mu.Lock()
@@ -87,7 +85,7 @@ func (m *memory) entry(uid types.UID, now time.Time) *entry {
 	}
 	if len(m.entries) >= entrySweep {
 		for old, e := range m.entries {
-			if now.Sub(e.at) > entryLife {
+			if now.Sub(e.at) > m.life {
 				delete(m.entries, old)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -27,25 +29,24 @@ import (
 // PodEventsName is the name in logs and metrics of what notes when pods come and go.
 const PodEventsName = "nodeclaim.podevents"
 
-// podEventEvery is how often a claim is written at most (core specification 4.6). Karpenter forgets the events in
-// between, so that a node which empties right after it was filled leaves up to that much early; here the last of them
-// is noted when the time has passed.
-const podEventEvery = 10 * time.Second
-
 // podEventWorkers is how many claims are written at a time.
 const podEventWorkers = 50
 
-// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. It also measures how long
+// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. A claim is written every
+// Timers.PodEvent at most. Karpenter forgets the events in between, so that a node which empties right after it was
+// filled leaves up to that much early; here the last of them is noted when the time has passed. It also measures how long
 // pods took to be bound and to run. Karpenter counts every pod that it sees when it starts as one that just came, which
 // starts all waiting times anew; here such a pod counts from when it was bound.
 type PodEvents struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client  client.Client
-	Metrics *telemetry.Metrics
-	Timers  controller.Timers
-	Clock   clock.PassiveClock
+	Client   client.Client
+	Provider cloud.Provider
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
 
-	mutex sync.Mutex
+	classes controller.Classes
+	mutex   sync.Mutex
 	// latest is when the last pod event was seen on a node, until it is noted.
 	latest map[string]time.Time
 }
@@ -90,7 +91,12 @@ func (p *PodEvents) forget(node string, upTo time.Time) {
 
 // SetupWithManager registers the controller; controller.Index must have run.
 func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
-	err := builder.TypedControllerManagedBy[moment](mgr).
+	classes, err := controller.ClassesOf(p.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	p.classes = classes
+	err = builder.TypedControllerManagedBy[moment](mgr).
 		Named(PodEventsName).
 		Watches(&corev1.Pod{}, p.handler()).
 		WithOptions(ctrlcontroller.TypedOptions[moment]{
@@ -189,7 +195,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	var again time.Duration
 	for i := range claims {
 		claim := &claims[i]
-		due, wanted := due(claim, at)
+		due, wanted := p.due(claim, at)
 		if wait := due.Sub(p.Clock.Now()); wanted && wait > 0 {
 			again = max(again, wait)
 		} else if wanted {
@@ -204,7 +210,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// claims are those of a node: one, unless something is wrong; none when the node is gone or nobody's.
+// claims are those of ours of a node: one, unless something is wrong; none when the node is gone or not ours.
 func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim, error) {
 	node := &corev1.Node{}
 	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
@@ -214,18 +220,18 @@ func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim
 	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("listing the claims of node %s: %w", name, err)
 	}
-	return claims.Items, nil
+	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !p.classes.Owns(c.Spec.NodeClassRef) }), nil
 }
 
 // due is when a pod event is to be noted, false when never: the claim shows it or a later one already. What came before
 // a claim was initialised says nothing, because the waiting time begins with that anyway. Claims show whole seconds.
-func due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
+func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {
 		c := claim.StatusConditions().Get(karpv1.ConditionInitialized)
 		return at, !c.IsTrue() || !at.Before(c.LastTransitionTime.Time)
 	}
-	return known.Add(podEventEvery), at.Truncate(time.Second).After(known)
+	return known.Add(p.Timers.PodEvent), at.Truncate(time.Second).After(known)
 }
 
 // note writes the one field; the UID is the precondition, so that nothing need be locked.

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -116,7 +117,7 @@ func TestPodEventIsDue(t *testing.T) {
 					claim.Status.Conditions[i].LastTransitionTime = metav1.NewTime(c.initialized)
 				}
 			}
-			got, wanted := due(claim, c.at)
+			got, wanted := (&PodEvents{Timers: controller.Production()}).due(claim, c.at)
 			if wanted != !c.due.IsZero() || wanted && !got.Equal(c.due) {
 				t.Errorf("due: %v, %v, want %v", got, wanted, c.due)
 			}

@@ -46,9 +46,9 @@ type Reconciler struct {
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
 	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
 	Attempted func(claim *karpv1.NodeClaim, registered bool)
-	// SoldOut, optional, learns that the provider had no capacity for a claim, before the claim is deleted: what its
-	// pods are planned onto next should be known to be available.
-	SoldOut func(claim *karpv1.NodeClaim)
+	// SoldOut, optional, learns that the provider had no capacity for a claim. The claim is deleted when it returns, or
+	// after Timers.CatalogueRead: what its pods are planned onto next should be known to be available.
+	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
 	// Workers is how many claims are worked on at a time; 0 means 1,000.
 	Workers int
 
@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes = classes
+	r.classes, r.memory.life = classes, r.Timers.LaunchMemory
 	if r.Workers == 0 {
 		r.Workers = workers
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -32,16 +33,24 @@ const CounterName = "nodepool.counter"
 // Counter writes how many nodes a pool has, and their resources. Fill all fields, then call SetupWithManager.
 type Counter struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client  client.Client
-	Metrics *telemetry.Metrics
-	Timers  controller.Timers
+	Client   client.Client
+	Provider cloud.Provider
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+
+	classes controller.Classes
 }
 
 // SetupWithManager registers the controller; controller.Index must have run. Events of nodes and claims are gathered
 // for Timers.Counting: the queue keeps one delayed request per pool.
 func (c *Counter) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	c.classes = classes
 	counted := builder.WithPredicates(countable())
-	err := ctrl.NewControllerManagedBy(mgr).
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named(CounterName).
 		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Node{}, delayed(c.Timers.Counting), counted).
@@ -105,7 +114,7 @@ func machineOf(object client.Object) string {
 	return ""
 }
 
-// Reconcile counts one pool.
+// Reconcile counts one pool. Those of other providers are theirs to count.
 func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &karpv1.NodePool{}
 	if err := c.Client.Get(ctx, request.NamespacedName, pool); err != nil {
@@ -113,6 +122,9 @@ func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 			c.forget(request.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
+		return ctrl.Result{}, nil
 	}
 	mine := client.MatchingFields{controller.FieldPool: pool.Name}
 	var nodes corev1.NodeList

@@ -232,9 +232,11 @@ type NodeSpec struct {
 
 // PoolSpec is a NodePool as the outside describes it.
 type PoolSpec struct {
-	Name   string
-	UID    string
-	Weight int32
+	Name string
+	UID  string
+	// Generation of the pool's specification; 0 if unknown.
+	Generation int64
+	Weight     int32
 	// Blocked says why nothing may be bought from the pool now (not ready, static, deleting, class of another
 	// provider, no catalogue), nil when something may.
 	Blocked *Rejection

@@ -17,6 +17,9 @@ func Check(snap *model.Snapshot, cmd Command) Verdict {
 // common. Commands that were admitted count against the budgets for the following ones; it is therefore not safe for
 // concurrent use. Making one costs a pass over nodes and pending pods.
 type Guard struct {
+	// CordonQuiet is how long the taint must have stood before claims are deleted; NewGuard sets the usual.
+	CordonQuiet time.Duration
+
 	snap     *model.Snapshot
 	promised map[string]bool
 	fleets   map[string]*fleet
@@ -34,7 +37,7 @@ type fleet struct {
 
 // NewGuard counts what the snapshot shows.
 func NewGuard(snap *model.Snapshot) *Guard {
-	g := &Guard{snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
+	g := &Guard{CordonQuiet: CordonQuiet, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {

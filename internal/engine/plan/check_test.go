@@ -174,6 +174,19 @@ func TestCheckProvision(t *testing.T) {
 		})
 	}
 
+	t.Run("pool changed since", func(t *testing.T) {
+		for generation, want := range map[int64]int{1: 0, 2: 1} {
+			w := newWorld(t, 0)
+			w.pend("a", "")
+			w.pools[0].Generation = 1
+			decided := &plan.Provision{Claims: []plan.NewClaim{claim("x", "a", "small")}}
+			decided.Stamp(w.snapshot())
+			w.pools[0].Generation = generation
+			if _, dropped := plan.CheckProvision(w.snapshot(), decided); len(dropped) != want {
+				t.Errorf("generation %d: dropped %+v, want %d", generation, dropped, want)
+			}
+		}
+	})
 	t.Run("pool not ready", func(t *testing.T) {
 		w := newWorld(t, 0)
 		w.pools[0].Blocked = &model.Rejection{Field: "status", Reason: "not ready"}

@@ -58,10 +58,11 @@ const (
 	Underutilized Reason = "Underutilized"
 )
 
-// CommandTimeout is how long a command may take until its claims are deleted (core specification 5.16).
+// CommandTimeout is how long a command may usually take until its claims are deleted (core specification 5.16); who
+// carries it out may set another Deadline.
 const CommandTimeout = 10 * time.Minute
 
-// CordonQuiet is how long the taint must have stood before claims are deleted: kube-scheduler may have chosen the
+// CordonQuiet is how long the taint must usually have stood before claims are deleted, see Guard: kube-scheduler may have chosen the
 // node a moment before it saw the taint, and the binding must have time to reach us.
 const CordonQuiet = time.Second
 

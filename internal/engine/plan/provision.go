@@ -41,6 +41,8 @@ type NewClaim struct {
 	Name    string
 	Pool    string
 	PoolUID string
+	// PoolGeneration is that of the pool's specification the requirements were computed from, see Stamp; 0 if unknown.
+	PoolGeneration int64
 	// Requirements in API form, the type list (cheapest first) and the capacity types included.
 	Requirements []label.Requirement
 	// Labels are custom labels that the pool leaves open, with the one value chosen.
@@ -62,6 +64,21 @@ type Option struct {
 	CapacityType string
 	// Price in nano-USD per hour.
 	Price int64
+}
+
+// Stamp notes on each claim the generation of its pool in the snapshot that the plan was made on: taints, labels and
+// the drift hash are taken from the pool when the claim is created, and must belong to the same specification.
+func (p *Provision) Stamp(snap *model.Snapshot) {
+	for i := range p.Claims {
+		if pool := snap.Pool(p.Claims[i].Pool); pool != nil {
+			p.Claims[i].PoolGeneration = pool.Generation
+		}
+	}
+}
+
+// OfGeneration reports whether the claim was planned for that generation of its pool, as far as is known.
+func (c *NewClaim) OfGeneration(generation int64) bool {
+	return c.PoolGeneration == 0 || generation == 0 || c.PoolGeneration == generation
 }
 
 // Price is that of the cheapest option, nano-USD per hour.

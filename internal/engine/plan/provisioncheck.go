@@ -41,6 +41,11 @@ func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) 
 	return kept, dropped
 }
 
+// PoolChanged says that the specification of a claim's pool is not the one that the claim was planned for.
+func PoolChanged() *model.Rejection {
+	return &model.Rejection{Field: "metadata.generation", Reason: "the pool has changed since the plan was made"}
+}
+
 type provisionCheck struct {
 	snap    *model.Snapshot
 	pending map[string]*model.Pod
@@ -85,6 +90,8 @@ func (c *provisionCheck) claim(claim *NewClaim) Verdict {
 		return Verdict{Code: PoolGone}
 	case pool.Blocked != nil:
 		return Verdict{Code: PoolBlocked, Rejection: pool.Blocked}
+	case !claim.OfGeneration(pool.Generation):
+		return Verdict{Code: PoolBlocked, Rejection: PoolChanged()}
 	}
 	if there := c.snap.Claim(claim.Name); there != nil {
 		if there.Deleting {

@@ -76,7 +76,7 @@ func (g *Guard) stillSafe(cmd Command) Verdict {
 // proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
 func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	now := g.snap.Now
-	if now.Before(cmd.PhaseSince.Add(CordonQuiet)) && !g.begun(cmd) {
+	if now.Before(cmd.PhaseSince.Add(g.CordonQuiet)) && !g.begun(cmd) {
 		return cmd, nil
 	}
 	if len(cmd.Replacements) == 0 {

@@ -1,0 +1,51 @@
+package loop_test
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// Each claim and node that is set aside is named once, with field and reason, again when the reason changes, and once
+// when it is back.
+func TestAsideIsNamed(t *testing.T) {
+	var list []cluster.SetAside
+	sink, lines := events.NewFakeRecorder(10), 0
+	a := &loop.Aside{
+		List:     func() []cluster.SetAside { return list },
+		Recorder: telemetry.NewRecorder(sink, clocktesting.NewFakePassiveClock(noon)),
+		Log:      funcr.New(func(string, string) { lines++ }, funcr.Options{}),
+	}
+	claim := cluster.SetAside{Kind: "NodeClaim", Name: "c", UID: "u", Why: model.Rejection{Field: "spec.requirements[0].operator", Reason: "is not known"}}
+	changed := claim
+	changed.Why.Reason = "is odd"
+	node := cluster.SetAside{Kind: "Node", Name: "n", UID: "v", Why: model.Rejection{Field: "spec.providerID", Reason: "is another's"}}
+	pod := cluster.SetAside{Kind: "Pod", Name: "default/p"}
+	for _, step := range []struct {
+		name   string
+		list   []cluster.SetAside
+		events []string
+		lines  int
+	}{
+		{"two are set aside", []cluster.SetAside{node, claim, pod}, []string{
+			"Warning SetAside spec.providerID: is another's", "Warning SetAside spec.requirements[0].operator: is not known",
+		}, 2},
+		{"nothing is new", []cluster.SetAside{node, claim, pod}, nil, 0},
+		{"the reason changes", []cluster.SetAside{node, changed}, []string{"Warning SetAside spec.requirements[0].operator: is odd"}, 1},
+		{"all are back", nil, nil, 2},
+	} {
+		list, lines = step.list, 0
+		a.Tick()
+		if diff := cmp.Diff(step.events, emitted(sink)); diff != "" || lines != step.lines {
+			t.Errorf("%s: %d lines in the log, want %d; events (-want +got):\n%s", step.name, lines, step.lines, diff)
+		}
+	}
+}
