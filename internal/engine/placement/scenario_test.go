@@ -16,8 +16,10 @@ import (
 	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -26,7 +28,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
@@ -35,8 +36,9 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 // TestScenarios reads testdata/*.txtar. A file begins with what it shows; "types" are lines of
 //
 //	NAME cpu=2 memory=8Gi price=0.10 [spot=0.03] [arch=arm64] [zones=a,b] [out=a/spot,...] [gpu=1] [label:KEY=VALUE ...]
+//	     [volumes=DRIVER:3] [reserved=ZONE/ID:2]
 //
-// "objects.yaml" is what a user would have written, a Deployment standing for its pending pods; "plan" is the answer.
+// "options", if there, are the words ignore-preferences and best-effort-min-values; "objects.yaml" is what a user would have written, a Deployment standing for its pending pods; "plan" is the answer.
 // Every scenario is played again in another order, judged, and played once more with its claims in flight.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -57,17 +59,19 @@ func play(t *testing.T, file string) {
 		t.Fatalf("begins with %q, want a sentence of intent", intent)
 	}
 	w := readWorld(t, section(t, archive, "types"), section(t, archive, "objects.yaml"))
+	words := strings.Fields(string(section(t, archive, "options")))
+	opts := placement.Options{IgnorePreferences: slices.Contains(words, "ignore-preferences"), RelaxMinValues: slices.Contains(words, "best-effort-min-values")}
 	snap := w.snapshot(nil)
-	p := placement.Schedule(snap, placement.Options{})
+	p := placement.Schedule(snap, opts)
 	check(t, snap, p)
 	got := explain.Provision(snap, p)
 
 	again := w.snapshot(rand.New(rand.NewPCG(1, 1)))
-	if diff := cmp.Diff(got, explain.Provision(again, placement.Schedule(again, placement.Options{}))); diff != "" {
+	if diff := cmp.Diff(got, explain.Provision(again, placement.Schedule(again, opts))); diff != "" {
 		t.Errorf("the order in which the world is told matters:\n%s", diff)
 	}
 	after := w.launching(p.Claims).snapshot(nil)
-	q := placement.Schedule(after, placement.Options{})
+	q := placement.Schedule(after, opts)
 	check(t, after, q)
 	if len(q.Claims) > 0 {
 		t.Errorf("with the claims in flight more is bought:\n%s", explain.Provision(after, q))
@@ -93,7 +97,7 @@ func section(t *testing.T, archive *txtar.Archive, name string) []byte {
 	t.Helper()
 	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
 	if at < 0 {
-		if name == "plan" {
+		if name == "plan" || name == "options" {
 			return nil
 		}
 		t.Fatalf("has no section %s", name)
@@ -104,21 +108,95 @@ func section(t *testing.T, archive *txtar.Archive, name string) []byte {
 func readWorld(t *testing.T, lines, objects []byte) world {
 	t.Helper()
 	kinds, labels := readTypes(t, lines)
-	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels}, schema.GroupKind{Group: "example.com", Kind: "Class"})
+	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels, ReservationKey: keyReservation}, schema.GroupKind{Group: "example.com", Kind: "Class"})
 	catalogue, refused := convert.Catalogue(kinds, v)
 	if len(refused) > 0 {
 		t.Fatal(refused)
 	}
-	var w world
-	for i, document := range bytes.Split(objects, []byte("\n---\n")) {
-		if err := w.read(document, catalogue, v); err != nil {
-			t.Fatalf("object %d: %v", i, err)
+	w := world{catalogue: catalogue, storage: &storage{}, attach: map[string]*storagev1.CSINode{}}
+	documents := bytes.Split(objects, []byte("\n---\n"))
+	for _, first := range []bool{true, false} {
+		for i, document := range documents {
+			if err := w.readIf(first, document, v); err != nil {
+				t.Fatalf("object %d: %v", i, err)
+			}
 		}
+	}
+	for i := range w.nodes {
+		convert.AddAttachLimits(&w.nodes[i], w.attach[w.nodes[i].Name])
 	}
 	return w
 }
 
-func (w *world) read(document []byte, catalogue *model.Catalogue, v *convert.Vocabulary) error {
+// readIf reads the objects that others refer to in a first pass, all others in a second.
+func (w *world) readIf(first bool, document []byte, v *convert.Vocabulary) error {
+	var head metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &head); err != nil {
+		return err
+	}
+	background := map[string]runtime.Object{}
+	switch head.Kind {
+	case "Namespace":
+		background["Namespace"] = &corev1.Namespace{}
+	case "PersistentVolumeClaim":
+		background["PersistentVolumeClaim"] = &corev1.PersistentVolumeClaim{}
+	case "PersistentVolume":
+		background["PersistentVolume"] = &corev1.PersistentVolume{}
+	case "StorageClass":
+		background["StorageClass"] = &storagev1.StorageClass{}
+	case "CSINode":
+		background["CSINode"] = &storagev1.CSINode{}
+	}
+	into := background[head.Kind]
+	switch {
+	case (into != nil) != first:
+		return nil
+	case into == nil:
+		return w.read(document, v)
+	}
+	if err := yaml.UnmarshalStrict(document, into); err != nil {
+		return err
+	}
+	switch o := into.(type) {
+	case *corev1.Namespace:
+		if w.storage.namespaces == nil {
+			w.storage.namespaces = map[string]map[string]string{}
+		}
+		w.storage.namespaces[o.Name] = o.Labels
+	case *corev1.PersistentVolumeClaim:
+		w.storage.claims = append(w.storage.claims, o)
+	case *corev1.PersistentVolume:
+		w.storage.volumes = append(w.storage.volumes, o)
+	case *storagev1.StorageClass:
+		w.storage.classes = append(w.storage.classes, o)
+	case *storagev1.CSINode:
+		w.attach[o.Name] = o
+	}
+	return nil
+}
+
+// storage is what stands behind the volumes of pods, and the namespaces' labels.
+type storage struct {
+	claims     []*corev1.PersistentVolumeClaim
+	volumes    []*corev1.PersistentVolume
+	classes    []*storagev1.StorageClass
+	namespaces map[string]map[string]string
+}
+
+func named[T metav1.Object](list []T, name string) (found T) {
+	for _, o := range list {
+		if o.GetName() == name {
+			return o
+		}
+	}
+	return found
+}
+
+func (s *storage) Claim(_, name string) *corev1.PersistentVolumeClaim { return named(s.claims, name) }
+func (s *storage) Volume(name string) *corev1.PersistentVolume        { return named(s.volumes, name) }
+func (s *storage) Class(name string) *storagev1.StorageClass          { return named(s.classes, name) }
+
+func (w *world) read(document []byte, v *convert.Vocabulary) error {
 	var head metav1.TypeMeta
 	if err := yaml.Unmarshal(document, &head); err != nil {
 		return err
@@ -139,7 +217,7 @@ func (w *world) read(document []byte, catalogue *model.Catalogue, v *convert.Voc
 			pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 		}
 		spec := convert.Pool(&pool, v)
-		convert.AddCatalogue(&spec, catalogue, "nothing is for sale")
+		convert.AddCatalogue(&spec, w.catalogue, "nothing is for sale")
 		w.pools = append(w.pools, spec)
 	case "Node":
 		var node corev1.Node
@@ -177,7 +255,8 @@ func (w *world) read(document []byte, catalogue *model.Catalogue, v *convert.Voc
 			return err
 		}
 		for i := range *d.Spec.Replicas {
-			w.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", d.Name, i)}, Spec: d.Spec.Template.Spec}, v)
+			w.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", d.Name, i), Namespace: d.Namespace, Labels: d.Spec.Template.Labels},
+				Spec: d.Spec.Template.Spec}, v)
 		}
 	default:
 		return fmt.Errorf("kind is %q, want one that the scenarios know", head.Kind)
@@ -186,15 +265,20 @@ func (w *world) read(document []byte, catalogue *model.Catalogue, v *convert.Voc
 }
 
 func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
-	pod.Namespace, pod.UID = "default", types.UID("uid-"+pod.Name)
+	if pod.UID = types.UID("uid-" + pod.Name); pod.Namespace == "" {
+		pod.Namespace = "default"
+	}
 	if pod.Spec.NodeName == "" {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	}
 	if pod.Status.NominatedNodeName != "" { // by us
 		fields := metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: convert.NominationManager, Subresource: "status", FieldsV1: fields}}
 	}
-	if spec, disposition := convert.Pod(pod, v, nil); disposition != convert.Ignore {
+	if spec, disposition := convert.Pod(pod, v, &convert.Around{Namespaces: w.storage.namespaces, Volumes: w.storage}); disposition != convert.Ignore {
 		w.pods = append(w.pods, spec)
 	}
 }
@@ -231,6 +315,21 @@ func readType(t *testing.T, values map[string]string, known []string) cloud.Inst
 		Requirements: []cloud.Requirement{{Key: keyArch, Operator: "In", Values: []string{values["arch"]}}, {Key: keyOS, Operator: "In", Values: []string{"linux"}}}}
 	if gpu := values["gpu"]; gpu != "" {
 		kind.Special, kind.Capacity["example.com/gpu"] = true, amount("gpu", gpu)
+	}
+	if driver, text, ok := strings.Cut(values["volumes"], ":"); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind.AttachLimits = map[string]int{driver: n}
+	}
+	if zone, text, ok := strings.Cut(values["reserved"], "/"); ok {
+		id, text, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind.Offerings = append(kind.Offerings, cloud.Offering{Zone: zone, CapacityType: "reserved", Price: 0.0001, Available: n > 0, ReservationID: id, ReservationCount: n})
 	}
 	for _, key := range known {
 		if value, ok := values["label:"+key]; ok {

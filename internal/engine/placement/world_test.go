@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	storagev1 "k8s.io/api/storage/v1"
+
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -20,6 +22,11 @@ type world struct {
 	nodes   []model.NodeSpec
 	pools   []model.PoolSpec
 	daemons []model.DaemonSpec
+
+	// What scenarios read beside that.
+	catalogue *model.Catalogue
+	storage   *storage
+	attach    map[string]*storagev1.CSINode
 }
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
