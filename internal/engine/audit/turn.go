@@ -59,7 +59,7 @@ func (j *judge) turn(r *room, pod *model.Pod, s *spot) {
 	for i, c := range rules.spread {
 		j.spread(pod, s, &pod.Spread[rules.hard[i]], c)
 	}
-	if rules.near != nil && !rules.allNear(s) && !(rules.alone() && rules.attractsItself) {
+	if rules.near != nil && !rules.allNear(s) && !(rules.alone() && rules.attractsItself && rules.everyKey(s)) {
 		j.blame("affinity", pod.Key(), "finds nobody on %s at its turn that its affinity asks for", s.name)
 	}
 	for i, c := range rules.apart {
@@ -133,6 +133,11 @@ type podRules struct {
 // allNear reports whether the node has every topology key, and in each domain somebody the terms ask for.
 func (p *podRules) allNear(s *spot) bool {
 	return !slices.ContainsFunc(p.near.keys, func(key string) bool { return !p.near.holds(s, key) })
+}
+
+// everyKey reports whether the node has every topology key.
+func (p *podRules) everyKey(s *spot) bool {
+	return !slices.ContainsFunc(p.near.keys, func(key string) bool { return s.has(key) != surely })
 }
 
 // alone reports whether nobody that the terms ask for is anywhere.
