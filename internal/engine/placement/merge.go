@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // Local repair. Greedy filling ends with bins that hold little. The worst of them are tried in pairs: what two hold may
@@ -15,8 +16,8 @@ const worst = 10
 
 // merge joins pairs of bins opened since from while that saves something.
 func (r *run) merge(m *market, from int) {
-	if m.limited() {
-		return // a larger node may not be within the limits that the two were charged to
+	if m.limited() || m.nodes != model.NoLimit {
+		return // the limits were charged for two, and others were turned away for them
 	}
 	for {
 		a, b, joined := r.bestPair(m, r.worstBins(m, from))

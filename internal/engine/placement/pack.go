@@ -76,6 +76,8 @@ type packing struct {
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
 	sorted, evenly bool
+	// barren are the prospects that no bin can begin with.
+	barren map[*prospect]bool
 	// asked counts the prospects that were looked at.
 	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
@@ -91,20 +93,24 @@ type rankedPurchase struct {
 // the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at,
 // and gives up when they are more than the limit.
 func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int) int {
-	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly}
+	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly, barren: map[*prospect]bool{}}
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
-	for r.appraise(k); len(k.prospects) > 0 && m.nodes != 0 && k.asked <= limit; r.appraise(k) {
+	for r.appraise(k); m.nodes != 0 && k.asked <= limit; r.appraise(k) {
 		if !k.sorted || order.evenly {
 			slices.SortStableFunc(k.prospects, order.compare)
 			k.sorted = true
 			k.index()
 		}
-		best, found := r.bestBin(k, k.prospects[0])
+		seed := slices.IndexFunc(k.prospects, func(p *prospect) bool { return !k.barren[p] })
+		if seed < 0 {
+			break
+		}
+		best, found := r.bestBin(k, k.prospects[seed])
 		if !found || !r.commit(m, best, k.evenly) {
-			k.prospects = slices.Delete(k.prospects, 0, 1)
-			k.index()
+			// No bin can begin with it; it may still fill up others'.
+			k.barren[k.prospects[seed]] = true
 		}
 	}
 	return k.asked
