@@ -48,7 +48,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 // copyOf makes a bin of its own from the one tried, and takes its pods.
 func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone()}
-	c.free, c.tally, c.ports, c.claims = b.free.Clone(), slices.Clone(b.tally), b.ports, b.claims
+	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
 	c.shares = make([]share, len(b.parts))
 	for i, p := range b.parts {
 		c.shares[i] = share{p.task, p.take(p.count)}
@@ -118,7 +118,7 @@ func (r *run) takeReservation(m *market, b *bin) bool {
 func (r *run) refill(b *bin) {
 	b.free = r.widest(b)
 	b.used = make(quantity.Vector, len(b.free))
-	b.tally, b.ports, b.claims = nil, nil, nil
+	b.tally, b.ports, b.claims = tally{}, nil, nil
 	for _, s := range b.shares {
 		r.fillUp(b, s.task, len(s.pods))
 	}

@@ -275,7 +275,7 @@ func (c *counters) tallyOf(n *model.Node) tally {
 	var t tally
 	for _, m := range n.Counts {
 		if slot := c.slotOf[m.Mark]; slot >= 0 {
-			t = append(t, slotCount{slot, m.Count})
+			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
 	return t
@@ -303,26 +303,62 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 	return atom
 }
 
-// tally counts marks on one node or bin.
-type tally []slotCount
+// tally counts marks on one node or bin: a short list. The tally of a bin that is being filled, which is asked all the
+// time, has its counts by slot instead, and the list only says which slots are in use.
+type tally struct {
+	list   []slotCount
+	bySlot []int
+}
 
 type slotCount struct{ slot, count int }
 
-func (t tally) at(slot int) int {
-	for _, c := range t {
-		if c.slot == slot {
-			return c.count
+func (t *tally) at(slot int) int {
+	if t.bySlot != nil {
+		return t.bySlot[slot]
+	}
+	for i := range t.list {
+		if t.list[i].slot == slot {
+			return t.list[i].count
 		}
 	}
 	return 0
 }
 
-func (t tally) add(slot, n int) tally {
-	for i := range t {
-		if t[i].slot == slot {
-			t[i].count += n
-			return t
+func (t *tally) add(slot, n int) {
+	if t.bySlot != nil {
+		if t.bySlot[slot] == 0 {
+			t.list = append(t.list, slotCount{slot: slot})
+		}
+		t.bySlot[slot] += n
+		return
+	}
+	for i := range t.list {
+		if t.list[i].slot == slot {
+			t.list[i].count += n
+			return
 		}
 	}
-	return append(t, slotCount{slot, n})
+	t.list = append(t.list, slotCount{slot, n})
+}
+
+// restart empties a tally that is asked all the time; there are so many slots.
+func (t *tally) restart(slots int) {
+	for _, c := range t.list {
+		if c.slot < len(t.bySlot) {
+			t.bySlot[c.slot] = 0
+		}
+	}
+	t.list = t.list[:0]
+	if len(t.bySlot) != slots {
+		t.bySlot = make([]int, slots)
+	}
+}
+
+// clone is a plain tally of the same counts.
+func (t *tally) clone() tally {
+	list := make([]slotCount, len(t.list))
+	for i, c := range t.list {
+		list[i] = slotCount{c.slot, t.at(c.slot)}
+	}
+	return tally{list: list}
 }

@@ -109,7 +109,7 @@ func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
 	if port, taken := t.portTaken(p); taken {
 		return refused(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)})
 	}
-	_, v := t.rules.onHost(p.tally, first && r.firstOnAnyHost(t))
+	_, v := t.rules.onHost(&p.tally, first && r.firstOnAnyHost(t))
 	return refused(v)
 }
 
@@ -134,7 +134,7 @@ func (r *run) copies(t *task, p *place, n int, first bool) int {
 	if t.rules.onAnyHost() {
 		return n
 	}
-	limit, _ := t.rules.onHost(p.tally, first && r.firstOnAnyHost(t))
+	limit, _ := t.rules.onHost(&p.tally, first && r.firstOnAnyHost(t))
 	return min(n, limit)
 }
 
@@ -188,7 +188,7 @@ func (rs *rules) onAnyHost() bool {
 }
 
 // onHost asks the rules by hostname how many more pods a place with the tally may have.
-func (rs *rules) onHost(t tally, first bool) (int, plan.Verdict) {
+func (rs *rules) onHost(t *tally, first bool) (int, plan.Verdict) {
 	limit := math.MaxInt32
 	for _, s := range rs.hostSpreads {
 		have := t.at(s.slot)
@@ -224,7 +224,7 @@ func (r *run) put(t *task, p *place, n int) {
 	requests := t.group.Requests[:min(len(t.group.Requests), len(p.free))]
 	p.free.AddScaled(requests, -int64(n))
 	for _, slot := range t.rules.hostTouched {
-		p.tally = p.tally.add(slot, n)
+		p.tally.add(slot, n)
 	}
 	if len(t.group.HostPorts) > 0 {
 		p.ports = append(slices.Clip(p.ports), t.group.HostPorts...)

@@ -240,14 +240,14 @@ func (r *run) seats() map[*model.Pod]seat {
 	r.counters.fill(r.snap.Nodes)
 	seats := map[*model.Pod]seat{}
 	r.everyPlace(func(p *place, row label.Row, taints []model.Taint) {
-		b := &boarding{shares: p.shares, tally: slices.Clone(p.tally), row: row, taints: taints}
+		b := &boarding{shares: p.shares, tally: p.tally.clone(), row: row, taints: taints}
 		for _, c := range r.counters.all {
 			c.notice(r.snap.Space, row, c.filter.node(r.snap.Space, row, taints))
 		}
 		for i, s := range p.shares {
 			b.left = append(b.left, len(s.pods))
 			for _, slot := range s.task.rules.hostTouched {
-				b.tally = b.tally.add(slot, -len(s.pods))
+				b.tally.add(slot, -len(s.pods))
 			}
 			for _, pod := range s.pods {
 				seats[pod] = seat{b, i}
@@ -279,7 +279,7 @@ func (b *boarding) count(r *run, i int) {
 		c.put(r.snap.Space, b.row, 1, c.filter.node(r.snap.Space, b.row, b.taints))
 	}
 	for _, slot := range rules.hostTouched {
-		b.tally = b.tally.add(slot, 1)
+		b.tally.add(slot, 1)
 		r.counters.totals[slot]++
 	}
 }
@@ -292,7 +292,7 @@ func (s seat) admits(r *run) bool {
 		}
 	}
 	if len(t.rules.hostSpreads)+len(t.rules.hostApart)+len(t.rules.hostAffinities) > 0 {
-		if limit, _ := t.rules.onHost(s.tally, r.firstOfItsKind(t)); limit == 0 {
+		if limit, _ := t.rules.onHost(&s.tally, r.firstOfItsKind(t)); limit == 0 {
 			return false
 		}
 	}

@@ -211,7 +211,7 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || k.usedUp(p.purchase) || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
 				continue
 			}
-			r.fill(k, trial.restart(k.market, p.purchase, o), seed)
+			r.fill(k, trial.restart(k.market, p.purchase, o, len(r.counters.totals)), seed)
 			if len(trial.parts) == 0 || trial.parts[0].prospect != seed {
 				continue
 			}
@@ -245,13 +245,14 @@ func (p *prospect) together(count int) int {
 }
 
 // restart empties the bin and makes it a node of the purchase.
-func (b *bin) restart(m *market, p purchase, o *offer) *bin {
+func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 	b.purchase, b.market = p, m
 	b.row = append(b.row[:0], o.row...)
 	b.free = append(b.free[:0], m.pool.Net[p.kind]...)
 	b.used = append(b.used[:0], b.free...)
 	clear(b.used)
-	b.parts, b.tally, b.ports, b.claims = b.parts[:0], b.tally[:0], nil, nil
+	b.parts, b.ports, b.claims = b.parts[:0], nil, nil
+	b.tally.restart(slots)
 	return b
 }
 
