@@ -104,8 +104,51 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/cloud/...",
-		never:   []string{"./internal/engine/...", "./internal/cluster/..."},
-		because: "a provider knows its cloud; what to buy and what the cluster holds is not its business",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud/..."},
+		because: "a provider knows its cloud and the API types; what to buy and what the cluster holds is not its business",
+	},
+	{
+		from:    "./internal/engine/placement",
+		never:   []string{"./internal/engine/disruption"},
+		through: true,
+		because: "disruption asks placement what would be; placement must not depend on why it is asked",
+	},
+	{
+		from:    "./internal/cluster",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/controller/..."},
+		through: true,
+		because: "the mirror shows what is; who decides and who acts reads it",
+	},
+	{
+		from:    "./internal/execute",
+		never:   []string{"./internal/cloud/...", "./internal/controller/...", "./internal/engine/placement", "./internal/engine/disruption"},
+		except:  []string{"./internal/cloud"},
+		through: true,
+		because: "the executor carries out any plan; of package cloud it has the notation of amounts, and no provider",
+	},
+	{
+		from:    "./internal/controller/loop",
+		never:   []string{"./internal/cloud/..."},
+		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
+	},
+	{
+		from:    "./internal/controller/nodeclaim",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "a claim's life is the same whoever planned it",
+	},
+	{
+		from:    "./internal/controller/node",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "a node's end is the same whoever decided it",
+	},
+	{
+		from:    "./internal/controller/nodepool",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "a pool's status says what is there, not what is planned",
 	},
 	{
 		from:    "./internal/telemetry/...",

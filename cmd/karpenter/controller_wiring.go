@@ -322,7 +322,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
-			Metrics: w.metrics, Timers: timers, Clock: w.clock,
+			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder,
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},

@@ -161,14 +161,6 @@ func (v Values) restHasMember() bool {
 	return false
 }
 
-// Listed returns the values, sorted, when the set is a list of values; false when it is "all but some".
-func (v Values) Listed() ([]string, bool) {
-	if v.rest {
-		return nil, false
-	}
-	return slices.Sorted(maps.Keys(v.listed)), true
-}
-
 // Single returns the value when the label must be present and can have one value only.
 func (v Values) Single() (string, bool) {
 	if v.rest || v.absent || len(v.listed) != 1 {

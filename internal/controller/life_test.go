@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -51,6 +53,9 @@ func TestControllers(t *testing.T) {
 		{"pods that stay or forbid", testPodsThatStayOrForbid},
 		{"a deleted node takes its claim along", testNodeDeleted},
 		{"a dead node is not drained", testDeadNode},
+		{"a node removed by force takes its claim along", testNodeRemovedByForce},
+		{"a node removed by force may come back", testNodeComesBack},
+		{"the pool's label is put back", testPoolLabel},
 		{"a pool's conditions", testPoolConditions},
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},
@@ -564,5 +569,71 @@ func testDeadNode(t *testing.T, s *apiServer) {
 	w.gone(claim)
 	if w.podGone(pod) {
 		t.Error("the pod was evicted; there was nobody to evict it from")
+	}
+}
+
+// force removes the node past our finalizer, as an impatient user would.
+func (w *world) force(node *corev1.Node) {
+	w.t.Helper()
+	w.must(w.wipe(w.t.Context(), node))
+	w.gone(node)
+}
+
+func testNodeRemovedByForce(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.NodeGone = 300 * time.Millisecond
+	w.start()
+	claim, node := w.running("forced")
+	kept, _ := w.running("kept-beside")
+	w.force(node)
+	w.untilSaid("NodeGone")
+	w.gone(claim)
+	if w.cloud.has(claim.Status.ProviderID) || !w.cloud.has(kept.Status.ProviderID) {
+		t.Error("the machine without a node is still there, or another is not")
+	}
+	if !w.read(kept) || !kept.DeletionTimestamp.IsZero() {
+		t.Error("a claim with a node was collected")
+	}
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected, "general", "spot"))
+}
+
+// Within the grace period the claim only says that its node is gone; a kubelet that starts again makes another.
+func testNodeComesBack(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.NodeGone = time.Hour
+	w.start()
+	claim, node := w.running("restarted")
+	w.force(node)
+	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonNodeNotFound)
+	if conditions := claim.StatusConditions(); conditions.Get("Ready").IsTrue() || !conditions.Get(karpv1.ConditionRegistered).IsTrue() {
+		t.Errorf("conditions %+v, want registered and not ready", claim.Status.Conditions)
+	}
+	again := w.boot(claim)
+	w.report(again, corev1.ConditionTrue)
+	w.untilCondition(claim, "Ready", "True", "")
+	w.read(again)
+	if !controllerutil.ContainsFinalizer(again, karpv1.FinalizerTermination) || again.Labels["team"] != "a" || hasKey(again.Spec.Taints, karpv1.TaintKeyUnregistered) {
+		t.Errorf("the new node has finalizers %v, labels %v, taints %v", again.Finalizers, again.Labels, again.Spec.Taints)
+	}
+	w.counted("nodes created", 1, w.metrics.NodesCreated.WithLabelValues("general", "zone-a"))
+}
+
+func testPoolLabel(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	pool := newPool("owner")
+	w.create(pool)
+	claim := newClaim("unlabelled")
+	claim.Labels[karpv1.LabelNodePool] = pool.Name
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID}}
+	w.create(claim)
+	w.launched(claim)
+	for _, value := range []any{nil, "another"} {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{karpv1.LabelNodePool: value}}})
+		w.must(err)
+		w.must(w.client.Patch(t.Context(), claim, client.RawPatch(types.MergePatchType, patch)))
+		w.until("the label is back", func() bool { return w.read(claim) && claim.Labels[karpv1.LabelNodePool] == pool.Name })
 	}
 }

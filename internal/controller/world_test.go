@@ -161,6 +161,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	if w.collect {
 		set = append(set, &nodeclaim.Collector{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
+			Recorder: recorder,
 		})
 	}
 	for _, c := range set {

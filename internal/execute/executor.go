@@ -17,7 +17,8 @@
 // read live after a conflict. The failure of one object's write stops no other's; the loops come back for what is
 // left, since they decide from the cluster and not from what they remember.
 //
-// The package must not decide anything: no selection, no ordering, no policy. It must not know the cloud's machines.
+// The package must not decide anything: no selection, no ordering, no policy. It must not know the cloud's
+// machines: of package cloud it uses how amounts of resources are written.
 package execute
 
 import (

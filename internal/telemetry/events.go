@@ -21,7 +21,6 @@ const (
 	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
 	ReasonDisruptionTerminating      = "DisruptionTerminating"
 	ReasonUnconsolidatable           = "Unconsolidatable"
-	ReasonDisrupted                  = "Disrupted"
 	ReasonEvicted                    = "Evicted"
 	ReasonFailedDraining             = "FailedDraining"
 	ReasonAwaitingVolumeDetachment   = "AwaitingVolumeDetachment"
@@ -106,12 +105,6 @@ func Unconsolidatable(object client.Object, why string) Event {
 	e := event(object, normal, ReasonUnconsolidatable, why, uid(object))
 	e.Window = 15 * time.Minute
 	return e
-}
-
-// ForceDeleted says that a pod was deleted because its node reached its deadline.
-func ForceDeleted(pod *corev1.Pod, granted, own time.Duration) Event {
-	return event(pod, normal, ReasonDisrupted,
-		fmt.Sprintf("Deleting the pod to accommodate the terminationGracePeriod of its node: granted %s of its own grace period of %s", granted, own), podKey(pod)...)
 }
 
 // Evicted says that a pod was evicted from a node that leaves, and why it leaves.

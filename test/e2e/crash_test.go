@@ -96,7 +96,7 @@ func TestKilledControllerAndPodsComeBack(t *testing.T) {
 		await(t, patience, "all pods to run", s.running("app", 12))
 		before := s.ledger.count("crash")
 		s.scale("app", 0)
-		s.killWhen(shrinking[round%2], before)
+		s.killWhen(shrinking[round%len(shrinking)], before)
 		s.scale("app", 12)
 		c.runController(t, log, crashFlags...)
 		await(t, patience, "all pods to run again", s.running("app", 12))

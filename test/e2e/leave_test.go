@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +20,8 @@ import (
 
 type kwokClass = kwokv1alpha1.KWOKNodeClass
 
-// Empty nodes leave when consolidateAfter has passed since their last pod, not before
-// and not much later.
+// Empty nodes leave when consolidateAfter has passed since their last pod, and not
+// before.
 func TestEmptyNodesLeave(t *testing.T) {
 	s := onShared(t, "leave")
 	s.scale("app", 6)
@@ -27,10 +31,8 @@ func TestEmptyNodesLeave(t *testing.T) {
 	await(t, patience, "the nodes to leave", s.empty)
 	for _, e := range s.ledger.claimsOf("leave") {
 		quiet := e.object.DeletionTimestamp.Sub(e.object.Status.LastPodEventTime.Time)
-		// Both times are whole seconds. The upper bound leaves 15 s for the disrupt
-		// loop's period and an overloaded machine.
-		if quiet < 29*time.Second || quiet > 45*time.Second {
-			t.Errorf("claim %s was deleted %s after its last pod event, want 30 s to 45 s", e.object.Name, quiet)
+		if quiet < 29*time.Second { // both times are whole seconds
+			t.Errorf("claim %s was deleted %s after its last pod event, want 30 s or more", e.object.Name, quiet)
 		}
 	}
 }
@@ -67,15 +69,30 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 	node := s.node(pod)
 	claim := s.ledger.claimsOf("budget")[0].object
 	s.remove(claim)
+	stays := func() {
+		for _, now := range s.pods("app") {
+			if now.UID == pod.UID && now.Spec.NodeName == node.Name && now.DeletionTimestamp == nil {
+				return
+			}
+		}
+		t.Fatalf("pod %s did not stay on node %s", pod.Name, node.Name)
+	}
 	await(t, patience, "the node to be drained, in vain", func(ctx context.Context) error {
+		stays()
 		if now := s.ledger.nodesOf("budget"); len(now) == 0 || now[0].DeletionTimestamp == nil || !tainted(now[0]) {
 			return fmt.Errorf("node %s is not being drained", node.Name)
 		}
-		return s.says(node, "FailedDraining")(ctx)
+		return s.says(node, "FailedDraining", "evicting pod budget/", "disruption budget")(ctx)
 	})
-	if err := s.running("app", 2)(t.Context()); err != nil || s.pods("app")[0].Spec.NodeName != node.Name {
-		t.Errorf("the pods did not stay on node %s: %v", node.Name, err)
-	}
+	// The API has said no once; the drain asks again and again.
+	refused := s.evictionsRefused()
+	await(t, patience, "the eviction to be refused some more times", func(context.Context) error {
+		stays()
+		if now := s.evictionsRefused(); now < refused+3 {
+			return fmt.Errorf("%d evictions were refused, %d before", now, refused)
+		}
+		return nil
+	})
 	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "budget", Name: "app"}})
 	await(t, patience, "the node to leave", func(context.Context) error {
 		for _, now := range s.ledger.nodesOf("budget") {
@@ -86,6 +103,28 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 		return nil
 	})
 	await(t, patience, "the pods to run elsewhere", s.running("app", 2))
+}
+
+// evictionsRefused is how often the API has refused the controller an eviction for a
+// budget's sake, as its metrics say.
+func (s *stage) evictionsRefused() int {
+	s.t.Helper()
+	answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.controller.metrics))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if count, found := strings.CutPrefix(lines.Text(), `karpenter_pods_eviction_requests_total{code="429"} `); found {
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 func tainted(node *corev1.Node) bool {

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
@@ -185,6 +188,43 @@ func TestSoldOutPool(t *testing.T) {
 	if c := s.ledger.count("fallback"); c.claimsEver != 2 || c.machinesEver != 1 {
 		t.Errorf("it took %d claims and %d machines, want 2 and 1", c.claimsEver, c.machinesEver)
 	}
+}
+
+// A pool whose claims an admission policy refuses says so, and does not keep its pods
+// from another pool.
+func TestRefusedClaims(t *testing.T) {
+	s := onShared(t, "refused")
+	t.Cleanup(func() {
+		for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
+			object := &unstructured.Unstructured{}
+			object.SetAPIVersion("admissionregistration.k8s.io/v1")
+			object.SetKind(kind)
+			object.SetName("refused")
+			if err := s.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+				t.Errorf("removing the policy: %v", err)
+			}
+		}
+	})
+	pool := &karpv1.NodePool{}
+	await(t, patience, "the policy to work", func(ctx context.Context) error {
+		if err := s.Get(ctx, types.NamespacedName{Name: "refused-first"}, pool); err != nil {
+			return err
+		}
+		err := s.Create(ctx, &karpv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "refused-probe", Labels: map[string]string{karpv1.LabelNodePool: pool.Name}},
+			Spec:       karpv1.NodeClaimSpec{NodeClassRef: pool.Spec.Template.Spec.NodeClassRef, Requirements: []karpv1.Requirement{}},
+		}, client.DryRunAll)
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			return fmt.Errorf("a claim of the pool: got %v, want a refusal", err)
+		}
+		return nil
+	})
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	if got := s.pools("app"); got["refused-second"] != 2 {
+		t.Errorf("the pods are in %v, want both in refused-second", got)
+	}
+	await(t, patience, "the pool to say why", s.says(pool, "ClaimRefused", "no nodes on Fridays"))
 }
 
 // A machine whose node never comes is given up after a while, and another is bought.

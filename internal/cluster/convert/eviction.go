@@ -12,7 +12,8 @@ import (
 )
 
 // evictionCost is core specification 5.5 in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between -10 and
-// 10. It is rounded up, so that a cost above zero stays above zero: a node is empty when no pod's cost is.
+// 10. It is rounded up, so that a cost above zero stays above zero. It says how much a disruption hurts; whether a node is
+// empty does not depend on it (see plan.Inhabitants).
 func evictionCost(pod *corev1.Pod) int64 {
 	const unit = 1 << 27
 	sum := int64(unit) + deletionCost(pod)
@@ -45,19 +46,14 @@ func deletionCost(pod *corev1.Pod) int64 {
 // protects for ever, a positive duration from the pod's start, which it protects for ever while it has not started.
 // Anything else does not protect; nor does a pod that is leaving.
 func protectedUntil(pod *corev1.Pod) time.Time {
-	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
-	if !ok || pod.DeletionTimestamp != nil {
+	p, _ := karpv1.ProtectionOf(pod)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return time.Time{}
+	case p.Forever:
+		return model.Forever
+	case p.Until.IsZero():
 		return time.Time{}
 	}
-	if text == "true" {
-		return model.Forever
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return time.Time{}
-	}
-	if pod.Status.StartTime == nil {
-		return model.Forever
-	}
-	return pod.Status.StartTime.Add(d).UTC()
+	return p.Until.UTC()
 }

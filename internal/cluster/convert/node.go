@@ -82,7 +82,7 @@ func Registered(node *corev1.Node) bool { return node.Labels[karpv1.LabelRegiste
 
 func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim) {
 	spec.Name, spec.UID = node.Name, string(node.UID)
-	spec.Ready, spec.Disrupted = ready(node), disrupted(node)
+	spec.Ready, spec.Disrupted = karpv1.NodeReady(node), disrupted(node)
 	spec.Deleting = spec.Deleting || node.DeletionTimestamp != nil
 	spec.Capacity, spec.Allocatable = amounts(node.Status.Capacity, down), amounts(node.Status.Allocatable, down)
 	if spec.Stage < model.Initialized {
@@ -133,7 +133,7 @@ func unmanaged(node *corev1.Node) model.NodeSpec {
 		Stage: model.Initialized, Created: created, InitializedAt: created,
 		Labels: node.Labels, Taints: taints(nodeTaints(node)),
 		Capacity: amounts(node.Status.Capacity, down), Allocatable: amounts(node.Status.Allocatable, down),
-		Ready: ready(node), Deleting: node.DeletionTimestamp != nil, Disrupted: disrupted(node),
+		Ready: karpv1.NodeReady(node), Deleting: node.DeletionTimestamp != nil, Disrupted: disrupted(node),
 		DoNotDisrupt: node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true",
 	}
 }
@@ -167,15 +167,6 @@ func taints(from []corev1.Taint) []model.Taint {
 func disrupted(node *corev1.Node) bool {
 	taint := karpv1.DisruptedTaint()
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
-}
-
-func ready(node *corev1.Node) bool {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func conditionTrue(claim *karpv1.NodeClaim, conditionType string) bool {

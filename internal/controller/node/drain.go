@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -39,7 +38,7 @@ func remaining(pods []corev1.Pod, now time.Time, stuck time.Duration) left {
 	var byGroup [groups][]*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		if terminal(pod) || mirror(pod) || staying(pod) || lost(pod, now, stuck) {
+		if karpv1.EndedPod(pod) || karpv1.MirrorPod(pod) || staying(pod) || lost(pod, now, stuck) {
 			continue
 		}
 		l.waiting = append(l.waiting, pod)
@@ -50,11 +49,11 @@ func remaining(pods []corev1.Pod, now time.Time, stuck time.Duration) left {
 			continue
 		}
 		for _, pod := range first {
-			holds, valid := doNotDisrupt(pod, now)
+			protection, valid := karpv1.ProtectionOf(pod)
 			if !valid {
 				l.mistaken = append(l.mistaken, pod)
 			}
-			if !holds && pod.DeletionTimestamp.IsZero() {
+			if !protection.Holds(now) && pod.DeletionTimestamp.IsZero() {
 				l.evict = append(l.evict, pod)
 			}
 		}
@@ -64,9 +63,7 @@ func remaining(pods []corev1.Pod, now time.Time, stuck time.Duration) left {
 }
 
 func groupOf(pod *corev1.Pod) group {
-	ofDaemonSet := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Kind == "DaemonSet" && o.APIVersion == "apps/v1"
-	})
+	ofDaemonSet := karpv1.DaemonPod(pod)
 	critical := pod.Spec.PriorityClassName == "system-cluster-critical" || pod.Spec.PriorityClassName == "system-node-critical"
 	switch {
 	case critical && ofDaemonSet:
@@ -77,17 +74,6 @@ func groupOf(pod *corev1.Pod) group {
 		return daemon
 	}
 	return workload
-}
-
-func terminal(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// mirror pods are made by the kubelet from files on the machine; they go with it.
-func mirror(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Kind == "Node" && o.APIVersion == "v1"
-	})
 }
 
 // staying pods tolerate the disrupted taint: they would be back at once.
@@ -101,21 +87,4 @@ func staying(pod *corev1.Pod) bool {
 // lost pods should have ended some time ago; their kubelet does not say so.
 func lost(pod *corev1.Pod, now time.Time, stuck time.Duration) bool {
 	return !pod.DeletionTimestamp.IsZero() && now.Sub(pod.DeletionTimestamp.Time) > stuck
-}
-
-// doNotDisrupt says whether the pod's annotation holds now, and whether its value means anything: "true", or a
-// positive duration from the pod's start (core specification 5.2).
-func doNotDisrupt(pod *corev1.Pod, now time.Time) (holds, valid bool) {
-	value, there := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
-	if !there {
-		return false, true
-	}
-	if value == "true" {
-		return true, true
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		return false, false
-	}
-	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(d)), true
 }

@@ -106,8 +106,8 @@ func TestRemainingMistaken(t *testing.T) {
 	}
 	unstarted := pod("unstarted", protected("1m", 0))
 	unstarted.Status.StartTime = nil
-	if holds, valid := doNotDisrupt(&unstarted, now); !holds || !valid {
-		t.Errorf("a pod that has not started: holds %t, valid %t", holds, valid)
+	if left := remaining([]corev1.Pod{unstarted}, now, time.Minute); len(left.mistaken)+len(left.evict) != 0 {
+		t.Errorf("a pod that has not started: mistaken %v, to evict %v", names(left.mistaken), names(left.evict))
 	}
 }
 

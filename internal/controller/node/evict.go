@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -124,10 +125,10 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 	if err := e.r.Client.Get(ctx, client.ObjectKey{Namespace: item.namespace, Name: item.name}, pod); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	if pod.UID != item.uid || !pod.DeletionTimestamp.IsZero() || terminal(pod) {
+	if pod.UID != item.uid || !pod.DeletionTimestamp.IsZero() || karpv1.EndedPod(pod) {
 		return true
 	}
-	if holds, _ := doNotDisrupt(pod, e.r.Clock.Now()); holds {
+	if protection, _ := karpv1.ProtectionOf(pod); protection.Holds(e.r.Clock.Now()) {
 		return true // the drain adds it again when that ends
 	}
 	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.

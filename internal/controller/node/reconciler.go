@@ -86,7 +86,7 @@ func ending() predicate.Predicate {
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			pod, ok := e.ObjectNew.(*corev1.Pod)
-			return ok && terminal(pod)
+			return ok && karpv1.EndedPod(pod)
 		},
 	}
 }
@@ -164,7 +164,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 
 // machineGone says whether there is nothing left to drain: the kubelet is silent and the machine does not exist.
 func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
-	if ready(l.node) || l.node.Spec.ProviderID == "" {
+	if karpv1.NodeReady(l.node) || l.node.Spec.ProviderID == "" {
 		return false, nil
 	}
 	_, err := r.Provider.Machine(ctx, l.node.Spec.ProviderID)
@@ -175,13 +175,4 @@ func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
 		return false, fmt.Errorf("asking for the machine of node %s: %v", l.node.Name, err) // not wrapped, see terminate
 	}
 	return false, nil
-}
-
-func ready(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

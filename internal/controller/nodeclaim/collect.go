@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,8 +23,9 @@ import (
 // CollectorName is the name of garbage collection in logs and metrics.
 const CollectorName = "nodeclaim.garbagecollection"
 
-// Collector removes what lost its other half: claims whose machine is gone, and machines whose claim is gone. The
-// first is Karpenter's; the second it leaves to its providers, and a lost answer of the cloud costs its users money.
+// Collector removes what lost its other half: claims whose machine is gone, machines whose claim is gone, and claims
+// whose node is gone. The first is Karpenter's; the second it leaves to its providers, and a lost answer of the cloud
+// costs its users money; the third is what is left when somebody takes a node's finalizers off and deletes it.
 type Collector struct {
 	// Client reads nodes from the cache and deletes claims.
 	Client client.Client
@@ -33,9 +36,14 @@ type Collector struct {
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
+	// Recorder may be nil.
+	Recorder *telemetry.Recorder
 
 	classes controller.Classes
 	log     logr.Logger
+	// nodeless says since when claims are known to be without a node. It is lost with the process, and the time to wait
+	// begins anew.
+	nodeless map[types.UID]time.Time
 }
 
 // SetupWithManager starts the collection with the manager, on the leader only.
@@ -89,7 +97,63 @@ func (c *Collector) Collect(ctx context.Context) error {
 		}
 		errs = append(errs, c.remove(ctx, claim))
 	}
+	errs = append(errs, c.removeNodeless(ctx, claims.Items))
 	return errors.Join(errs...)
+}
+
+// removeNodeless deletes the registered claims whose node has been gone for Timers.NodeGone.
+func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClaim) error {
+	now, still := c.Clock.Now(), map[types.UID]time.Time{}
+	var errs []error
+	for i := range claims {
+		claim := &claims[i]
+		if !claim.DeletionTimestamp.IsZero() || !c.classes.Owns(claim.Spec.NodeClassRef) ||
+			!claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+			continue
+		}
+		gone, err := c.nodeGone(ctx, claim)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		since, known := c.nodeless[claim.UID]
+		switch {
+		case gone && !known:
+			still[claim.UID] = now
+		case gone && now.Sub(since) < c.Timers.NodeGone, err != nil && known:
+			still[claim.UID] = since
+		case gone:
+			errs = append(errs, c.giveBack(ctx, claim))
+		}
+	}
+	c.nodeless = still
+	return errors.Join(errs...)
+}
+
+// nodeGone says whether the claim has no node, in the cache nor, if there is none in it, in the API.
+func (c *Collector) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
+	if err != nil || len(nodes) > 0 || claim.Status.NodeName == "" {
+		return false, err
+	}
+	node := &corev1.Node{}
+	err = c.Live.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for node %s of claim %s: %w", claim.Status.NodeName, claim.Name, err)
+	}
+	return err != nil || node.Spec.ProviderID != claim.Status.ProviderID, nil
+}
+
+// giveBack deletes a claim whose node is gone; its machine goes with it.
+func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if err := retire(ctx, c.Client, claim); err != nil {
+		if controller.Stale(err) {
+			return nil // changed while we looked: the next round decides
+		}
+		return err
+	}
+	c.Recorder.Emit(telemetry.NodeGone(claim))
+	c.collected(ctx, claim, "node")
+	return nil
 }
 
 // leaks are the machines that no claim shows and no claim could come to show, created before the given time. A
@@ -166,8 +230,13 @@ func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 		}
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose machine is gone", "NodeClaim", claim.Name, "provider-id", claim.Status.ProviderID)
+	c.collected(ctx, claim, "machine")
+	return nil
+}
+
+// collected notes that a claim was deleted for want of its other half.
+func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "provider-id", claim.Status.ProviderID)
 	c.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected,
 		claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
-	return nil
 }

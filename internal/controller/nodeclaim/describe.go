@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -42,24 +41,8 @@ func classLabel(claim *karpv1.NodeClaim) string {
 func describeStatus(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	claim.Status.ProviderID = machine.ProviderID
 	claim.Status.ImageID = machine.ImageID
-	claim.Status.Capacity = resources(machine.Capacity)
-	claim.Status.Allocatable = resources(machine.Allocatable)
-}
-
-// resources turns a provider's amounts (cpu in millicores, memory-like in bytes, others in units) into quantities.
-func resources(amounts map[string]int64) corev1.ResourceList {
-	list := corev1.ResourceList{}
-	for name, amount := range amounts {
-		switch {
-		case name == string(corev1.ResourceCPU):
-			list[corev1.ResourceName(name)] = *resource.NewMilliQuantity(amount, resource.DecimalSI)
-		case name == string(corev1.ResourceMemory), name == string(corev1.ResourceEphemeralStorage), strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
-			list[corev1.ResourceName(name)] = *resource.NewQuantity(amount, resource.BinarySI)
-		default:
-			list[corev1.ResourceName(name)] = *resource.NewQuantity(amount, resource.DecimalSI)
-		}
-	}
-	return list
+	claim.Status.Capacity = cloud.ResourceList(machine.Capacity)
+	claim.Status.Allocatable = cloud.ResourceList(machine.Allocatable)
 }
 
 // registered is the node as it is to be once it belongs to the claim and is open for pods (core specification 4.2):

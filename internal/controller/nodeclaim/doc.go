@@ -16,6 +16,7 @@
 //	     v
 //	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer off
 //
+//	 node removed by force: not Initialized; not back after a minute: deleted
 //	 not launched after 5 min, or not registered after 15 min: deleted
 //
 // The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go, describe.go),

@@ -68,15 +68,13 @@ func resourceNames(list corev1.ResourceList) []corev1.ResourceName {
 
 // notReady says why a node is not Ready; empty when it is.
 func notReady(node *corev1.Node) string {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			if c.Status == corev1.ConditionTrue {
-				return ""
-			}
-			return fmt.Sprintf("Node status is NotReady: %s %s", c.Reason, c.Message)
-		}
+	switch c := karpv1.ReadyCondition(node); {
+	case c == nil:
+		return "Node status is NotReady: the kubelet has not reported"
+	case c.Status != corev1.ConditionTrue:
+		return fmt.Sprintf("Node status is NotReady: %s %s", c.Reason, c.Message)
 	}
-	return "Node status is NotReady: the kubelet has not reported"
+	return ""
 }
 
 // overdue says, as the reason of the metric, that a claim has taken too long to launch or to register (core

@@ -132,7 +132,7 @@ func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue momentQueue) {
 			pod, ok := e.Object.(*corev1.Pod)
-			if ok && pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && !ended(pod) && !daemon(pod) {
+			if ok && pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && !karpv1.EndedPod(pod) && !daemon(pod) {
 				queue.Add(p.saw(pod.Spec.NodeName))
 			}
 		},
@@ -144,22 +144,11 @@ func moved(before, after *corev1.Pod) bool {
 	if after.Spec.NodeName == "" {
 		return false
 	}
-	return before.Spec.NodeName == "" || ended(after) && !ended(before) || !after.DeletionTimestamp.IsZero() && before.DeletionTimestamp.IsZero()
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return before.Spec.NodeName == "" || karpv1.EndedPod(after) && !karpv1.EndedPod(before) || !after.DeletionTimestamp.IsZero() && before.DeletionTimestamp.IsZero()
 }
 
 // daemon says whether the pod belongs to its node: it comes and goes with it.
-func daemon(pod *corev1.Pod) bool {
-	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "DaemonSet" || owner.Kind == "Node" {
-			return true
-		}
-	}
-	return false
-}
+func daemon(pod *corev1.Pod) bool { return karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) }
 
 // boundAt is when the pod was bound; its creation if it does not say.
 func boundAt(pod *corev1.Pod) time.Time {
@@ -223,8 +212,9 @@ func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim
 	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !p.classes.Owns(c.Spec.NodeClassRef) }), nil
 }
 
-// due is when a pod event is to be noted, false when never: the claim shows it or a later one already. What came before
-// a claim was initialised says nothing, because the waiting time begins with that anyway. Claims show whole seconds.
+// due is when a pod event is to be noted, false when never: the claim shows it or a later one already. An
+// event from before the claim was initialised, when that is over, says nothing: the waiting time began with it. Claims
+// show whole seconds.
 func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {

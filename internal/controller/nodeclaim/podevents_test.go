@@ -38,9 +38,9 @@ func leaving(pod *corev1.Pod)   { pod.DeletionTimestamp = &metav1.Time{Time: may
 func succeeded(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }
 func labelled(pod *corev1.Pod)  { pod.Labels = map[string]string{"a": "b"} }
 func ofDaemonSet(pod *corev1.Pod) {
-	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet"}}
 }
-func mirror(pod *corev1.Pod) { pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }
+func mirror(pod *corev1.Pod) { pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}} }
 
 // Which events of a pod count, and as of when.
 func TestPodEventsThatCount(t *testing.T) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -119,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // advance leads a living claim on. Each step works on what the one before left in claim; the status is written once.
 func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	r.remember(claim)
-	// 1. The finalizer, before anything is bought.
+	// 1. The finalizer and the pool's label, before anything is bought.
 	if err := r.protect(ctx, claim); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -164,15 +166,32 @@ func (r *Reconciler) remember(claim *karpv1.NodeClaim) {
 	}
 }
 
+// protect puts on what a claim must not be without: the finalizer, and the label of its pool, without which it would
+// count for nobody's limits.
 func (r *Reconciler) protect(ctx context.Context, claim *karpv1.NodeClaim) error {
 	base := claim.DeepCopy()
-	if !controllerutil.AddFinalizer(claim, karpv1.FinalizerTermination) {
+	changed := controllerutil.AddFinalizer(claim, karpv1.FinalizerTermination)
+	if pool := poolOf(claim); pool != "" && claim.Labels[karpv1.LabelNodePool] != pool {
+		metav1.SetMetaDataLabel(&claim.ObjectMeta, karpv1.LabelNodePool, pool)
+		changed = true
+	}
+	if !changed {
 		return nil
 	}
 	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
-		return fmt.Errorf("adding the finalizer to claim %s: %w", claim.Name, err)
+		return fmt.Errorf("adding the finalizer or the pool's label to claim %s: %w", claim.Name, err)
 	}
 	return nil
+}
+
+// poolOf is the pool that owns the claim; empty for a claim that somebody made by hand.
+func poolOf(claim *karpv1.NodeClaim) string {
+	for _, owner := range claim.OwnerReferences {
+		if group, _, _ := strings.Cut(owner.APIVersion, "/"); group == karpv1.Group && owner.Kind == "NodePool" {
+			return owner.Name
+		}
+	}
+	return ""
 }
 
 // giveUp deletes a claim that ran into a timeout.

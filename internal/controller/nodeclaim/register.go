@@ -27,18 +27,26 @@ type joining struct {
 // join registers and initialises the claim's node as far as the node has come.
 func (r *Reconciler) join(ctx context.Context, claim *karpv1.NodeClaim) (joining, error) {
 	conditions := claim.StatusConditions()
-	if conditions.Get(karpv1.ConditionRegistered).IsFalse() || conditions.Get(karpv1.ConditionInitialized).IsTrue() {
+	if conditions.Get(karpv1.ConditionRegistered).IsFalse() {
 		return joining{}, nil
 	}
 	nodes, err := nodesOf(ctx, r.Client, claim.Status.ProviderID)
-	if err != nil {
+	if err != nil || conditions.Get(karpv1.ConditionInitialized).IsTrue() && len(nodes) > 0 {
 		return joining{}, err
 	}
 	node, missing := pick(nodes)
 	done := joining{}
-	if conditions.Get(karpv1.ConditionRegistered).IsUnknown() {
+	switch {
+	case conditions.Get(karpv1.ConditionRegistered).IsUnknown():
 		if done, err = r.register(ctx, claim, node, missing); err != nil || !done.registered {
 			return done, err
+		}
+	case node == nil && len(nodes) == 0: // somebody removed it by force; Collector ends the claim unless it comes back
+		missing.message = fmt.Sprintf("Node %s is gone from the cluster", claim.Status.NodeName)
+	case node != nil && node.Labels[karpv1.LabelRegistered] == "": // the kubelet made it anew
+		again, err := r.register(ctx, claim, node, missing)
+		if err != nil || !again.registered {
+			return again, err
 		}
 	}
 	return done, r.initialize(ctx, claim, node, missing)

@@ -380,7 +380,6 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"Compatible": func() { s.Compatible(a, b) },
 		"Conflict":   func() { s.Conflict(a, b) },
 		"And":        func() { s.And(dst, a, b) },
-		"AndKey":     func() { s.AndKey(dst, a, b, 3) },
 		"Contains":   func() { s.Contains(a, b) },
 		"Narrow": func() {
 			copy(dst, a)

@@ -209,14 +209,6 @@ func (s *Space) And(dst, a, b Row) bool {
 	return ok
 }
 
-// AndKey sets key k of dst, and nothing else, to the intersection of a and b on that key, and reports whether it has an
-// atom. dst may be a or b.
-func (s *Space) AndKey(dst, a, b Row, k Key) bool {
-	set := s.set(dst, k)
-	bitset.And(set, s.set(a, k), s.set(b, k))
-	return !set.Empty()
-}
-
 // Equal reports whether a and b are the same set on every key.
 func (s *Space) Equal(a, b Row) bool {
 	return slices.Equal(a, b)

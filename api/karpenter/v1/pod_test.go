@@ -1,0 +1,79 @@
+package v1
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPodKinds(t *testing.T) {
+	for _, test := range []struct {
+		kind, version  string
+		daemon, mirror bool
+	}{
+		{"DaemonSet", "apps/v1", true, false},
+		{"DaemonSet", "apps/v2", true, false},
+		{"DaemonSet", "example.com/v1", false, false},
+		{"Node", "v1", false, true},
+		{"Node", "example.com/v1", false, false},
+		{"ReplicaSet", "apps/v1", false, false},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: test.kind, APIVersion: test.version}}}}
+		if d, m := DaemonPod(pod), MirrorPod(pod); d != test.daemon || m != test.mirror {
+			t.Errorf("%s of %s: daemon %t and mirror %t, want %t and %t", test.kind, test.version, d, m, test.daemon, test.mirror)
+		}
+	}
+	for phase, want := range map[corev1.PodPhase]bool{corev1.PodPending: false, corev1.PodRunning: false, corev1.PodSucceeded: true, corev1.PodFailed: true} {
+		if got := EndedPod(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}}); got != want {
+			t.Errorf("%s: ended %t, want %t", phase, got, want)
+		}
+	}
+}
+
+func TestProtection(t *testing.T) {
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		started     bool
+		until       time.Duration // from the start; negative for ever
+		valid       bool
+	}{
+		"none":                  {nil, true, 0, true},
+		"true":                  {map[string]string{AnnotationDoNotDisrupt: "true"}, true, -1, true},
+		"false":                 {map[string]string{AnnotationDoNotDisrupt: "false"}, true, 0, false},
+		"empty":                 {map[string]string{AnnotationDoNotDisrupt: ""}, true, 0, false},
+		"a duration":            {map[string]string{AnnotationDoNotDisrupt: "30m"}, true, 30 * time.Minute, true},
+		"a duration, not begun": {map[string]string{AnnotationDoNotDisrupt: "30m"}, false, -1, true},
+		"no time at all":        {map[string]string{AnnotationDoNotDisrupt: "0s"}, true, 0, false},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
+		if test.started {
+			pod.Status.StartTime = &metav1.Time{Time: start}
+		}
+		p, valid := ProtectionOf(pod)
+		if valid != test.valid {
+			t.Errorf("%s: valid %t, want %t", name, valid, test.valid)
+		}
+		for _, after := range []time.Duration{0, 29 * time.Minute, 30 * time.Minute, 1000 * time.Hour} {
+			if want := test.until < 0 || after < test.until; p.Holds(start.Add(after)) != want {
+				t.Errorf("%s, %s after the start: holds %t, want %t", name, after, !want, want)
+			}
+		}
+	}
+}
+
+func TestNodeReady(t *testing.T) {
+	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}}}}
+	if NodeReady(node) || ReadyCondition(node) != nil {
+		t.Error("a node that does not say so is ready")
+	}
+	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: true, corev1.ConditionFalse: false, corev1.ConditionUnknown: false} {
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: status}
+		node.Status.Conditions = append(node.Status.Conditions[:1], ready)
+		if NodeReady(node) != want {
+			t.Errorf("%s: ready %t, want %t", status, !want, want)
+		}
+	}
+}
