@@ -102,7 +102,8 @@ func (q *inquiry) askLabels() {
 // onSaleWithout is what is on sale if the pod does not ask for the label.
 func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
 	row := append(label.Row(nil), q.both...)
-	q.snap.Space.AndKey(row, q.m.pool.Start, q.m.pool.Start, k)
+	from, to := q.snap.Space.Span(k)
+	copy(row[from:to], q.m.pool.Start[from:to])
 	set, _ := q.m.offered(row)
 	return set
 }
