@@ -91,7 +91,7 @@ func (s *Store) applyNode(name string) {
 		}
 	}
 	m := &s.machines
-	before := move(m, m.nodes, name, key, func(u *unit) *[]string { return &u.nodes })
+	before := m.move(members{m.nodes, func(u *unit) *[]string { return &u.nodes }}, name, key)
 	s.tellUnits(before, key, m.claims[name])
 }
 
@@ -104,32 +104,38 @@ func (s *Store) applyClaim(name string) {
 		}
 	}
 	m := &s.machines
-	before := move(m, m.claims, name, key, func(u *unit) *[]string { return &u.claims })
+	before := m.move(members{m.claims, func(u *unit) *[]string { return &u.claims }}, name, key)
 	s.tellUnits(before, key)
 }
 
+// members are the claims, or the nodes, of all units: the unit of each by its name, and the list of a unit.
+type members struct {
+	index map[string]string
+	list  func(*unit) *[]string
+}
+
 // move puts an object into the unit of that key, none if it is empty, and returns the key of the unit it was in.
-func move(m *machines, index map[string]string, name, key string, list func(*unit) *[]string) string {
-	before := index[name]
+func (m *machines) move(kind members, name, key string) string {
+	before := kind.index[name]
 	if before == key {
 		return before
 	}
 	if u := m.units[before]; u != nil {
-		members := list(u)
-		*members = slices.DeleteFunc(*members, func(member string) bool { return member == name })
+		list := kind.list(u)
+		*list = slices.DeleteFunc(*list, func(member string) bool { return member == name })
 	}
 	if key == "" {
-		delete(index, name)
+		delete(kind.index, name)
 		return before
 	}
-	index[name] = key
+	kind.index[name] = key
 	u := m.units[key]
 	if u == nil {
 		u = &unit{}
 		m.units[key] = u
 	}
-	members := list(u)
-	*members = append(*members, name)
+	list := kind.list(u)
+	*list = append(*list, name)
 	return before
 }
 

@@ -105,18 +105,8 @@ func (w *world) disturb(d Disturbance) {
 		w.crash = 1 + d.Much%12
 	case "depose":
 		w.depose()
-	case "drought":
-		w.cloud.drought(20 + d.Much%81)
-	case "rain":
-		w.cloud.drought(0)
 	case "flaky":
 		w.flaky = w.now.Add(time.Duration(1+d.Much%30) * time.Second)
-	case "strange":
-		w.cloud.strange = 1 + d.Much%3
-	case "vanish":
-		if alive := w.cloud.alive(); len(alive) > 0 {
-			w.cloud.end(alive[d.Which%len(alive)])
-		}
 	case "disown":
 		w.disown()
 	case "untaint":
@@ -132,6 +122,24 @@ func (w *world) disturb(d Disturbance) {
 		if claims := w.api.claims(); len(claims) > 0 {
 			c := claims[d.Which%len(claims)]
 			w.api.markDeleted(c.key(), c.uid)
+		}
+	default:
+		w.disturbCloud(d)
+	}
+}
+
+// disturbCloud makes a disturbance of the cloud happen.
+func (w *world) disturbCloud(d Disturbance) {
+	switch d.What {
+	case "drought":
+		w.cloud.drought(20 + d.Much%81)
+	case "rain":
+		w.cloud.drought(0)
+	case "strange":
+		w.cloud.strange = 1 + d.Much%3
+	case "vanish":
+		if alive := w.cloud.alive(); len(alive) > 0 {
+			w.cloud.end(alive[d.Which%len(alive)])
 		}
 	}
 }

@@ -157,30 +157,7 @@ func somePool(rng *rand.Rand, i int, catalogue *model.Catalogue) *model.PoolSpec
 func someApp(rng *rand.Rand, i int) *app {
 	a := &app{name: fmt.Sprintf("app-%d", i), replicas: rng.IntN(12)}
 	p := pod{app: a.name, requests: amounts([]int64{100, 250, 500, 900, 1800, 3500}[rng.IntN(6)], gibi/8*int64(1+rng.IntN(24)))}
-	var select1 []label.Requirement
-	require := func(key string, values ...string) {
-		select1 = append(select1, label.Requirement{Key: key, Operator: label.In, Values: values})
-	}
-	if rng.IntN(4) == 0 {
-		require(model.LabelZone, [][]string{{"a"}, {"b"}, {"a", "c"}}[rng.IntN(3)]...)
-	}
-	if rng.IntN(5) == 0 {
-		require(model.LabelCapacityType, []string{"spot", "on-demand"}[rng.IntN(2)])
-	}
-	if rng.IntN(5) == 0 {
-		require(labelArch, []string{"amd64", "arm64"}[rng.IntN(2)])
-	}
-	if rng.IntN(6) == 0 {
-		require(labelTeam, []string{"x", "y"}[rng.IntN(2)])
-	}
-	if select1 != nil {
-		p.alternatives = [][]label.Requirement{select1}
-	} else if rng.IntN(6) == 0 {
-		p.alternatives = [][]label.Requirement{
-			{{Key: model.LabelZone, Operator: label.In, Values: []string{"c"}}, {Key: labelArch, Operator: label.In, Values: []string{"arm64"}}},
-			{{Key: model.LabelZone, Operator: label.NotIn, Values: []string{"c"}}},
-		}
-	}
+	p.alternatives = someAlternatives(rng)
 	if rng.IntN(4) == 0 {
 		p.tolerations = []model.Toleration{{Key: teamTaint.Key, Exists: true}}
 	}
@@ -194,6 +171,36 @@ func someApp(rng *rand.Rand, i int) *app {
 	}
 	a.pod = p
 	return a
+}
+
+// someAlternatives are what an app asks of its nodes' labels: nothing, some values, or one of two terms.
+func someAlternatives(rng *rand.Rand) [][]label.Requirement {
+	var selected []label.Requirement
+	require := func(key string, values ...string) {
+		selected = append(selected, label.Requirement{Key: key, Operator: label.In, Values: values})
+	}
+	if rng.IntN(4) == 0 {
+		require(model.LabelZone, [][]string{{"a"}, {"b"}, {"a", "c"}}[rng.IntN(3)]...)
+	}
+	if rng.IntN(5) == 0 {
+		require(model.LabelCapacityType, []string{"spot", "on-demand"}[rng.IntN(2)])
+	}
+	if rng.IntN(5) == 0 {
+		require(labelArch, []string{"amd64", "arm64"}[rng.IntN(2)])
+	}
+	if rng.IntN(6) == 0 {
+		require(labelTeam, []string{"x", "y"}[rng.IntN(2)])
+	}
+	switch {
+	case selected != nil:
+		return [][]label.Requirement{selected}
+	case rng.IntN(6) == 0:
+		return [][]label.Requirement{
+			{{Key: model.LabelZone, Operator: label.In, Values: []string{"c"}}, {Key: labelArch, Operator: label.In, Values: []string{"arm64"}}},
+			{{Key: model.LabelZone, Operator: label.NotIn, Values: []string{"c"}}},
+		}
+	}
+	return nil
 }
 
 // pool returns the pool of that name.
