@@ -117,6 +117,13 @@ func FailedDraining(node *corev1.Node, why string) Event {
 	return event(node, warning, ReasonFailedDraining, "Failed to drain node, "+why, node.Name)
 }
 
+// EvictionRefused says which pod a drain waits for and what the API said.
+func EvictionRefused(node *corev1.Node, pod *corev1.Pod, cause error) Event {
+	e := FailedDraining(node, fmt.Sprintf("evicting pod %s/%s: %s", pod.Namespace, pod.Name, cause))
+	e.Related, e.Key = pod, append(e.Key, podKey(pod)...) // not silenced by the drain's own count of pods
+	return e
+}
+
 // AwaitingVolumeDetachment says which VolumeAttachments a node waits for; at most five are named.
 func AwaitingVolumeDetachment(node *corev1.Node, attachments []string) Event {
 	const most = 5

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,10 @@ const (
 type Event struct {
 	// Object is what the event is about.
 	Object client.Object
+	// Related is another object that the event is about too; may be nil. The API counts up an event that differs from
+	// the last in nothing but its message, and keeps the message of the first: events about several related objects
+	// need this to be told apart.
+	Related client.Object
 	// Type is Normal or Warning.
 	Type string
 	// Reason is a CamelCase word, one of those of core specification 7.2.
@@ -71,7 +76,11 @@ func (r *Recorder) Emit(list ...Event) {
 		if !r.news(e) {
 			continue
 		}
-		r.sink.Eventf(e.Object, nil, e.Type, e.Reason, e.Reason, "%s", note(e.Message))
+		var related runtime.Object // not a nil object in an interface
+		if e.Related != nil {
+			related = e.Related
+		}
+		r.sink.Eventf(e.Object, related, e.Type, e.Reason, e.Reason, "%s", note(e.Message))
 	}
 }
 

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -147,7 +146,7 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 	case http.StatusNotFound, http.StatusConflict:
 		return true
 	case http.StatusTooManyRequests, http.StatusInternalServerError: // a PDB says no; more than one PDB
-		e.complain(ctx, item, err)
+		e.complain(ctx, pod, err)
 		return false
 	}
 	e.log.Error(err, "evicting a pod", "Pod", item.namespace+"/"+item.name, "Node", item.node)
@@ -155,14 +154,12 @@ func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
 }
 
 // complain says on the node which pod keeps it and why.
-func (e *evictor) complain(ctx context.Context, item eviction, cause error) {
+func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
 	node := &corev1.Node{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: item.node}, node); err != nil {
+	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
 		return
 	}
-	complaint := telemetry.FailedDraining(node, fmt.Sprintf("evicting pod %s/%s: %s", item.namespace, item.name, cause))
-	complaint.Key = append(complaint.Key, item.namespace, item.name) // not silenced by the drain's own count of pods
-	e.r.Recorder.Emit(complaint)
+	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, cause))
 }
 
 // code is the HTTP status of an answer: 200 for success, 0 when there was no answer.

@@ -40,7 +40,9 @@ func labelled(pod *corev1.Pod)  { pod.Labels = map[string]string{"a": "b"} }
 func ofDaemonSet(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet"}}
 }
-func mirror(pod *corev1.Pod) { pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}} }
+func mirror(pod *corev1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}}
+}
 
 // Which events of a pod count, and as of when.
 func TestPodEventsThatCount(t *testing.T) {
