@@ -97,6 +97,22 @@ func (s *spot) domain(key string) []value {
 	return list
 }
 
+// domainIf is what the label may be in the futures in which one of the alternatives may accept the node.
+func (s *spot) domainIf(alternatives [][]label.Requirement, key string) []value {
+	if len(alternatives) == 0 || key == model.LabelHostname {
+		return s.domain(key)
+	}
+	possible := map[value]bool{}
+	for _, future := range s.futures {
+		if mayAdmit(alternatives, s.labels(future)) {
+			for _, v := range future(key) {
+				possible[v] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(possible))
+}
+
 // labels is the labelling of one future, with the hostname that the node will have.
 func (s *spot) labels(future labelling) labelling {
 	return func(key string) []value {

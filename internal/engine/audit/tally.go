@@ -15,6 +15,8 @@ type tally struct {
 	selected func(*model.Pod) bool
 	// where says which nodes count; nil for all.
 	where map[*spot]membership
+	// at are the domains that a node may be in when it counts; nil for all that it may be in.
+	at    map[*spot][]value
 	most  map[domain]int
 	least map[domain]int
 	here  map[*spot]int
@@ -40,7 +42,7 @@ func (t *tally) bind(s *spot) {
 	}
 	t.here[s]++
 	for _, key := range t.keys {
-		values := s.domain(key)
+		values := t.domain(s, key)
 		for _, v := range values {
 			if v.present {
 				t.most[domain{key, v.text}]++
@@ -65,14 +67,28 @@ func (t *tally) holds(s *spot, key string) bool {
 	return t.here[s] > 0 || !slices.ContainsFunc(s.domain(key), func(v value) bool { return t.least[domain{key, v.text}] == 0 })
 }
 
+// domain is where a node may be when it counts.
+func (t *tally) domain(s *spot, key string) []value {
+	if t.at != nil {
+		return t.at[s]
+	}
+	return s.domain(key)
+}
+
 // spreadOver notes the domains of a spread constraint: those of the nodes that count.
-func (t *tally) spreadOver(spots []*spot, where map[*spot]membership) {
-	t.where, t.possible, t.certain = where, map[domain]bool{}, map[domain]bool{}
+func (t *tally) spreadOver(spots []*spot, where map[*spot]membership, alternatives [][]label.Requirement) {
+	t.where, t.possible, t.certain, t.at = where, map[domain]bool{}, map[domain]bool{}, map[*spot][]value{}
+	for _, s := range spots {
+		t.at[s] = s.domain(t.keys[0])
+		if where[s] == maybe {
+			t.at[s] = s.domainIf(alternatives, t.keys[0])
+		}
+	}
 	for _, s := range spots {
 		if where[s] == never {
 			continue
 		}
-		values := s.domain(t.keys[0])
+		values := t.at[s]
 		for _, v := range values {
 			if v.present {
 				t.possible[domain{t.keys[0], v.text}] = true

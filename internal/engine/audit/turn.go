@@ -258,7 +258,11 @@ func (r *room) spreadTally(pod *model.Pod, at int) *tally {
 	for _, s := range r.spots {
 		where[s] = countsNode(pod, c, keys, s)
 	}
-	t.spreadOver(r.spots, where)
+	alternatives := pod.Alternatives
+	if c.IgnoreAffinity {
+		alternatives = nil
+	}
+	t.spreadOver(r.spots, where, alternatives)
 	return t
 }
 

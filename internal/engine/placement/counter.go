@@ -225,47 +225,51 @@ func (c *counters) fill(nodes []*model.Node) {
 	}
 	for _, n := range nodes {
 		for _, counter := range c.all {
-			counter.notice(c.snap.Space, n.Row, counter.filter.node(c.snap.Space, n.Row, n.Taints))
+			counter.notice(c.snap.Space, n.Row, n.Taints)
 		}
 		for _, m := range n.Counts {
 			if slot := c.slotOf[m.Mark]; slot >= 0 {
 				c.totals[slot] += m.Count
 			}
 			for _, counter := range c.byMark[m.Mark] {
-				counter.put(c.snap.Space, n.Row, m.Count, counter.filter.node(c.snap.Space, n.Row, n.Taints))
+				counter.put(c.snap.Space, n.Row, m.Count, n.Taints)
 			}
 		}
 	}
 }
 
-// notice adds the domains that a node of the row is or may be in.
-func (c *counter) notice(space *label.Space, row label.Row, m membership) {
-	if m == never {
-		return
-	}
-	if atom := domainOf(space, row, c.key); atom >= 0 {
+// notice adds the domains that a node of the row is or may be in, as far as it counts there.
+func (c *counter) notice(space *label.Space, row label.Row, taints []model.Taint) {
+	c.visit(space, row, taints, func(atom int, m membership) {
 		c.domains.Add(atom)
 		if m == surely {
 			c.certain.Add(atom)
 		}
-		return
-	}
-	for atom := range space.Atoms(c.key) {
-		if atom != space.Absent(c.key) && space.HasAtom(row, c.key, atom) {
-			c.domains.Add(atom)
-		}
-	}
+	})
 }
 
 // put counts n pods on a node of the row.
-func (c *counter) put(space *label.Space, row label.Row, n int, m membership) {
+func (c *counter) put(space *label.Space, row label.Row, n int, taints []model.Taint) {
+	c.visit(space, row, taints, func(atom int, m membership) { c.add(atom, n, m) })
+}
+
+// visit calls back with the domain of a node of the row, or with all that it may be in; and with whether it counts there.
+// What decides the domain may decide that too: a node that is asked for by its architecture is in no other's domain.
+func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint, see func(int, membership)) {
 	if atom := domainOf(space, row, c.key); atom >= 0 {
-		c.add(atom, n, m)
+		if m := c.filter.node(space, row, taints); m != never {
+			see(atom, m)
+		}
 		return
 	}
 	for atom := range space.Atoms(c.key) {
-		if atom != space.Absent(c.key) && space.HasAtom(row, c.key, atom) {
-			c.add(atom, n, min(m, maybe))
+		if atom == space.Absent(c.key) || !space.HasAtom(row, c.key, atom) {
+			continue
+		}
+		pinned := slices.Clone(row)
+		space.SetOnly(pinned, c.key, atom)
+		if m := c.filter.node(space, pinned, taints); m != never {
+			see(atom, min(m, maybe))
 		}
 	}
 }

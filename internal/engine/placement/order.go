@@ -242,7 +242,7 @@ func (r *run) seats() map[*model.Pod]seat {
 	r.everyPlace(func(p *place, row label.Row, taints []model.Taint) {
 		b := &boarding{shares: p.shares, tally: p.tally.clone(), row: row, taints: taints}
 		for _, c := range r.counters.all {
-			c.notice(r.snap.Space, row, c.filter.node(r.snap.Space, row, taints))
+			c.notice(r.snap.Space, row, taints)
 		}
 		for i, s := range p.shares {
 			b.left = append(b.left, len(s.pods))
@@ -276,7 +276,7 @@ func (r *run) inOrderOfAssignment(seats map[*model.Pod]seat) []*model.Pod {
 func (b *boarding) count(r *run, i int) {
 	rules := b.shares[i].task.rules
 	for _, c := range rules.touched {
-		c.put(r.snap.Space, b.row, 1, c.filter.node(r.snap.Space, b.row, b.taints))
+		c.put(r.snap.Space, b.row, 1, b.taints)
 	}
 	for _, slot := range rules.hostTouched {
 		b.tally.add(slot, 1)
