@@ -21,13 +21,14 @@ import (
 
 // The real kube-scheduler agrees with our plans: with random pods and pools, every
 // pod that we plan onto a new node is bound to that node, in one round; a pod that we
-// refuse is not bound to any.
+// refuse is not bound to any. Pods that are admissible only in turns may change
+// places with each other; as many of them run as were planned.
 //
 // The scheduler looks when all nodes are there. If it looked all the time it could,
 // as soon as the first node is ready, give a pod that waits for a later one what was
 // left over: no harm, but no agreement to test either.
 func TestAgreementWithKubeScheduler(t *testing.T) {
-	for seed := range effort(3, 8, 20) {
+	for seed := range effort(3, 10, 100) {
 		name := fmt.Sprintf("agreement-%d", seed)
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			s := onShared(t, name)
@@ -130,13 +131,42 @@ func (s *stage) checkAgreement(world *world) {
 				running++
 			}
 		}
-		s.checkNominations(world.deployments[i].Name)
+		if inTurns(&world.deployments[i]) {
+			s.checkAsMany(world.deployments[i].Name)
+		} else {
+			s.checkNominations(world.deployments[i].Name)
+		}
 	}
 	s.checkClaimsUsed()
 	claims := s.ledger.count(s.name)
 	s.t.Logf("%d of %d pods run on %d nodes of %d pools", running, world.pods, claims.claims, len(world.pools))
 	if running*4 < world.pods {
 		s.t.Errorf("only %d of %d pods run: the generator makes too few that can", running, world.pods)
+	}
+}
+
+// inTurns reports whether pods of the deployment are admissible only in turns: the plan has an order, kube-scheduler has
+// its own. A pod whose node is not admissible yet goes elsewhere, and another of its kind takes its place.
+func inTurns(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule && c.TopologyKey != corev1.LabelHostname
+	})
+}
+
+// checkAsMany complains when more or fewer pods run than were planned.
+func (s *stage) checkAsMany(app string) {
+	s.t.Helper()
+	planned, running := 0, 0
+	for _, pod := range s.pods(app) {
+		if len(s.ledger.nominations(pod.UID)) > 0 {
+			planned++
+		}
+		if pod.Spec.NodeName != "" {
+			running++
+		}
+	}
+	if planned != running {
+		s.t.Errorf("%d pods of %s were planned, %d run", planned, app, running)
 	}
 }
 
@@ -248,6 +278,7 @@ func randomDeployment(chance *rand.Rand, name string, i int) appsv1.Deployment {
 	case 3:
 		pod.NodeSelector[teamLabel] = teams[chance.IntN(len(teams))]
 	}
+	randomBetween(chance, pod, app)
 	if chance.IntN(2) == 0 {
 		pod.Tolerations = []corev1.Toleration{randomToleration(chance)}
 	}
@@ -256,11 +287,53 @@ func randomDeployment(chance *rand.Rand, name string, i int) appsv1.Deployment {
 		if chance.IntN(2) == 0 {
 			terms = append(terms, randomTerm(chance))
 		}
-		pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
-		}}
+		}
 	}
 	return d
+}
+
+func affinityOf(pod *corev1.PodSpec) *corev1.Affinity {
+	if pod.Affinity == nil {
+		pod.Affinity = &corev1.Affinity{}
+	}
+	return pod.Affinity
+}
+
+var topologyKeys = []string{corev1.LabelTopologyZone, corev1.LabelHostname, karpv1.LabelCapacityType, corev1.LabelArchStable, teamLabel}
+
+// randomBetween adds rules between pods: topology spread, anti-affinity, preferred affinity, and host ports.
+func randomBetween(chance *rand.Rand, pod *corev1.PodSpec, app map[string]string) {
+	one := func(keys []string) string { return keys[chance.IntN(len(keys))] }
+	if chance.IntN(3) == 0 {
+		c := corev1.TopologySpreadConstraint{TopologyKey: one(topologyKeys), MaxSkew: 1 + chance.Int32N(2), WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: app}}
+		switch chance.IntN(5) {
+		case 0:
+			c.WhenUnsatisfiable = corev1.ScheduleAnyway
+		case 1:
+			c.MinDomains = new(1 + chance.Int32N(4))
+		case 2: // nodeAffinityPolicy stays: with Ignore the nodes of other tests would count
+			c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
+		}
+		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, c)
+	}
+	// Required terms are by hostname: of more pods than there are zones, kube-scheduler may take others first than we do.
+	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: app}}
+	switch chance.IntN(6) {
+	case 0:
+		affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
+	case 1:
+		term.TopologyKey = one(topologyKeys)
+		affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}}
+	case 2:
+		term.TopologyKey = one(topologyKeys)
+		affinityOf(pod).PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}}
+	}
+	if chance.IntN(10) == 0 {
+		pod.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080}}
+	}
 }
 
 func randomToleration(chance *rand.Rand) corev1.Toleration {
