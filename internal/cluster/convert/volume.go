@@ -141,10 +141,14 @@ func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *c
 	if !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) || around.Users == nil {
 		return nil
 	}
+	first := pod
 	for _, other := range around.Users(claim.Namespace, claim.Name) {
-		if other.UID != pod.UID && dispositionOf(other) != Ignore && before(other, pod) {
-			return refuse("", "claim %q is ReadWriteOncePod and pod %s has it", claim.Name, other.Name)
+		if other.UID != pod.UID && dispositionOf(other) != Ignore && before(other, first) {
+			first = other
 		}
+	}
+	if first != pod {
+		return refuse("", "claim %q is ReadWriteOncePod and pod %s has it", claim.Name, first.Name)
 	}
 	return nil
 }
@@ -194,17 +198,33 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 	if pv == nil {
 		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
-	switch {
-	case pv.Spec.CSI != nil:
-		d.volume.Driver = pv.Spec.CSI.Driver
-	case pv.Spec.AWSElasticBlockStore != nil:
-		d.volume.Driver = inTree["kubernetes.io/aws-ebs"]
-	}
+	d.volume.Driver = driverOf(&pv.Spec.PersistentVolumeSource)
 	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv))
 	if pv.DeletionTimestamp != nil {
 		return d, refuse("", "volume %q of claim %q is being deleted", pv.Name, claim.Name)
 	}
 	return d, nil
+}
+
+// driverOf is the CSI driver that attaches a volume; empty when none does.
+func driverOf(source *corev1.PersistentVolumeSource) string {
+	switch {
+	case source.CSI != nil:
+		return source.CSI.Driver
+	case source.AWSElasticBlockStore != nil:
+		return inTree["kubernetes.io/aws-ebs"]
+	case source.GCEPersistentDisk != nil:
+		return inTree["kubernetes.io/gce-pd"]
+	case source.AzureDisk != nil:
+		return inTree["kubernetes.io/azure-disk"]
+	case source.AzureFile != nil:
+		return inTree["kubernetes.io/azure-file"]
+	case source.Cinder != nil:
+		return inTree["kubernetes.io/cinder"]
+	case source.VsphereVolume != nil:
+		return inTree["kubernetes.io/vsphere-volume"]
+	}
+	return ""
 }
 
 // zonesOf are the zone and region that a volume is labelled with; kube-scheduler honours them (plugin VolumeZone).
@@ -287,6 +307,9 @@ func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabula
 		return d, refuse("", "storage class %q of claim %q has the provisioner %s, whose volumes the cloud's nodes cannot use", class.Name, claim, class.Provisioner)
 	}
 	for _, term := range class.AllowedTopologies {
+		if len(term.MatchLabelExpressions) == 0 {
+			continue // selects no node
+		}
 		var reqs []label.Requirement
 		for _, e := range term.MatchLabelExpressions {
 			if slices.Contains(v.unsupportedTopology, e.Key) {
@@ -296,6 +319,9 @@ func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabula
 			reqs = append(reqs, req)
 		}
 		d.alternatives = append(d.alternatives, reqs)
+	}
+	if len(class.AllowedTopologies) > 0 && d.alternatives == nil {
+		d.alternatives = [][]label.Requirement{{nowhere(model.LabelHostname)}}
 	}
 	return d, nil
 }
