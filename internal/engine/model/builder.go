@@ -224,7 +224,9 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	for _, v := range spec.Volumes {
 		if v.Shared {
 			shape.Shared = append(shape.Shared, v)
-			b.resources.Intern(VolumeResource(v.Driver))
+			if v.Driver != "" {
+				b.resources.Intern(VolumeResource(v.Driver))
+			}
 		}
 	}
 	b.mention(spec.Alternatives...)

@@ -77,7 +77,8 @@ type Preference struct {
 	Requirements []label.Requirement
 }
 
-// HostPort is a port that the pod takes on its node. An empty IP is every address.
+// HostPort is a port that the pod takes on its node. An empty IP and 0.0.0.0 are every address; "::" is one like any
+// other, as kube-scheduler (HostPortInfo) has it.
 type HostPort struct {
 	IP       string
 	Protocol string
@@ -89,7 +90,7 @@ func (p HostPort) Conflicts(q HostPort) bool {
 	return p.Port == q.Port && p.Protocol == q.Protocol && (p.IP == q.IP || wild(p.IP) || wild(q.IP))
 }
 
-func wild(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+func wild(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 
 // Volume is a persistent volume that a pod uses.
 type Volume struct {

@@ -103,7 +103,7 @@ func (b *Builder) mark(m Mark) int {
 // markShape interns the marks and topology keys of a new shape.
 func (b *Builder) markShape(s *Shape) {
 	for i := range s.Spread {
-		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: s.Spread[i].Selector, Live: true}))
+		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: counted(&s.Spread[i]), Live: true}))
 		b.topologyKey(s.Spread[i].Key)
 	}
 	joint, isJoint := jointSelector(s.Terms)
@@ -121,6 +121,16 @@ func (b *Builder) markShape(s *Shape) {
 		s.CarrierMarks = append(s.CarrierMarks, carrier)
 		b.topologyKey(t.Key)
 	}
+}
+
+// counted selects the pods that a spread constraint counts: nobody when its selector has no requirements
+// (kube-scheduler, countPodsMatchSelector). That the pod itself matches such a selector makes no difference: it is one
+// in an empty domain, and maxSkew is 1 at least.
+func counted(s *Spread) Selector {
+	if len(s.Selector.Requirements) == 0 {
+		return Selector{Nothing: true}
+	}
+	return s.Selector
 }
 
 // jointSelector selects the pods that all required affinity terms select: kube-scheduler counts only those, whichever

@@ -26,6 +26,7 @@ type TypeIndex struct {
 	// postings[key][atom]; nil for a key that no type constrains.
 	postings [][]bitset.Set
 	space    *label.Space
+	byName   map[string]int
 }
 
 // OfferClass is one zone, capacity type, reservation and set of further labels, over all types.
@@ -168,8 +169,8 @@ func (x *TypeIndex) Cheapest(t int, classes []int) int {
 
 // Lookup returns the number of the type of that name.
 func (x *TypeIndex) Lookup(name string) (int, bool) {
-	at := slices.IndexFunc(x.Catalogue.Types, func(t InstanceType) bool { return t.Name == name })
-	return at, at >= 0
+	at, known := x.byName[name]
+	return at, known
 }
 
 // PriceOf returns the price of the offering with exactly this zone and capacity type, available or not, or 0.
@@ -185,9 +186,12 @@ func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 
 func newTypeIndex(b *Builder, catalogue *Catalogue) *TypeIndex {
 	space := b.space
-	x := &TypeIndex{Catalogue: catalogue, space: space, postings: make([][]bitset.Set, space.Len())}
+	x := &TypeIndex{Catalogue: catalogue, space: space, postings: make([][]bitset.Set, space.Len()), byName: map[string]int{}}
 	for i := range catalogue.Types {
 		t := &catalogue.Types[i]
+		if _, known := x.byName[t.Name]; !known {
+			x.byName[t.Name] = i
+		}
 		x.Rows = append(x.Rows, encodeLabels(space, t.Requirements))
 		x.Usable = append(x.Usable, b.capacity(t.Allocatable))
 		x.Total = append(x.Total, b.resources.Vector(t.Capacity))
