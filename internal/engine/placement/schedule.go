@@ -106,7 +106,7 @@ func (r *run) solveTogether(active []*task) {
 		for _, t := range active {
 			switch {
 			case len(t.left) == 0:
-			case r.hasAnother(t, lots) || r.relax(t):
+			case t.hasAnother() || r.relax(t):
 				next = append(next, t)
 			default:
 				stuck = append(stuck, t)
@@ -181,6 +181,7 @@ func (r *run) takeBack(lots []*lot) {
 		}
 		if l.to != nil {
 			r.count(l.task, l.to, -len(l.left))
+			l.turnedAway = true
 			if l.shut == nil {
 				l.shut = map[string]bool{}
 			}
@@ -191,8 +192,10 @@ func (r *run) takeBack(lots []*lot) {
 }
 
 // hasAnother reports whether the task was turned away by a domain in this round and has another to try.
-func (r *run) hasAnother(t *task, lots []*lot) bool {
-	turned := slices.ContainsFunc(lots, func(l *lot) bool { return l.task == t && l.to != nil && len(l.left) > 0 })
+// It is asked once in a round.
+func (t *task) hasAnother() bool {
+	turned := t.turnedAway
+	t.turnedAway = false
 	return turned && slices.ContainsFunc(t.domains, func(d *domain) bool { return !t.shut[d.id] })
 }
 

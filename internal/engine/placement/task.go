@@ -24,6 +24,8 @@ type task struct {
 	rows []label.Row
 	// shut are the domains, as tuples over rules.pins, that proved to have no room.
 	shut map[string]bool
+	// turnedAway: a domain of this round had no room for some of its pods.
+	turnedAway bool
 	// depth is how many groups must come first because this one wants to be near them.
 	depth int
 	// domains are the choices of the group, once known.
