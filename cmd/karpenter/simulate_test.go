@@ -159,6 +159,37 @@ func TestSimulateKinds(t *testing.T) {
 	}
 }
 
+// TestSimulateStatefulSet: pods of a StatefulSet are known by their ordinals.
+func TestSimulateStatefulSet(t *testing.T) {
+	set := strings.Replace(webYAML, "Deployment", "StatefulSet", 1)
+	pod := func(name, phase string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", labels: {app: web}}\nspec: {nodeName: n1, containers: [{name: c, image: i}]}\nstatus: {phase: " + phase + "}\n"
+	}
+	later := strings.Replace(set, "replicas: 3", "replicas: 3\n  ordinals: {start: 5}", 1)
+	for _, c := range []struct {
+		name, objects string
+		want          []string
+	}{
+		{"none is there", set, []string{"default/web-0", "default/web-1", "default/web-2"}},
+		{"the last is there", set + pod("web-2", "Running"), []string{"default/web-0", "default/web-1"}},
+		{"one between is missing", set + pod("web-0", "Running") + pod("web-2", "Running"), []string{"default/web-1"}},
+		{"one too many replaces none", set + pod("web-0", "Running") + pod("web-7", "Running"), []string{"default/web-1", "default/web-2"}},
+		{"ordinals start later", later + pod("web-6", "Running"), []string{"default/web-5", "default/web-7"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := files(t, map[string]string{"pool.yaml": poolYAML, "objects.yaml": c.objects, "instance-types.json": typesJSON})
+			var got []string
+			for _, n := range simulateJSON(t, "-f", folder).Nodes {
+				got = append(got, n.Pods...)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestSimulateExistingNodesAndDaemons(t *testing.T) {
 	world := poolYAML + `---
 apiVersion: v1

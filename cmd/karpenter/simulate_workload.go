@@ -18,10 +18,12 @@ type workload struct {
 	kind, version string
 	meta          metav1.ObjectMeta
 	replicas      int
-	selector      *metav1.LabelSelector
-	template      corev1.PodTemplateSpec
-	claims        []corev1.PersistentVolumeClaim
-	live          bool
+	// start is the ordinal of the first pod.
+	start    int
+	selector *metav1.LabelSelector
+	template corev1.PodTemplateSpec
+	claims   []corev1.PersistentVolumeClaim
+	live     bool
 }
 
 const (
@@ -37,6 +39,9 @@ func (o *objects) takeWorkload(object runtime.Object, live bool) bool {
 	case *appsv1.StatefulSet:
 		w = &workload{kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
 			claims: s.Spec.VolumeClaimTemplates}
+		if s.Spec.Ordinals != nil {
+			w.start = int(s.Spec.Ordinals.Start)
+		}
 	case *appsv1.ReplicaSet:
 		w = &workload{kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
 	case *batchv1.Job:
@@ -86,12 +91,11 @@ func (o *objects) expand(w *workload, there podIndex) {
 	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
 		return
 	}
-	missing := w.replicas - there.alive(w)
-	for i := range max(0, missing) {
+	for _, ordinal := range w.missing(there) {
 		controller := true
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: fmt.Sprintf("%s-%d", w.meta.Name, i), Namespace: w.meta.Namespace, CreationTimestamp: w.meta.CreationTimestamp,
+				Name: w.podName(ordinal), Namespace: w.meta.Namespace, CreationTimestamp: w.meta.CreationTimestamp,
 				Labels: w.template.Labels, Annotations: w.template.Annotations,
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: w.version, Kind: w.kind, Name: w.meta.Name, UID: w.meta.UID, Controller: &controller}},
 			},
@@ -103,6 +107,31 @@ func (o *objects) expand(w *workload, there podIndex) {
 		o.pods = append(o.pods, from[*corev1.Pod]{pod, w.kind + " " + key(&w.meta), false})
 	}
 }
+
+// missing are the ordinals of the pods to make. Pods of a StatefulSet have names, and those that are not there are
+// missing (a pod outside of its ordinals is one too many, and replaces none); of all other workloads the number counts.
+func (w *workload) missing(there podIndex) []int {
+	var list []int
+	alive := there.alive(w)
+	if w.kind != "StatefulSet" {
+		for i := range w.replicas - len(alive) {
+			list = append(list, i)
+		}
+		return list
+	}
+	names := map[string]bool{}
+	for _, pod := range alive {
+		names[pod.Name] = true
+	}
+	for i := range w.replicas {
+		if ordinal := w.start + i; !names[w.podName(ordinal)] {
+			list = append(list, ordinal)
+		}
+	}
+	return list
+}
+
+func (w *workload) podName(ordinal int) string { return fmt.Sprintf("%s-%d", w.meta.Name, ordinal) }
 
 // runs reports whether a job of the CronJob is among the objects.
 func (o *objects) runs(w *workload) bool {
@@ -153,14 +182,14 @@ func labelKey(namespace, name, value string) string {
 	return namespace + "\x00" + name + "\x00" + value
 }
 
-// alive counts the workload's pods that are there.
-func (index podIndex) alive(w *workload) int {
+// alive lists the workload's pods that are there.
+func (index podIndex) alive(w *workload) []*corev1.Pod {
 	if w.selector == nil {
-		return 0
+		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.selector)
 	if err != nil {
-		return 0
+		return nil
 	}
 	at := w.meta.Namespace
 	for name := range w.selector.MatchLabels {
@@ -168,11 +197,11 @@ func (index podIndex) alive(w *workload) int {
 			at = candidate
 		}
 	}
-	n := 0
+	var list []*corev1.Pod
 	for _, pod := range index[at] {
 		if selector.Matches(labels.Set(pod.Labels)) {
-			n++
+			list = append(list, pod)
 		}
 	}
-	return n
+	return list
 }
