@@ -63,10 +63,11 @@ func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 
 // tiny is an amount that is nothing but for rounding: a quantity has nine decimals.
 const tiny = 1e-9
 
-// beyond returns the name of an amount that is too large or too small to be reckoned with, and whether there is one.
+// beyond returns the name of an amount that is negative, too large or too small to be reckoned with, and whether there is
+// one.
 func beyond(list corev1.ResourceList) (corev1.ResourceName, bool) {
 	for name, q := range list {
-		if about := math.Abs(q.AsApproximateFloat64()); about > math.MaxInt64 || about < tiny && q.Sign() != 0 {
+		if about := math.Abs(q.AsApproximateFloat64()); about > math.MaxInt64 || about < tiny && q.Sign() != 0 || q.Sign() < 0 {
 			return name, true
 		}
 	}

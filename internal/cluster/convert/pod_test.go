@@ -167,6 +167,7 @@ func TestRejected(t *testing.T) {
 		{"volume without a claim", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim.claimName", "create it", false, false},
 		{"ephemeral volume without a claim", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "has not been made", false, false},
 		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
+		{"negative amount", "spec: {containers: [{name: a, resources: {requests: {cpu: -1}}}]}", "spec.containers[0].resources.requests[cpu]", "out of range", false, false},
 		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}", "spec.containers[1].resources.requests[cpu]", "out of range", false, false},
 		{"overhead beyond all reason", "spec: {overhead: {memory: 1e100000000}}", "spec.overhead[memory]", "out of range", false, false},
 		{"device", "spec: {resourceClaims: [{name: gpu, resourceClaimName: g}]}", "spec.resourceClaims[0]", "not supported yet", true, false},
