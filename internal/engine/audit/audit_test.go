@@ -73,7 +73,9 @@ func world() *model.Snapshot {
 		p.Alternatives = [][]label.Requirement{{{Key: model.LabelZone, Operator: label.NotIn, Values: []string{"z"}}}}
 	})
 	for i := range 4 {
-		pod(fmt.Sprintf("web-%d", i), 1500, func(p *model.PodSpec) { p.Alternatives = [][]label.Requirement{{in("team", "red"), in(keyArch, "amd64")}} })
+		pod(fmt.Sprintf("web-%d", i), 1500, func(p *model.PodSpec) {
+			p.Alternatives = [][]label.Requirement{{in("team", "red"), in(keyArch, "amd64")}}
+		})
 	}
 	pod("tolerant", 3500, func(p *model.PodSpec) {
 		p.Tolerations = []model.Toleration{{Key: "dedicated", Exists: true}}
@@ -134,8 +136,12 @@ func TestMutations(t *testing.T) {
 		}, "reason default/"},
 		{"a node that leaves", func(_ *model.Snapshot, p *plan.Provision) { p.Placed[0].Node = "leaving" }, "leaving leaving"},
 		{"a node that is not there", func(_ *model.Snapshot, p *plan.Provision) { p.Placed[0].Node = "ghost" }, "node ghost"},
-		{"a full node", func(snap *model.Snapshot, p *plan.Provision) { p.Placed = append(p.Placed, plan.Placement{Node: "old", Pods: find(snap, "huge")}) }, "resources old"},
-		{"a label the node lacks", func(snap *model.Snapshot, p *plan.Provision) { p.Placed = append(p.Placed, plan.Placement{Node: "old", Pods: find(snap, "web-0")}) }, "labels old"},
+		{"a full node", func(snap *model.Snapshot, p *plan.Provision) {
+			p.Placed = append(p.Placed, plan.Placement{Node: "old", Pods: find(snap, "huge")})
+		}, "resources old"},
+		{"a label the node lacks", func(snap *model.Snapshot, p *plan.Provision) {
+			p.Placed = append(p.Placed, plan.Placement{Node: "old", Pods: find(snap, "web-0")})
+		}, "labels old"},
 		{"a taint on a claim in flight", func(snap *model.Snapshot, p *plan.Provision) {
 			p.Placed = append(p.Placed, plan.Placement{Node: "inflight", Pods: find(snap, "small")})
 		}, "taint inflight"},
@@ -149,9 +155,13 @@ func TestMutations(t *testing.T) {
 		{"a name twice", func(_ *model.Snapshot, p *plan.Provision) { p.Claims = append(p.Claims, p.Claims[0]) }, "name plain-"},
 		{"a name that is taken", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Name = "inflight" }, "name inflight"},
 		{"another pool of the name", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].PoolUID = "other" }, "pool plain-"},
-		{"a pool's taint", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Pool, p.Claims[0].PoolUID = "tainted", "uid-tainted" }, "taint plain-"},
+		{"a pool's taint", func(_ *model.Snapshot, p *plan.Provision) {
+			p.Claims[0].Pool, p.Claims[0].PoolUID = "tainted", "uid-tainted"
+		}, "taint plain-"},
 		{"a pool's requirement", func(_ *model.Snapshot, p *plan.Provision) { replace(&p.Claims[0], model.LabelZone) }, "pool plain-"},
-		{"a zone beyond the pool's", func(_ *model.Snapshot, p *plan.Provision) { replace(&p.Claims[0], model.LabelZone, in(model.LabelZone, "a", "b")) }, "pool plain-"},
+		{"a zone beyond the pool's", func(_ *model.Snapshot, p *plan.Provision) {
+			replace(&p.Claims[0], model.LabelZone, in(model.LabelZone, "a", "b"))
+		}, "pool plain-"},
 		{"a pod's requirement is not the claim's", func(_ *model.Snapshot, p *plan.Provision) {
 			replace(&p.Claims[0], keyArch)
 			replace(&p.Claims[0], model.LabelType, in(model.LabelType, "amd-4", "arm-4"))
