@@ -33,6 +33,8 @@ func EndedPod(pod *corev1.Pod) bool {
 }
 
 // Protection is what a pod's annotation karpenter.sh/do-not-disrupt says. The zero value protects nothing.
+//
+// +kubebuilder:object:generate=false
 type Protection struct {
 	// Forever is set by "true", and by a duration as long as the pod has not started.
 	Forever bool
