@@ -191,10 +191,27 @@ func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {
 	for _, reqs := range orNone(pod.Alternatives) {
 		for _, volume := range orNone(pod.VolumeAlternatives) {
 			for _, wish := range preferred {
-				p := j.promise(slices.Concat(pool.Requirements, reqs, volume, wish), nil, nil, pool.Catalogue)
-				if !p.allowsPlain() {
+				all := slices.Concat(pool.Requirements, reqs, volume, wish)
+				p := j.promise(all, nil, nil, pool.Catalogue)
+				if !p.allowsPlain() && !excludeEachOther(all) {
 					return true
 				}
+			}
+		}
+	}
+	return false
+}
+
+// excludeEachOther reports whether two of the lists of values that requirements allow for a label have none in common:
+// then no node is meant, special or not.
+func excludeEachOther(reqs []label.Requirement) bool {
+	for i, a := range reqs {
+		for _, b := range reqs[i+1:] {
+			if a.Operator != label.In || b.Operator != label.In || canonical(a.Key) != canonical(b.Key) {
+				continue
+			}
+			if !slices.ContainsFunc(a.Values, func(v string) bool { return slices.Contains(b.Values, v) }) {
+				return true
 			}
 		}
 	}
