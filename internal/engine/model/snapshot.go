@@ -125,9 +125,7 @@ type Pod struct {
 	EvictionCost   int64
 	ProtectedUntil time.Time
 	state          PodState
-	// at is the builder's: the pod's place among those that wait.
-	at    int
-	class *class
+	class          *class
 }
 
 // Key is namespace/name.
