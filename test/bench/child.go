@@ -57,7 +57,7 @@ func child(procs int, name string, args ...string) ([]byte, used, error) {
 // spawn is the child between this program and what it measures.
 func spawn(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: bench %s COMMAND ARGUMENT...", spawnVerb)
+		return fmt.Errorf("%s takes a command and its arguments", spawnVerb)
 	}
 	report := os.NewFile(3, "report")
 	if report == nil {

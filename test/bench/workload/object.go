@@ -8,8 +8,6 @@ import (
 // object is a piece of a manifest: JSON with keys in order.
 type object = map[string]any
 
-type list = []any
-
 const created = "2026-01-01T00:00:00Z"
 
 // requirement is a requirement of a pool, or an expression of a node affinity.
