@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Ports are chosen below the range from which Linux takes the local ports of
@@ -68,7 +69,7 @@ func ensurePorts(l layout, names []string) (map[string]int, error) {
 // holdPort listens on the port, or on any free one if it is 0.
 func holdPort(port int) (net.Listener, error) {
 	if port != 0 {
-		return net.Listen("tcp", address(port))
+		return holdAgain(port)
 	}
 	for range 200 {
 		listener, err := net.Listen("tcp", address(lowestPort+rand.IntN(highestPort-lowestPort)))
@@ -77,6 +78,22 @@ func holdPort(port int) (net.Listener, error) {
 		}
 	}
 	return net.Listen("tcp", address(0))
+}
+
+// dyingTime is how long the components of a supervisor that was killed may take to
+// let go of their ports: the kernel ends their threads one by one.
+const dyingTime = 5 * time.Second
+
+// holdAgain listens on a port that this sandbox had before.
+func holdAgain(port int) (net.Listener, error) {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(dyingTime); ; <-again.C {
+		listener, err := net.Listen("tcp", address(port))
+		if err == nil || time.Now().After(deadline) {
+			return listener, err
+		}
+	}
 }
 
 // portNames are the names under which the ports of the components are kept.

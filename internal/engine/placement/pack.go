@@ -58,6 +58,9 @@ func (r *run) prospect(m *market, l *lot) *prospect {
 	return p
 }
 
+// opening a bin costs about as much as looking at so many prospects.
+const opening = 600
+
 // packing is one market being filled from a list of prospects.
 type packing struct {
 	*market
@@ -107,6 +110,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		if seed < 0 {
 			break
 		}
+		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
 		if !found || !r.commit(m, best, k.evenly) {
 			// No bin can begin with it; it may still fill up others'.

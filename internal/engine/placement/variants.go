@@ -61,7 +61,7 @@ func byMemory(a, b *prospect) int {
 }
 
 // effort is how many fits all packings of one market together may ask for beyond the first.
-const effort = 60_000
+const effort = 90_000
 
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
