@@ -41,7 +41,7 @@ func Assets(ctx context.Context, folder string, progress func(string)) (string, 
 			"install Go, or give a folder of executables with --sandbox-assets", module, multicall)
 	}
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
-		multicall + " on the PATH; give a folder of executables with --sandbox-assets, or run `make build` in a clone of the repository")
+		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter sandbox assets` prints there with --sandbox-assets")
 }
 
 func givenAssets(folder string) (string, error) {

@@ -243,7 +243,7 @@ func (r *run) takeVolume(p *place, driver string) {
 	}
 }
 
-// count adds n pods to the totals by hostname.
+// addHosts adds n pods to the totals by hostname.
 func (c *counters) addHosts(rs *rules, n int) {
 	for _, slot := range rs.hostTouched {
 		c.totals[slot] += n
