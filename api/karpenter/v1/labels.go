@@ -71,8 +71,21 @@ const AnnotationCommand = OwnAnnotationPrefix + "command"
 // AnnotationNodeOverheadPrice, on a pool, is what each of its nodes costs beyond its price, in decimal USD per hour.
 const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
 
+// The economics of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) over which what a
+// change saves must exceed the price of the disruption; AnnotationMovePrice that price per unit of eviction cost, in
+// decimal USD; AnnotationMinSaving the least saving, in decimal USD per hour.
+const (
+	AnnotationPayback   = OwnAnnotationPrefix + "payback"
+	AnnotationMovePrice = OwnAnnotationPrefix + "move-price"
+	AnnotationMinSaving = OwnAnnotationPrefix + "min-saving"
+)
+
+// AnnotationBoughtBy, on a claim, is why it was created, as in metrics: "provisioned", "underutilized", "drifted" ...
+const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
-// onto it again after a restart of the controller. It is not read once the node is initialized.
+// onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
+// bought for is still there.
 const AnnotationPods = OwnAnnotationPrefix + "pods"
 
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.

@@ -31,6 +31,7 @@ type Builder struct {
 	strays  map[string]map[string]*Pod
 	pools   map[string]*poolRecord
 	daemons map[string]*daemonRecord
+	pdbs    map[string]*PDBSpec
 	types   map[*Catalogue]*TypeIndex
 
 	// marks, their numbers by canonical form, how many the frozen lists have taken into account, and the label keys that
@@ -48,6 +49,7 @@ type Builder struct {
 	rejectedDirty bool
 	poolsDirty    bool
 	daemonsDirty  bool
+	pdbsDirty     bool
 
 	// last is the snapshot handed out last; its lists are shared where nothing changed.
 	last      *Snapshot
@@ -99,6 +101,7 @@ func NewBuilder() *Builder {
 		resources: quantity.NewTable(), mentions: label.NewMentions(),
 		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
+		pdbs:  map[string]*PDBSpec{},
 		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]bool{}, classes: map[string]*class{},
 	}
@@ -118,7 +121,7 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
 		Rejected: spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
-		Labels: spec.Labels, Terminating: spec.Terminating, class: b.classOf(&spec),
+		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec),
 	}
 	pod.class.refs++
 	record := podRecord{pod: pod}
@@ -385,6 +388,7 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.freezeUsage(&s)
 	b.freezeGroups(&s)
 	b.freezeRejected(&s)
+	b.freezePDBs(&s)
 	s.Resources, s.Marks = b.resourceNames(), b.marks
 	b.last = &s
 	return &s

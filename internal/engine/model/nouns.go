@@ -141,6 +141,8 @@ type PodSpec struct {
 	Reschedulable bool
 	// Terminating: it has a deletion timestamp.
 	Terminating bool
+	// Ready is the pod's Ready condition: a PodDisruptionBudget may let those go that are not.
+	Ready bool
 	// EvictionCost in thousandths (core specification 5.5); a pod of priority 0 without annotation costs 1000.
 	EvictionCost int64
 	// ProtectedUntil is the end of the pod's do-not-disrupt protection, Forever for no end, zero for none.
@@ -226,6 +228,18 @@ type NodeSpec struct {
 	DoNotDisrupt bool
 	// Command is the annotation karpenter-go.github.io/command of the claim, as written.
 	Command string
+	// Drifted is the reason of the claim's Drifted condition, empty when it has not drifted; DriftedSince is when it became
+	// so.
+	Drifted      string
+	DriftedSince time.Time
+	// ExpiresAt is when expireAfter deletes the claim whatever is on it; zero for never.
+	ExpiresAt time.Time
+	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can hold the node for ever.
+	DrainBounded bool
+	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage; Replacement says that a
+	// consolidation bought it. Both are what hysteresis goes by.
+	BoughtFor   []string
+	Replacement bool
 	// NominatedUntil: pods were promised this node until then.
 	NominatedUntil time.Time
 }
@@ -257,6 +271,17 @@ type PoolSpec struct {
 	Budgets          []Budget
 	// BudgetError says that a budget cannot be read: then the pool allows no disruption at all.
 	BudgetError string
+
+	// Static pools have a fixed number of Replicas; nothing is bought from them for pods, and they are not consolidated.
+	Static   bool
+	Replicas int64
+
+	// What a consolidation must bring, from the pool's annotations: 0 for what the run says, a negative value for nothing.
+	// Payback is the time over which a saving must exceed the price of the disruption, MovePrice that price per unit of
+	// eviction cost (nano-USD), MinSaving the least saving (nano-USD per hour).
+	Payback   time.Duration
+	MovePrice int64
+	MinSaving int64
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.
@@ -270,6 +295,25 @@ type Budget struct {
 	// Inactive: it has a schedule whose window does not hold now. The store brings it up to date before each
 	// snapshot, because reading cron is not the engine's business.
 	Inactive bool
+	// Changes is when Inactive turns next, by the budget's schedule; zero without one.
+	Changes time.Time
+}
+
+// PDBSpec is a PodDisruptionBudget (Kubernetes API, policy/v1).
+type PDBSpec struct {
+	UID       string
+	Namespace string
+	Name      string
+	// Selector with its namespace. In policy/v1 an empty selector selects every pod of the namespace, a null one none.
+	Selector Selector
+	// Allowed is status.disruptionsAllowed: how many pods may be evicted now.
+	Allowed int64
+	// AlwaysEvictUnready is unhealthyPodEvictionPolicy: AlwaysAllow; Healthy that currentHealthy reaches desiredHealthy, in
+	// which case pods that are not ready may go in any case.
+	AlwaysEvictUnready bool
+	Healthy            bool
+	// Blocking: as it is written it never allows any eviction (maxUnavailable 0 or 0%, minAvailable 100%).
+	Blocking bool
 }
 
 // DaemonSpec is a DaemonSet: what it will put on a node that it admits.

@@ -28,6 +28,8 @@ type Snapshot struct {
 	// Set aside pods: pending, and not to be placed for a reason of their own, by namespace and name.
 	Rejected []*Pod
 	Daemons  []*Daemon
+	// PDBs by namespace, then name.
+	PDBs []*PDBSpec
 	// Marks are what pods are counted by in topology domains, by number.
 	Marks []Mark
 
@@ -122,6 +124,7 @@ type Pod struct {
 	Daemon         bool
 	Reschedulable  bool
 	Terminating    bool
+	Ready          bool
 	EvictionCost   int64
 	ProtectedUntil time.Time
 	state          PodState

@@ -56,6 +56,9 @@ const (
 	Empty         Reason = "Empty"
 	Drifted       Reason = "Drifted"
 	Underutilized Reason = "Underutilized"
+	// Expired nodes are renewed before expireAfter ends them. It is no reason that a budget can name: budgets without
+	// reasons apply to it.
+	Expired Reason = "Expired"
 )
 
 // CommandTimeout is how long a command may usually take until its claims are deleted (core specification 5.16); who
@@ -93,6 +96,7 @@ type Command struct {
 	Candidates []Candidate
 	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
 	Replacements []NewClaim
+	Worth        Worth
 	Phase        Phase
 	Created      time.Time
 	PhaseSince   time.Time
@@ -100,6 +104,17 @@ type Command struct {
 	Deadline time.Time
 	// Why it was abandoned; not stored.
 	Why Verdict
+}
+
+// Worth is what a command brings and what it costs.
+type Worth struct {
+	// Saving is what the fleet costs less afterwards, nano-USD per hour, the node price included; negative when it costs
+	// more, as a renewal may.
+	Saving int64 `json:"saving"`
+	// Price of the disruption, nano-USD: eviction costs times the price of moving.
+	Price int64 `json:"price"`
+	// Pods that are moved.
+	Pods int `json:"pods"`
 }
 
 // Decision is "delete", or "replace" when nodes are bought for those that leave.
@@ -149,6 +164,7 @@ type wireCommand struct {
 	Deadline     time.Time         `json:"deadline"`
 	Candidates   []Candidate       `json:"candidates"`
 	Replacements []wireReplacement `json:"replacements,omitempty"`
+	Worth        Worth             `json:"worth,omitzero"`
 }
 
 type wireReplacement struct {
@@ -170,7 +186,7 @@ type wireRequirement struct {
 // Encode returns the text of the annotation. Equal commands have equal texts.
 func (c *Command) Encode() string {
 	wire := wireCommand{ID: c.ID, Reason: c.Reason, Method: c.Method, Phase: c.Phase, Created: c.Created.UTC(),
-		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates}
+		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Worth: c.Worth}
 	for i := range c.Replacements {
 		wire.Replacements = append(wire.Replacements, wireFrom(&c.Replacements[i]))
 	}
@@ -210,7 +226,7 @@ func DecodeCommand(text string) (Command, error) {
 		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned", wire.Phase)
 	}
 	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
-		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates}
+		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Worth: wire.Worth}
 	for _, w := range wire.Replacements {
 		n, err := w.claim()
 		if err != nil {

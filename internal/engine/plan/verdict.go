@@ -93,6 +93,30 @@ const (
 	PolicyForbids
 	// PoolGone: the pool is no longer there.
 	PoolGone
+	// NodeStatic: the pool has a fixed number of nodes, which are not consolidated (Node).
+	NodeStatic
+	// NodeUnsettled: what the node was bought for is still there, and its purchase has not paid back yet (Node).
+	NodeUnsettled
+	// PriceUnknown: the node's type or offering is not in the catalogue, so that nobody can say what it costs (Node).
+	PriceUnknown
+	// PDBBlocks: a PodDisruptionBudget allows no eviction of a pod now (Node, Holder).
+	PDBBlocks
+	// PDBsConflict: more than one PodDisruptionBudget selects a pod, which the eviction API refuses (Node, Holder).
+	PDBsConflict
+	// PodsHomeless: pods of the node would have no place elsewhere (Node, Holder: the first of them; Have: how many).
+	PodsHomeless
+	// NoSaving: no arrangement that costs less was found (Node).
+	NoSaving
+	// SavingTooSmall: what a change would save is not worth its disruption (Node; Need and Have: the least and the actual
+	// saving in nano-USD per hour).
+	SavingTooSmall
+	// ScoreTooLow: the policy Balanced finds the disruption too large for the saving (Node; Need and Have: the least and
+	// the actual score in thousandths).
+	ScoreTooLow
+	// SpotForbidden: only another spot node would be cheaper, and spot nodes are not replaced by spot nodes (Node).
+	SpotForbidden
+	// ReplacementChanged: the nodes to be bought for a command are no longer what would be bought (Node: the claim).
+	ReplacementChanged
 	// PodGone: a pod of the plan is no longer pending.
 	PodGone
 	// ReplacementLost: a node bought to take a leaving one's place is gone (Node: its claim).
@@ -126,7 +150,8 @@ func (c Code) Class() Class {
 		return NotSupported
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
-		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted:
+		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PDBBlocks, PodsHomeless, NoSaving,
+		SavingTooSmall, ScoreTooLow:
 		return NotNow
 	default:
 		return NeverHere
@@ -146,7 +171,13 @@ type Verdict struct {
 	Taint     model.Taint
 	Node      string
 	Rejection *model.Rejection
+	// Holder is what holds a node's drain up, nil where that is not the matter.
+	Holder *Holder
 }
+
+// Holder is a pod that cannot leave its node, and the PodDisruptionBudget that says so, if one does; both as
+// namespace/name.
+type Holder struct{ Pod, PDB string }
 
 // OK reports whether nothing refuses.
 func (v Verdict) OK() bool { return v.Code == OK }
