@@ -10,7 +10,7 @@ import (
 )
 
 func nodeBorn(uid string, lives time.Duration) *model.Node {
-	n := &model.Node{}
+	n := &model.Node{NodeSpec: &model.NodeSpec{}}
 	n.ClaimUID, n.Created = uid, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	n.ExpiresAt = n.Created.Add(lives)
 	return n
