@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
 // UpsertPDB adds the PodDisruptionBudget or replaces what was known of it.
@@ -32,6 +34,33 @@ func (b *Builder) freezePDBs(s *Snapshot) {
 		s.PDBs = append(s.PDBs, pdb)
 	}
 	slices.SortFunc(s.PDBs, comparePDBs)
+	s.guards = make(map[guardKey][]*PDBSpec, len(s.PDBs))
+	for _, pdb := range s.PDBs {
+		for _, key := range guardKeys(pdb) {
+			s.guards[key] = append(s.guards[key], pdb)
+		}
+	}
+}
+
+// guardKey is a label that pods must have for some PodDisruptionBudgets to select them; without Label and Value it is
+// for those that demand no certain value. There are as many PodDisruptionBudgets as workloads, and every pod is asked for
+// its own.
+type guardKey struct{ Namespace, Label, Value string }
+
+func guardKeys(pdb *PDBSpec) []guardKey {
+	for _, r := range pdb.Selector.Requirements {
+		if r.Operator != label.In {
+			continue
+		}
+		keys := make([]guardKey, 0, len(r.Values))
+		for _, value := range r.Values {
+			if key := (guardKey{pdb.Namespace, r.Key, value}); !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+	return []guardKey{{Namespace: pdb.Namespace}}
 }
 
 func comparePDBs(a, b *PDBSpec) int {
@@ -40,13 +69,23 @@ func comparePDBs(a, b *PDBSpec) int {
 
 // PDBsOf are the PodDisruptionBudgets that select the pod, by name.
 func (s *Snapshot) PDBsOf(p *Pod) []*PDBSpec {
-	at, _ := slices.BinarySearchFunc(s.PDBs, p.Namespace, func(pdb *PDBSpec, namespace string) int {
-		return strings.Compare(pdb.Namespace, namespace)
-	})
-	var selected []*PDBSpec
-	for ; at < len(s.PDBs) && s.PDBs[at].Namespace == p.Namespace; at++ {
-		if s.PDBs[at].Selector.Selects(p.Namespace, p.Labels) {
-			selected = append(selected, s.PDBs[at])
+	if len(s.PDBs) == 0 {
+		return nil
+	}
+	selected := selecting(nil, s.guards[guardKey{Namespace: p.Namespace}], p)
+	for key, value := range p.Labels {
+		selected = selecting(selected, s.guards[guardKey{p.Namespace, key, value}], p)
+	}
+	if len(selected) > 1 {
+		slices.SortFunc(selected, comparePDBs)
+	}
+	return selected
+}
+
+func selecting(selected, among []*PDBSpec, p *Pod) []*PDBSpec {
+	for _, pdb := range among {
+		if pdb.Selector.Selects(p.Namespace, p.Labels) {
+			selected = append(selected, pdb)
 		}
 	}
 	return selected

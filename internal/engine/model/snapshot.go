@@ -35,6 +35,8 @@ type Snapshot struct {
 
 	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node
+	// guards are the PDBs by a label that they demand, see guardKey.
+	guards map[guardKey][]*PDBSpec
 }
 
 // Pool returns the pool of that name, nil if there is none.
