@@ -67,6 +67,7 @@ func Run(t *testing.T, harness Harness) {
 		{"sold-out cloud is insufficient capacity", testInsufficientCapacity},
 		{"class that is not ready", testClassNotReady},
 		{"slow cloud", testSlow},
+		{"new machine has not drifted", testNotDrifted},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, harness(t)) })
 	}

@@ -32,6 +32,9 @@ const (
 	AnnotationNeverRegister = karpv1.OwnAnnotationPrefix + "kwok-never-register"
 	// AnnotationFailLaunch is how many launches of each claim fail with a CreateError before one succeeds.
 	AnnotationFailLaunch = karpv1.OwnAnnotationPrefix + "kwok-fail-launch"
+	// AnnotationImage names the image that machines run, nothing unless it is set. Machines that run another have
+	// drifted (see Drifted).
+	AnnotationImage = karpv1.OwnAnnotationPrefix + "kwok-image"
 )
 
 // behaviour is how the cloud treats the machines of a class.
@@ -42,6 +45,7 @@ type behaviour struct {
 	terminationDelay  time.Duration
 	neverRegister     bool
 	failLaunch        int
+	image             string
 }
 
 // Ready implements cloud.Provider: the class exists, is not being deleted, has Ready=True, and its annotations can be
@@ -95,6 +99,7 @@ func isAPIFailure(err error) bool {
 func (p *Provider) behaviourOf(class *kwokv1alpha1.KWOKNodeClass) (behaviour, error) {
 	b := behaviour{
 		launchDelay: p.opts.LaunchDelay, registrationDelay: p.opts.RegistrationDelay, terminationDelay: p.opts.TerminationDelay,
+		image: class.Annotations[AnnotationImage],
 	}
 	if delay := class.Spec.NodeRegistrationDelay; delay != nil {
 		b.registrationDelay = delay.Duration

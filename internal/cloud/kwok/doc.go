@@ -15,7 +15,7 @@
 //
 // What a cloud does badly can be had on purpose, in the real binary: by Options for all machines, and by annotations of
 // the KWOKNodeClass (see the Annotation constants) at run time: sold-out offerings, slow launches, failing launches,
-// machines that never register, slow terminations.
+// machines that never register, slow terminations, machines whose image is out of date (drift).
 //
 // The package must not know the engine, the store or any controller. It never removes a finalizer: a Node that our
 // controllers hold back is left to them.

@@ -117,6 +117,7 @@ func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, 
 	return &record{
 		Name: name, Claim: claim.Name, ClaimUID: claim.UID, Launched: now,
 		RegisterAt: now.Add(b.launchDelay + b.registrationDelay), NeverRegister: b.neverRegister, TerminationDelay: b.terminationDelay,
+		Image:  b.image,
 		Labels: labels, NodeLabels: nodeLabels,
 		Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable(),
 	}

@@ -47,6 +47,36 @@ func testFailLaunch(t *testing.T, w *world) {
 	}
 }
 
+func testImage(t *testing.T, w *world) {
+	p := w.provider(t)
+	launched := func() *karpv1.NodeClaim {
+		claim := w.claim()
+		claim.Status.ImageID = w.launch(t, p, claim).ImageID
+		return claim
+	}
+	drifted := func(claim *karpv1.NodeClaim, want string) {
+		t.Helper()
+		if got, err := w.provider(t).Drifted(t.Context(), claim); got != want || err != nil {
+			t.Errorf("Drifted of a machine with image %q: %q, %v, want %q", claim.Status.ImageID, got, err, want)
+		}
+	}
+	plain := launched()
+	drifted(plain, "")
+	w.annotate(t, map[string]string{AnnotationImage: "image-2"})
+	second := launched()
+	if second.Status.ImageID != "image-2" {
+		t.Errorf("launched with image %q, want that of the class", second.Status.ImageID)
+	}
+	drifted(plain, ImageDrift)
+	drifted(second, "")
+	if again := w.launch(t, p, plain); again.ImageID != "" {
+		t.Errorf("launched again: image %q, want that of the first launch, none", again.ImageID)
+	}
+	w.annotate(t, nil)
+	drifted(plain, "")
+	drifted(second, ImageDrift)
+}
+
 func testLaunchDelay(t *testing.T, w *world) {
 	w.annotate(t, map[string]string{AnnotationLaunchDelay: "1h"})
 	p, claim := w.provider(t), w.claim()

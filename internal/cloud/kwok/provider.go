@@ -42,6 +42,8 @@ type Options struct {
 	// SoldOutFor is how long the catalogue shows an offering as unavailable after a launch found it sold out; it
 	// becomes available at once when nothing says any longer that it is sold out. 3 minutes when zero.
 	SoldOutFor time.Duration
+	// RepairToleration is for how long a node may be not ready before it is to be replaced, 10 minutes when zero.
+	RepairToleration time.Duration
 	// APITimeout limits one request to the API server, 10 s when zero; RetryBackoff is the wait before the first of
 	// three retries, doubled each time, 100 ms when zero.
 	APITimeout   time.Duration
@@ -65,6 +67,9 @@ func (o Options) withDefaults() Options {
 	if o.SoldOutFor == 0 {
 		o.SoldOutFor = 3 * time.Minute
 	}
+	if o.RepairToleration == 0 {
+		o.RepairToleration = 10 * time.Minute
+	}
 	if o.APITimeout == 0 {
 		o.APITimeout = 10 * time.Second
 	}
@@ -80,8 +85,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Provider is a cloud.Provider and cloud.Repairer, and a controller-runtime Runnable that needs leader election: Start
-// plays the machines that boot.
+// Provider is a cloud.Provider, cloud.Repairer and cloud.DriftDetector, and a controller-runtime Runnable that needs
+// leader election: Start plays the machines that boot.
 type Provider struct {
 	opts        Options
 	types       []cloud.InstanceType
@@ -94,8 +99,9 @@ type Provider struct {
 }
 
 var (
-	_ cloud.Provider = (*Provider)(nil)
-	_ cloud.Repairer = (*Provider)(nil)
+	_ cloud.Provider      = (*Provider)(nil)
+	_ cloud.Repairer      = (*Provider)(nil)
+	_ cloud.DriftDetector = (*Provider)(nil)
 )
 
 // New checks the options and makes a provider. No I/O is done.
@@ -148,8 +154,8 @@ func (p *Provider) Declared() cloud.Declared {
 // RepairPolicies implements cloud.Repairer: core specification, section 10.
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	return []cloud.RepairPolicy{
-		{ConditionType: "Ready", ConditionStatus: "False", Toleration: 10 * time.Minute},
-		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: 10 * time.Minute},
+		{ConditionType: "Ready", ConditionStatus: "False", Toleration: p.opts.RepairToleration},
+		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: p.opts.RepairToleration},
 	}
 }
 

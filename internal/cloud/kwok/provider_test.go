@@ -50,6 +50,7 @@ func TestProvider(t *testing.T) {
 		{"termination delay", testTerminationDelay},
 		{"machine that never registers", testNeverRegister},
 		{"launches that fail", testFailLaunch},
+		{"image that is out of date", testImage},
 		{"slow launch loses the answer only", testLaunchDelay},
 		{"annotations that cannot be read", testBadAnnotations},
 		{"sold-out offerings are forgotten", testSoldOutForgotten},

@@ -48,6 +48,8 @@ type record struct {
 	TerminationDelay time.Duration `json:"terminationDelay,omitempty"`
 	// GoneAt is zero until Terminate is called.
 	GoneAt time.Time `json:"goneAt,omitzero"`
+	// Image is what the class's AnnotationImage said.
+	Image string `json:"image,omitempty"`
 	// Labels are the machine's; NodeLabels what the Node carries beside them.
 	Labels     map[string]string `json:"labels"`
 	NodeLabels map[string]string `json:"nodeLabels"`
@@ -82,7 +84,7 @@ func (r *record) gone(now time.Time) bool { return r.terminating() && !now.Befor
 func (r *record) machine() *cloud.Machine {
 	return &cloud.Machine{
 		ProviderID: providerScheme + r.Name, Claim: r.Claim,
-		Labels: r.Labels, Capacity: r.Capacity, Allocatable: r.Allocatable,
+		Labels: r.Labels, Capacity: r.Capacity, Allocatable: r.Allocatable, ImageID: r.Image,
 		Created: r.Launched, Terminating: r.terminating(),
 	}
 }
