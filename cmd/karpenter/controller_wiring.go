@@ -286,7 +286,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		History: w.history, Log: log.WithName("provisioner"),
 	}
 	disrupt := &loop.Disrupt{
-		Snapshot: snapshot, Propose: disruption.Propose, Why: explain.Verdict, Writer: w.executor,
+		Snapshot: snapshot, Propose: func(s *model.Snapshot) disruption.Proposal { return disruption.Propose(s, disruption.Options{}) }, Why: explain.Verdict, Writer: w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),

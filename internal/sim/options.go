@@ -37,7 +37,7 @@ func Production() Options {
 	return Options{
 		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(s, placement.Options{}) },
 		CheckProvision: plan.CheckProvision,
-		Propose:        func(s *model.Snapshot) []plan.Command { return disruption.Propose(s).Commands },
+		Propose:        func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands },
 		Resume:         plan.Resume,
 		Advance:        advance,
 		Orphans:        plan.Orphans,

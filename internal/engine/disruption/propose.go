@@ -30,17 +30,47 @@ type Kept struct {
 	Verdict plan.Verdict
 }
 
-// MethodEmpty is the name of emptiness in metrics (core specification 5.1).
-const MethodEmpty = "empty"
+// The methods by their names in metrics (core specification 5.1).
+const (
+	MethodEmpty  = "empty"
+	MethodMulti  = "multi"
+	MethodSingle = "single"
+)
 
 // Propose decides which nodes should leave. Commands that are under way already are not proposed again; their nodes
 // are kept as taken.
-func Propose(snap *model.Snapshot) Proposal {
+func Propose(snap *model.Snapshot, opts Options) Proposal {
 	guard := plan.NewGuard(snap)
 	var p Proposal
 	p.empty(snap, guard)
+	p.underutilized(snap, guard, opts)
 	slices.SortFunc(p.Kept, func(a, b Kept) int { return strings.Compare(a.Node, b.Node) })
 	return p
+}
+
+// underutilized proposes what makes the fleet cheaper.
+func (p *Proposal) underutilized(snap *model.Snapshot, guard *plan.Guard, opts Options) {
+	taken := map[string]bool{}
+	for _, c := range p.Commands {
+		for _, candidate := range c.Candidates {
+			taken[candidate.Node] = true
+		}
+	}
+	var nodes []*model.Node
+	for _, n := range snap.Nodes {
+		if n.Ours() && n.Command == "" && !taken[n.Name] {
+			if v := guard.Removable(n, plan.Underutilized); !v.OK() {
+				p.keep(n, v)
+				continue
+			}
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return
+	}
+	w := settle(snap, opts, func(n *model.Node) bool { return leaving(n) || taken[n.Name] })
+	p.Commands = append(p.Commands, w.consolidate(guard, nodes, p.keep)...)
 }
 
 // empty proposes the nodes without inhabitants.

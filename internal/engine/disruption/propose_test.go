@@ -275,14 +275,14 @@ func TestPropose(t *testing.T) {
 	} {
 		t.Run(c.intent, func(t *testing.T) {
 			lines, want := linesOf(c.world), strings.Join(linesOf(c.want), "\n")+"\n"
-			if diff := cmp.Diff(want, say(disruption.Propose(tell(t, lines)))); diff != "" {
+			if diff := cmp.Diff(want, say(disruption.Propose(tell(t, lines), disruption.Options{}))); diff != "" {
 				t.Errorf("proposal (-want +got):\n%s", diff)
 			}
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 10 {
 				random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 				snap := tell(t, lines)
-				proposal := disruption.Propose(snap)
+				proposal := disruption.Propose(snap, disruption.Options{})
 				if diff := cmp.Diff(want, say(proposal)); diff != "" {
 					t.Fatalf("told in another order (-want +got):\n%s", diff)
 				}

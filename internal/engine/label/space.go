@@ -229,3 +229,25 @@ func (s *Space) Contains(a, b Row) bool {
 	}
 	return true
 }
+
+// Mentioned reports whether the space can encode the requirement: its key, values and bounds were mentioned when the
+// space was made.
+func (s *Space) Mentioned(r Requirement) bool {
+	k, ok := s.Lookup(r.Key)
+	if !ok {
+		return false
+	}
+	d := s.dims[k]
+	switch {
+	case r.Operator == In || r.Operator == NotIn:
+		return !slices.ContainsFunc(r.Values, func(value string) bool { _, known := d.index[value]; return !known })
+	case r.Operator.isBound():
+		bounds := r.bounds()
+		if bounds.empty() {
+			return true
+		}
+		n, cut := bounds.cut()
+		return len(d.intervals) > 0 && (!cut || d.intervals[d.intervalOf(n)].low == n)
+	}
+	return true
+}

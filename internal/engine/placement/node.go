@@ -34,7 +34,7 @@ type target struct {
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
 	for _, n := range r.snap.Nodes {
-		if n.Deleting || n.Disrupted {
+		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
 		}
 		t := &target{node: n}

@@ -20,6 +20,8 @@ type Options struct {
 	RelaxMinValues bool
 	// Effort is --packing-effort: how many times the usual work may be spent on finding a cheaper packing; 0 means once.
 	Effort int
+	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
+	Closed func(*model.Node) bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.

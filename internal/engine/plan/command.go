@@ -96,7 +96,9 @@ type Command struct {
 	Candidates []Candidate
 	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
 	Replacements []NewClaim
-	Worth        Worth
+	// Seats are where the pods go that need no replacement; not stored.
+	Seats []model.Seating
+	Worth Worth
 	Phase        Phase
 	Created      time.Time
 	PhaseSince   time.Time

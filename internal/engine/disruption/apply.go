@@ -1,0 +1,48 @@
+package disruption
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// After returns the snapshot as it will be when the command is carried out and every new node is the cheapest that it may
+// be: its candidates gone, its pods where the plan puts them. New nodes count as initialised for as long as their pool's
+// consolidateAfter, so that what comes next may count on them. A command of another snapshot, or one that was stored,
+// does not say where its pods go; it is returned with its pods pending.
+func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
+	names := make([]string, len(cmd.Candidates))
+	for i, c := range cmd.Candidates {
+		names[i] = c.Node
+	}
+	next := snap.Without(names...)
+	seats := cmd.Seats
+	var nodes []*model.Node
+	for i := range cmd.Replacements {
+		r := &cmd.Replacements[i]
+		if len(r.Options) == 0 {
+			continue
+		}
+		if n := next.Future(futureSpec(snap, cmd, r), []string{r.Options[0].Type}); n != nil {
+			nodes = append(nodes, n)
+			seats = append(seats[:len(seats):len(seats)], model.Seating{Node: n.Name, Pods: r.Pods})
+		}
+	}
+	return next.With(nodes...).Bound(seats)
+}
+
+func futureSpec(snap *model.Snapshot, cmd plan.Command, r *plan.NewClaim) model.NodeSpec {
+	labels := map[string]string{model.LabelType: r.Options[0].Type, model.LabelZone: r.Options[0].Zone,
+		model.LabelCapacityType: r.Options[0].CapacityType, model.LabelPool: r.Pool}
+	for key, value := range r.Labels {
+		labels[key] = value
+	}
+	since := snap.Now
+	var taints []model.Taint
+	if pool := snap.Pool(r.Pool); pool != nil {
+		taints = pool.Taints
+		since = since.Add(-max(0, pool.ConsolidateAfter))
+	}
+	return model.NodeSpec{Name: r.Name, UID: r.Name, Claim: r.Name, ClaimUID: r.Name, Pool: r.Pool, Stage: model.Initialized, Ready: true,
+		Created: since, InitializedAt: since, Labels: labels, Taints: taints, Requirements: r.Requirements,
+		Replacement: cmd.Reason == plan.Underutilized}
+}

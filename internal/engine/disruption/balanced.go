@@ -1,0 +1,74 @@
+package disruption
+
+import (
+	"math"
+
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// The policy Balanced weighs, pool by pool, which part of the pool's cost a change saves against which part of the
+// pool's eviction cost it takes (core specification 5.15). A change is approved when the first is at least half the
+// second in every Balanced pool that nodes leave; other pools do not vote.
+
+// leastScore is that half, in thousandths.
+const leastScore = 500
+
+// balancedPolicy is the consolidation policy's name in the API.
+const balancedPolicy = "Balanced"
+
+// scale is what a pool has altogether.
+type scale struct {
+	cost     int64
+	eviction int64
+}
+
+func (w *world) balanced(c *change) plan.Verdict {
+	parts := map[string]scale{}
+	var total int64
+	for _, n := range c.nodes {
+		p := parts[n.Pool]
+		p.cost += w.cost(n)
+		p.eviction += 1000 + evictionCost(n)
+		parts[n.Pool] = p
+		total += w.cost(n)
+	}
+	for _, pool := range w.snap.Pools {
+		part, concerned := parts[pool.Name]
+		if !concerned || pool.Policy != balancedPolicy {
+			continue
+		}
+		saving := float64(c.worth.Saving) * float64(part.cost) / float64(max(total, 1))
+		if score := score(saving, part, w.whole(pool.Name)); score < leastScore {
+			return plan.Verdict{Code: plan.ScoreTooLow, Node: c.nodes[0].Name, Need: leastScore, Have: score}
+		}
+	}
+	return plan.Verdict{}
+}
+
+// score in thousandths.
+func score(saving float64, part, whole scale) int64 {
+	switch {
+	case saving <= 0 || whole.cost == 0 || whole.eviction == 0:
+		return 0
+	case part.eviction == 0:
+		return math.MaxInt64
+	}
+	return int64(1000 * (saving / float64(whole.cost)) / (float64(part.eviction) / float64(whole.eviction)))
+}
+
+// whole is what the pool had when the run began.
+func (w *world) whole(pool string) scale {
+	if w.wholes == nil {
+		w.wholes = map[string]scale{}
+		for _, n := range w.began.Nodes {
+			if !n.Ours() || n.Pool == "" {
+				continue
+			}
+			s := w.wholes[n.Pool]
+			s.cost += w.cost(n)
+			s.eviction += 1000 + evictionCost(n)
+			w.wholes[n.Pool] = s
+		}
+	}
+	return w.wholes[pool]
+}

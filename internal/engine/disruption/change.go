@@ -1,0 +1,184 @@
+package disruption
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// change is nodes that leave together and what is bought in their place: no smaller part of it would do, because the
+// pods of each node share a new node with those of another.
+type change struct {
+	nodes  []*model.Node
+	claims []plan.NewClaim
+	// seats are where those of the pods go that need no new node.
+	seats []model.Seating
+	worth plan.Worth
+}
+
+// changes splits an outcome into its independent parts, by name of their first node.
+func (w *world) changes(o *outcome) []*change {
+	origin := w.origins(o.nodes)
+	// Every node points to one that it belongs together with; the first by name stands for all.
+	root := make(map[*model.Node]*model.Node, len(o.nodes))
+	for _, n := range o.nodes {
+		root[n] = n
+	}
+	find := func(n *model.Node) *model.Node {
+		for root[n] != n {
+			n = root[n]
+		}
+		return n
+	}
+	first := make([]*model.Node, len(o.claims))
+	for i := range o.claims {
+		for _, p := range o.claims[i].Pods {
+			n := origin[p]
+			if n == nil {
+				continue
+			}
+			if first[i] == nil {
+				first[i] = n
+			}
+			a, b := find(first[i]), find(n)
+			if a.Name > b.Name {
+				a, b = b, a
+			}
+			root[b] = a
+		}
+	}
+	byRoot := map[*model.Node]*change{}
+	var list []*change
+	nodes := slices.SortedFunc(slices.Values(o.nodes), func(a, b *model.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
+		c := byRoot[find(n)]
+		if c == nil {
+			c = &change{}
+			byRoot[find(n)] = c
+			list = append(list, c)
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	for i := range o.claims {
+		if first[i] != nil {
+			c := byRoot[find(first[i])]
+			c.claims = append(c.claims, o.claims[i])
+		}
+	}
+	for _, seat := range o.seats {
+		parts := map[*change]int{}
+		for _, p := range seat.Pods {
+			c := byRoot[find(origin[p])]
+			at, known := parts[c]
+			if !known {
+				at = len(c.seats)
+				parts[c] = at
+				c.seats = append(c.seats, model.Seating{Node: seat.Node})
+			}
+			c.seats[at].Pods = append(c.seats[at].Pods, p)
+		}
+	}
+	for _, c := range list {
+		w.reckon(c)
+	}
+	return list
+}
+
+// reckon works out what the change is worth.
+func (w *world) reckon(c *change) {
+	c.worth = plan.Worth{}
+	for _, n := range c.nodes {
+		c.worth.Saving += w.cost(n)
+		c.worth.Price += w.economics(n).priceOfMoving(n)
+		c.worth.Pods += plan.Inhabitants(n)
+	}
+	for i := range c.claims {
+		c.worth.Saving -= c.claims[i].Price() + w.nodePrice(c.claims[i].Pool)
+	}
+}
+
+// least is what the change must save to pay, nano-USD per hour: more than what it costs spread over the payback time,
+// and more than the pools' least saving.
+func (w *world) least(c *change) int64 {
+	var least int64
+	var spread float64
+	for _, n := range c.nodes {
+		e := w.economics(n)
+		least = max(least, e.MinSaving)
+		if price := e.priceOfMoving(n); price > 0 && e.Payback > 0 {
+			spread += float64(price) / e.Payback.Hours()
+		} else if price > 0 {
+			return never
+		}
+	}
+	return max(least, int64(spread)) + 1
+}
+
+// never is a saving that nothing reaches.
+const never = int64(1) << 62
+
+// decide tells whether the change may be made as it is, and cuts the lists of its new nodes down to types with which it
+// pays whatever the provider picks.
+func (w *world) decide(c *change) plan.Verdict {
+	name := c.nodes[0].Name
+	least := w.least(c)
+	if c.worth.Saving < least {
+		code := plan.SavingTooSmall
+		if c.worth.Saving <= 0 {
+			code = plan.NoSaving
+		}
+		return plan.Verdict{Code: code, Node: name, Need: least, Have: c.worth.Saving}
+	}
+	if v := w.spotRules(c); !v.OK() {
+		return v
+	}
+	if len(c.claims) > 0 {
+		slack := (c.worth.Saving - least) / int64(len(c.claims))
+		for i := range c.claims {
+			if v := w.trim(c, &c.claims[i], slack); !v.OK() {
+				return v
+			}
+		}
+		w.reckon(c)
+	}
+	return w.balanced(c)
+}
+
+// spotRules hold spot nodes that would only be replaced by spot nodes (core specification 5.11).
+func (w *world) spotRules(c *change) plan.Verdict {
+	onDemand := func(n *model.Node) bool { return n.Labels[model.LabelCapacityType] != spot }
+	if len(c.claims) == 0 || slices.ContainsFunc(c.nodes, onDemand) {
+		return plan.Verdict{}
+	}
+	buysSpot := slices.ContainsFunc(c.claims, func(n plan.NewClaim) bool { return n.Options[0].CapacityType == spot })
+	if buysSpot && !w.opts.SpotToSpot {
+		return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
+	}
+	return plan.Verdict{}
+}
+
+const spot = "spot"
+
+// command puts the change into the form that is carried out.
+func (w *world) command(c *change, reason plan.Reason) plan.Command {
+	candidates := make([]plan.Candidate, len(c.nodes))
+	for i, n := range c.nodes {
+		candidates[i] = plan.CandidateOf(n)
+	}
+	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
+	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
+	return cmd
+}
+
+// method is what metrics call the way in which a change was found (core specification 5.1).
+func method(c *change, reason plan.Reason) string {
+	switch {
+	case reason != plan.Underutilized:
+		return ""
+	case len(c.nodes) > 1:
+		return MethodMulti
+	}
+	return MethodSingle
+}

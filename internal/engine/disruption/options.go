@@ -1,0 +1,72 @@
+package disruption
+
+import (
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+)
+
+// Options of a run. The zero value is what production uses without flags.
+type Options struct {
+	Placement placement.Options
+	Economics
+	// SpotToSpot allows that spot nodes are replaced by spot nodes (gate SpotToSpotConsolidation).
+	SpotToSpot bool
+}
+
+// Economics is what a consolidation must bring, where the pool does not say otherwise.
+type Economics struct {
+	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour.
+	Payback time.Duration
+	// MovePrice is the price of moving a pod of eviction cost 1, nano-USD; 0 for 0.001 USD, a negative value for nothing.
+	MovePrice int64
+	// MinSaving is the least saving, nano-USD per hour.
+	MinSaving int64
+}
+
+// What holds when neither the options nor the pool say anything.
+const (
+	ProductionPayback   = time.Hour
+	ProductionMovePrice = model.Nano / 1000
+)
+
+// of are the economics of a pool: what it says, else what the run says.
+func (e Economics) of(pool *model.PoolSpec) Economics {
+	if pool.Payback != 0 {
+		e.Payback = max(0, pool.Payback)
+	} else if e.Payback == 0 {
+		e.Payback = ProductionPayback
+	}
+	if pool.MovePrice != 0 {
+		e.MovePrice = pool.MovePrice
+	}
+	switch {
+	case e.MovePrice == 0:
+		e.MovePrice = ProductionMovePrice
+	case e.MovePrice < 0:
+		e.MovePrice = 0
+	}
+	if pool.MinSaving != 0 {
+		e.MinSaving = pool.MinSaving
+	}
+	e.MinSaving = max(0, e.MinSaving)
+	return e
+}
+
+// priceOfMoving is the price of taking all pods off the node that somebody will start again elsewhere, nano-USD.
+func (e Economics) priceOfMoving(n *model.Node) int64 {
+	return e.MovePrice / 1000 * evictionCost(n)
+}
+
+// evictionCost is the sum of what evicting the node's pods costs, in thousandths (core specification 5.5): pods of
+// negative cost are free, they do not make up for others.
+func evictionCost(n *model.Node) int64 {
+	var sum int64
+	for _, p := range n.Pods {
+		if p.Reschedulable {
+			sum += max(0, p.EvictionCost)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,177 @@
+package disruption
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// A new node is bought from a list, and the provider may pick any of it. So that a change pays whatever is picked, the
+// list is cut: to one capacity type, to the zones where the cheapest type is cheap enough, and to the types that are
+// cheap enough in all of them. A type that leaves with the change is not on the list unless it has become cheaper:
+// nothing is replaced by its like.
+
+// spotFlexibility is how many types cheaper than a spot node there must be before one spot node is replaced by another:
+// with a shorter list it would be replaced again and again by what is most likely to be interrupted (core
+// specification 5.11).
+const spotFlexibility = 15
+
+// shop is where a new node is bought: the offerings that its claim admits, of one capacity type.
+type shop struct {
+	pool    *model.Pool
+	classes []*model.OfferClass
+}
+
+// trim cuts the claim's list to what costs at most slack more than its cheapest type.
+func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict {
+	first := claim.Options[0]
+	most := first.Price + slack
+	s := w.shopOf(claim, first.CapacityType)
+	no := plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name}
+	if s.pool == nil {
+		return no
+	}
+	s.keepZones(first.Type, most)
+	kept := make([]plan.Option, 0, len(claim.Options))
+	for _, o := range claim.Options {
+		worst, sold := s.worst(o.Type)
+		if sold && o.CapacityType == first.CapacityType && worst <= most && !c.hasLike(o, worst) {
+			kept = append(kept, o)
+		}
+	}
+	if len(kept) == 0 {
+		return no
+	}
+	if first.CapacityType == spot && len(c.nodes) == 1 && len(c.claims) == 1 && c.nodes[0].Labels[model.LabelCapacityType] == spot {
+		if len(kept) < spotFlexibility {
+			return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
+		}
+		kept = kept[:max(spotFlexibility, enoughFor(s.pool, claim, kept))]
+	}
+	if !diverse(s.pool, claim, kept) {
+		return no
+	}
+	claim.Options = kept
+	claim.Requirements = s.requirements(claim.Requirements, kept)
+	return plan.Verdict{}
+}
+
+func (w *world) shopOf(claim *plan.NewClaim, capacityType string) shop {
+	pool := w.snap.Pool(claim.Pool)
+	if pool == nil || pool.Types == nil {
+		return shop{}
+	}
+	// The list of types is not in the row: the space need not know their names.
+	row, _, ok := w.snap.Space.Encode(slices.DeleteFunc(slices.Clone(claim.Requirements), func(r label.Requirement) bool {
+		return r.Key == model.LabelType
+	}))
+	if !ok {
+		return shop{}
+	}
+	s := shop{pool: pool}
+	for i := range pool.Types.Classes {
+		if c := &pool.Types.Classes[i]; c.CapacityType == capacityType && c.Admits(w.snap.Space, row) {
+			s.classes = append(s.classes, c)
+		}
+	}
+	return s
+}
+
+// keepZones leaves out the zones where the type costs more than most.
+func (s *shop) keepZones(name string, most int64) {
+	t, _ := s.pool.Types.Lookup(name)
+	s.classes = slices.DeleteFunc(s.classes, func(c *model.OfferClass) bool { return !c.Types.Has(t) || c.Price[t] > most })
+}
+
+// worst is the highest price at which the type is for sale; false when it is not.
+func (s *shop) worst(name string) (int64, bool) {
+	t, known := s.pool.Types.Lookup(name)
+	if !known {
+		return 0, false
+	}
+	worst, sold := int64(0), false
+	for _, c := range s.classes {
+		if c.Types.Has(t) {
+			worst, sold = max(worst, c.Price[t]), true
+		}
+	}
+	return worst, sold
+}
+
+// hasLike reports whether a node of the type leaves that costs no more.
+func (c *change) hasLike(o plan.Option, worst int64) bool {
+	return slices.ContainsFunc(c.nodes, func(n *model.Node) bool {
+		return n.Labels[model.LabelType] == o.Type && n.Labels[model.LabelCapacityType] == o.CapacityType && n.Price <= worst
+	})
+}
+
+// requirements are those of the claim with what was cut away.
+func (s *shop) requirements(reqs []label.Requirement, kept []plan.Option) []label.Requirement {
+	reqs = slices.Clone(reqs)
+	types := make([]string, len(kept))
+	for i, o := range kept {
+		types[i] = o.Type
+	}
+	var zones []string
+	for _, c := range s.classes {
+		if !slices.Contains(zones, c.Zone) {
+			zones = append(zones, c.Zone)
+		}
+	}
+	slices.Sort(zones)
+	reqs = demand(reqs, model.LabelType, types)
+	reqs = demand(reqs, model.LabelCapacityType, []string{kept[0].CapacityType})
+	return demand(reqs, model.LabelZone, zones)
+}
+
+// demand makes the values of a label those.
+func demand(reqs []label.Requirement, key string, values []string) []label.Requirement {
+	at := slices.IndexFunc(reqs, func(r label.Requirement) bool { return r.Key == key })
+	if at < 0 {
+		return append(reqs, label.Requirement{Key: key, Operator: label.In, Values: values})
+	}
+	reqs[at].Operator, reqs[at].Values = label.In, values
+	return reqs
+}
+
+// diverse reports whether the options have the number of values that the claim's minValues ask for.
+func diverse(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) bool {
+	for _, r := range claim.Requirements {
+		if r.MinValues > 0 && !claim.MinValuesRelaxed && valuesOf(pool, r.Key, options) < r.MinValues {
+			return false
+		}
+	}
+	return true
+}
+
+// enoughFor is how many of the options, cheapest first, it takes for the claim's minValues.
+func enoughFor(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) int {
+	for n := 1; n < len(options); n++ {
+		if diverse(pool, claim, options[:n]) {
+			return n
+		}
+	}
+	return len(options)
+}
+
+// valuesOf counts the values of a label among the types.
+func valuesOf(pool *model.Pool, key string, options []plan.Option) int {
+	seen := map[string]bool{}
+	for _, o := range options {
+		if key == model.LabelType {
+			seen[o.Type] = true
+			continue
+		}
+		t, _ := pool.Types.Lookup(o.Type)
+		for _, r := range pool.Types.Catalogue.Types[t].Requirements {
+			if r.Key == key && r.Operator == label.In {
+				for _, v := range r.Values {
+					seen[v] = true
+				}
+			}
+		}
+	}
+	return len(seen)
+}

@@ -1,0 +1,135 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Seating is pods that go onto a node.
+type Seating struct {
+	Node string
+	Pods []*Pod
+}
+
+// Bound returns the snapshot as it would be with pending pods bound to nodes. Nodes and pods that are not concerned are
+// shared; the receiver is unchanged.
+func (s *Snapshot) Bound(seats []Seating) *Snapshot {
+	what := *s
+	if len(seats) == 0 {
+		return &what
+	}
+	seated := map[*Pod]bool{}
+	for _, seat := range seats {
+		for _, p := range seat.Pods {
+			seated[p] = true
+		}
+	}
+	matchings := make(map[*Pod]*matching, len(seated))
+	what.Groups = make([]*Group, 0, len(s.Groups))
+	for _, g := range s.Groups {
+		m := &matching{matches: g.Matches, blocked: g.BlockedBy, key: g.key}
+		var left []*Pod
+		for _, p := range g.Pods {
+			if seated[p] {
+				matchings[p] = m
+			} else {
+				left = append(left, p)
+			}
+		}
+		if len(left) == len(g.Pods) {
+			what.Groups = append(what.Groups, g)
+		} else if len(left) > 0 {
+			rest := *g
+			rest.Pods = left
+			what.Groups = append(what.Groups, &rest)
+		}
+	}
+	fresh := make(map[*Node]*Node, len(seats))
+	for _, seat := range seats {
+		old := s.Node(seat.Node)
+		n := fresh[old]
+		if n == nil {
+			n = old
+		}
+		fresh[old] = n.with(s, seat.Pods, matchings)
+	}
+	replace := func(nodes []*Node) []*Node {
+		list := slices.Clone(nodes)
+		for i, n := range list {
+			if f := fresh[n]; f != nil {
+				list[i] = f
+			}
+		}
+		return list
+	}
+	what.Nodes, what.named, what.claimed = replace(s.Nodes), replace(s.named), replace(s.claimed)
+	return &what
+}
+
+// with returns the node with further pods on it.
+func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Node {
+	type resident struct {
+		*Pod
+		matching *matching
+	}
+	residents := make([]resident, 0, len(n.Pods)+len(pods))
+	for i, p := range n.Pods {
+		residents = append(residents, resident{p, n.matchingOf(i)})
+	}
+	fresh := *n
+	fresh.Used = grow(n.Used.Clone(), len(s.Resources))
+	var coming []int
+	for _, p := range pods {
+		residents = append(residents, resident{p, matchings[p]})
+		fresh.Used.AddScaled(p.Requests, 1)
+		coming = append(coming, matchings[p].matches...)
+		for _, m := range p.CarrierMarks {
+			if m >= 0 {
+				coming = append(coming, m)
+			}
+		}
+	}
+	fresh.Counts = withCounts(n.Counts, coming)
+	slices.SortFunc(residents, func(a, b resident) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	fresh.Pods, fresh.matchings = make([]*Pod, len(residents)), make([]*matching, len(residents))
+	for i, r := range residents {
+		fresh.Pods[i], fresh.matchings[i] = r.Pod, r.matching
+	}
+	fresh.Ports, fresh.Claims = usedTogether(fresh.Pods)
+	attachShared(s, fresh.Used, n.Claims, pods)
+	return &fresh
+}
+
+// withCounts returns the counts with one more for each of the marks.
+func withCounts(counts []MarkCount, marks []int) []MarkCount {
+	counts = slices.Clone(counts)
+	for _, m := range marks {
+		at, known := slices.BinarySearchFunc(counts, m, func(c MarkCount, mark int) int { return cmp.Compare(c.Mark, mark) })
+		if !known {
+			counts = slices.Insert(counts, at, MarkCount{Mark: m})
+		}
+		counts[at].Count++
+	}
+	return counts
+}
+
+// attachShared adds to used the shared volumes of the pods that are not there yet, each once.
+func attachShared(s *Snapshot, used quantity.Vector, there []string, pods []*Pod) {
+	seen := map[string]bool{}
+	for _, p := range pods {
+		for _, v := range p.Shared {
+			if v.Driver == "" || seen[v.Claim] || slices.Contains(there, v.Claim) {
+				continue
+			}
+			seen[v.Claim] = true
+			if r := slices.Index(s.Resources, VolumeResource(v.Driver)); r >= 0 {
+				used[r]++
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Future returns a node as it will be when a claim of the pool has become one of the types, or nil when the snapshot does
+// not know enough to say: the pool, a type, or a value that the requirements name is not there any more. It has what any
+// of the types has beside the daemons. A capacity type and zone that the spec's labels name are taken for certain.
+func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
+	pool := s.Pool(spec.Pool)
+	if pool == nil || pool.Types == nil {
+		return nil
+	}
+	x := pool.Types
+	set := bitset.New(x.Len())
+	for _, name := range types {
+		if t, known := x.Lookup(name); known {
+			set.Add(t)
+		}
+	}
+	// The list of types is not in the row: the space need not know their names.
+	reqs := slices.DeleteFunc(slices.Clone(spec.Requirements), func(r label.Requirement) bool { return r.Key == LabelType })
+	if set.Empty() || slices.ContainsFunc(reqs, func(r label.Requirement) bool { return !s.Space.Mentioned(r) }) {
+		return nil
+	}
+	n := &Node{NodeSpec: &spec}
+	n.Row, _, _ = s.Space.Template(func(key string) bool { return x.Catalogue.WellKnown[key] }, reqs)
+	nameHost(s.Space, n.Row)
+	for key, value := range spec.Labels {
+		if k, known := s.Space.Lookup(key); known {
+			s.Space.SetOnly(n.Row, k, s.Space.Atom(k, value))
+		}
+	}
+	n.Row = x.Hull(n.Row, set)
+	first := true
+	for t := range set.All() {
+		if first {
+			n.Usable, first = pool.Net[t], false
+		}
+		n.Usable = n.Usable.Min(pool.Net[t])
+		n.Total = n.Total.Max(x.Total[t])
+		n.Types = append(n.Types, x.Catalogue.Types[t].Name)
+	}
+	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
+	n.Used = make(quantity.Vector, len(s.Resources))
+	_, classes := x.Offered(n.Row)
+	for t := range set.All() {
+		for _, c := range classes {
+			if p := x.Classes[c].Price[t]; p != NoPrice {
+				n.Price = max(n.Price, p)
+			}
+		}
+	}
+	return n
+}
+
+// With returns the snapshot with further nodes, which count for their pools; the receiver is unchanged.
+func (s *Snapshot) With(nodes ...*Node) *Snapshot {
+	if len(nodes) == 0 {
+		return s
+	}
+	what := *s
+	add := func(list []*Node, compare func(a, b *Node) int) []*Node {
+		return merge(list, slices.Clone(nodes), func(*Node) bool { return false }, compare)
+	}
+	what.Nodes = add(s.Nodes, compareNodes)
+	what.named = add(s.named, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	what.claimed = add(s.claimed, func(a, b *Node) int {
+		return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Name, b.Name))
+	})
+	what.Pools = slices.Clone(s.Pools)
+	for _, n := range nodes {
+		at := slices.IndexFunc(what.Pools, func(p *Pool) bool { return p.Name == n.Pool })
+		if at < 0 {
+			continue
+		}
+		fresh := *what.Pools[at]
+		fresh.Used = fresh.Used.Add(n.Total)
+		fresh.Nodes++
+		what.Pools[at] = &fresh
+	}
+	return &what
+}
