@@ -2,20 +2,24 @@ package disruption
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // The search for a cheaper fleet.
 //
-//  1. What is a pod worth? All pods that may move are packed once onto new nodes, as if their nodes were not there. What
-//     a new node costs is divided among its pods by size; the mean over the pods of a shape is what the shape is worth:
-//     what it would cost in a fleet without waste.
-//  2. Which nodes are waste? A node costs more than its pods are worth, or not. Those where the difference, over the
-//     payback time, exceeds the price of moving the pods should go: the most saving per disruption first.
+//  1. What is room worth? All pods that may move are packed once onto new nodes, as if their nodes were not there; least
+//     squares over the new nodes tell what a unit of cpu and of memory costs in a fleet without waste.
+//  2. Which nodes should go? Those that cost most beyond what their whole capacity is worth, by the eviction cost of
+//     their pods: their going frees the most money for the least disruption, and what stays is the best room there is
+//     for their pods. How many is found by trying: the pods of the first n nodes of that order are placed on the others
+//     and on new nodes, for several n, and the n that brings most is taken. Where moves have a price, the last of them
+//     must bring at least a part of what the mean one brings (see worthIt): the last cents are not worth a storm.
 //  3. They go in batches of neighbours in that order. The pods of a batch are packed onto the room of nodes that stay and
 //     onto new nodes, m to n. Nobody is sent to a node that should go itself. The outcome falls apart into changes
 //     that have nothing to do with each other; each must pay by itself, and is a command of its own.
@@ -25,11 +29,12 @@ import (
 // commands may be carried out in any order, at the same time, or in part. What does not pay this time because the room is
 // on nodes that are still to come is found by the next run.
 //
-// Cost: one packing of all pods that may move, one of each batch, and one what-if for each node that stays.
+// Cost: one packing of all pods that may move, one for each n that is tried, one of each batch, and one what-if for
+// each node that stays.
 
 // batchSize is how many nodes are packed anew together. More find a better fit for the last node of a batch; fewer make
 // commands that depend on less.
-const batchSize = 12
+const batchSize = 24
 
 // search is one run of the consolidation.
 type search struct {
@@ -107,91 +112,148 @@ func (s *search) free(nodes []*model.Node) []*model.Node {
 	return list
 }
 
-// prospect is what a node wastes.
+// prospect is what a node would bring if it went.
 type prospect struct {
 	node *model.Node
-	// waste in nano-USD per hour, gain what it is over the payback time beyond the price of moving, nano-USD.
-	waste int64
-	gain  float64
+	// ratio is what the node costs beyond what its capacity is worth, per eviction cost of its pods.
 	ratio float64
 }
 
-// assess divides the nodes into those that cost more than what is on them is worth, most saving per disruption first, and
-// the rest, dearest first.
-func (s *search) assess(nodes []*model.Node) (wasted, rest []*model.Node) {
-	worth := s.worthOfShapes(nodes)
+// roomWorth is what room on nodes that stay is worth in comparison with new room: there is more of it than needed, but
+// what is used up has to be bought.
+const roomWorth = 0.8
+
+// trials is into how many parts the order of nodes is divided to find where to stop.
+const trials = 8
+
+// assess divides the nodes into those that should go, most saving per disruption first, and the rest in the same order.
+func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
+	order := s.prospects(nodes)
+	var best trial
+	tried := map[int]trial{}
+	try := func(n int) {
+		if _, done := tried[n]; n > 0 && n <= len(order) && !done {
+			tried[n] = s.tryFirst(order, n)
+		}
+	}
+	for i := 1; i <= trials; i++ {
+		try((len(order)*i + trials - 1) / trials)
+	}
+	best = pick(tried)
+	for step := len(order) / (2 * trials); step > 0 && best.n > 0; step /= 2 {
+		if step < len(order)/(8*trials) {
+			break
+		}
+		try(best.n - step)
+		try(best.n + step)
+		best = pick(tried)
+	}
+	return order[:best.n], order[best.n:]
+}
+
+// trial is what it would bring if the first n nodes of the order went.
+type trial struct {
+	n int
+	// saving in nano-USD per hour, price in nano-USD, moved the eviction cost.
+	saving, price, moved float64
+	hours                float64
+}
+
+// lastPart is which part of what the mean move brings the last ones must bring, where moving has a price.
+const lastPart = 0.25
+
+// pick returns the best of the trials: the saving counts, less what the moves would have to bring.
+func pick(tried map[int]trial) trial {
+	list := slices.SortedFunc(maps.Values(tried), func(a, b trial) int { return a.n - b.n })
+	mean, priced := 0.0, false
+	for _, t := range list {
+		if t.moved > 0 && t.saving*t.hours > t.price {
+			mean, priced = t.saving/t.moved, priced || t.price > 0 // of the largest that pays at all
+		}
+	}
+	if !priced {
+		mean = 0
+	}
+	var best trial
+	value := 0.0
+	for _, t := range list {
+		if v := t.saving - max(t.price/t.hours, lastPart*mean*t.moved); v > value {
+			best, value = t, v
+		}
+	}
+	return best
+}
+
+// tryFirst asks what it would bring if the first n nodes went.
+func (s *search) tryFirst(order []*model.Node, n int) trial {
+	o := s.without(order[:n], s.unsettled)
+	stuck := map[*model.Node]bool{}
+	for _, h := range o.homeless {
+		stuck[h.node] = true
+	}
+	t := trial{n: n, hours: s.economics(order[0]).Payback.Hours()}
+	for _, node := range order[:n] {
+		if !stuck[node] {
+			t.saving += float64(s.cost(node))
+			t.price += float64(s.economics(node).priceOfMoving(node))
+			t.moved += float64(evictionCost(node))
+		}
+	}
+	for i := range o.claims {
+		t.saving -= float64(o.claims[i].Price() + s.nodePrice(o.claims[i].Pool))
+	}
+	return t
+}
+
+// prospects orders the nodes by what their going would bring.
+func (s *search) prospects(nodes []*model.Node) []*model.Node {
+	units := s.unitWorth(nodes)
 	list := make([]prospect, len(nodes))
 	for i, n := range nodes {
-		p := prospect{node: n, waste: s.cost(n)}
-		for _, pod := range n.Pods {
-			if pod.Reschedulable {
-				p.waste -= worth[pod.Shape]
-			}
+		capacity := 0.0
+		for r, worth := range units {
+			capacity += worth * float64(n.Usable.At(quantity.Resource(r)))
 		}
-		e := s.economics(n)
-		moving := float64(e.priceOfMoving(n))
-		p.gain = float64(p.waste)*e.Payback.Hours() - moving
-		p.ratio = float64(p.waste) / float64(1000+evictionCost(n))
-		list[i] = p
+		list[i] = prospect{n, (float64(s.cost(n)) - roomWorth*capacity) / float64(1000+evictionCost(n))}
 	}
 	slices.SortFunc(list, func(a, b prospect) int {
 		return cmp.Or(cmp.Compare(b.ratio, a.ratio), strings.Compare(a.node.Name, b.node.Name))
 	})
-	for _, p := range list {
-		if p.gain > 0 {
-			wasted = append(wasted, p.node)
-		} else {
-			rest = append(rest, p.node)
-		}
+	order := make([]*model.Node, len(list))
+	for i, p := range list {
+		order[i] = p.node
 	}
-	return wasted, rest
+	return order
 }
 
-// worthOfShapes packs all pods of the nodes anew and tells what a pod of each shape costs then, nano-USD per hour.
-func (s *search) worthOfShapes(nodes []*model.Node) map[*model.Shape]int64 {
-	gone := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		gone[n.Name] = true
-	}
-	// Room on nodes that stay anyway is free, and says nothing about worth.
+// unitWorth is what a unit of cpu and memory costs in a fleet without waste, nano-USD per hour: least squares over the new
+// nodes that all pods of the nodes would be packed onto.
+func (s *search) unitWorth(nodes []*model.Node) []float64 {
 	o := s.without(nodes, func(*model.Node) bool { return true })
-	type tally struct {
-		sum  float64
-		pods int
-	}
-	tallies := map[*model.Shape]tally{}
+	var cc, cm, mm, cp, mp float64
 	for i := range o.claims {
 		c := &o.claims[i]
-		pool := s.snap.Pool(c.Pool)
-		t, _ := pool.Types.Lookup(c.Options[0].Type)
-		var total float64
-		sizes := make([]float64, len(c.Pods))
-		for j, p := range c.Pods {
-			sizes[j] = sizeOf(p, pool.Net[t])
-			total += sizes[j]
+		var cpu, memory float64
+		for _, p := range c.Pods {
+			cpu += float64(p.Requests.At(quantity.CPU))
+			memory += float64(p.Requests.At(quantity.Memory))
 		}
-		cost := float64(c.Price() + s.nodePrice(c.Pool))
-		for j, p := range c.Pods {
-			sum := tallies[p.Shape]
-			tallies[p.Shape] = tally{sum.sum + cost*sizes[j]/total, sum.pods + 1}
-		}
+		price := float64(c.Price() + s.nodePrice(c.Pool))
+		cc, cm, mm, cp, mp = cc+cpu*cpu, cm+cpu*memory, mm+memory*memory, cp+cpu*price, mp+memory*price
 	}
-	worth := make(map[*model.Shape]int64, len(tallies))
-	for shape, sum := range tallies {
-		worth[shape] = int64(sum.sum / float64(sum.pods))
+	worth := make([]float64, max(int(quantity.CPU), int(quantity.Memory))+1)
+	det := cc*mm - cm*cm
+	if det > 1e-9*cc*mm {
+		worth[quantity.CPU], worth[quantity.Memory] = (cp*mm-mp*cm)/det, (mp*cc-cp*cm)/det
+	}
+	if worth[quantity.CPU] < 0 || worth[quantity.Memory] < 0 || det <= 1e-9*cc*mm {
+		if worth[quantity.CPU] < 0 || cc == 0 {
+			worth[quantity.CPU], worth[quantity.Memory] = 0, mp/max(mm, 1)
+		} else {
+			worth[quantity.CPU], worth[quantity.Memory] = cp/max(cc, 1), 0
+		}
 	}
 	return worth
-}
-
-// sizeOf is the mean of the parts of a node that a pod takes, over the resources of the node that it asks for.
-func sizeOf(p *model.Pod, of []int64) float64 {
-	var sum float64
-	for r, n := range p.Requests {
-		if n > 0 && r < len(of) && of[r] > 0 {
-			sum += float64(n) / float64(of[r])
-		}
-	}
-	return max(sum, 1e-9)
 }
 
 // closed reports whether nobody may be sent to the node: it should go itself, or has not settled.

@@ -177,3 +177,4 @@ func (w *world) economics(n *model.Node) Economics {
 }
 
 var Asked int
+var Debug bool
