@@ -258,11 +258,17 @@ func (r *run) admits(t *task, d *domain) plan.Verdict {
 		}
 	}
 	for _, c := range t.rules.apart {
-		if atom := t.rules.atom(d, c.key); atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0 {
+		if r.keptApart(t, d, c) {
 			return plan.Verdict{Code: plan.AntiAffinityBlocked, Key: c.key}
 		}
 	}
 	return r.affinityAdmits(t, d)
+}
+
+// keptApart is the rule of anti-affinity: the domain holds a pod that the counter counts.
+func (r *run) keptApart(t *task, d *domain, c *counter) bool {
+	atom := t.rules.atom(d, c.key)
+	return atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0
 }
 
 // spreadAdmits is the rule of topology spread: with the pod, the domain's count exceeds the least of all domains by at

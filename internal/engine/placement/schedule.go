@@ -20,6 +20,8 @@ type Options struct {
 	RelaxMinValues bool
 	// Effort is --packing-effort: how many times the usual work may be spent on finding a cheaper packing; 0 means once.
 	Effort int
+	// AskNodes: refusals say what the nodes that are there answered, too.
+	AskNodes bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.
