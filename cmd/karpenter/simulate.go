@@ -115,7 +115,8 @@ func (p *policy) options() placement.Options {
 	if nodePrice == 0 {
 		nodePrice = -1
 	}
-	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort}
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort,
+		AskNodes: true}
 }
 
 func usd(nano int64) float64 { return float64(nano) / model.Nano }

@@ -23,9 +23,9 @@ func (r *run) verdicts(t *task) plan.Refusal {
 		for _, m := range r.pools {
 			refusal.Pools = append(refusal.Pools, r.poolVerdict(m, t, between))
 		}
-		if r.opts.AskNodes {
-			refusal.Nodes = r.askNodes(t)
-		}
+	}
+	if r.opts.AskNodes && len(t.group.Rows) > 0 {
+		refusal.Nodes = r.askNodes(t)
 	}
 	return refusal
 }

@@ -81,7 +81,7 @@ func (r *run) whyNot(t *task, n *target) plan.Verdict {
 		return fit.Verdict
 	}
 	if against := r.against(t, r.domainOfRow(t, n.node.Row)); len(against) > 0 {
-		return against[0]
+		return slices.MinFunc(against, compareVerdicts)
 	}
 	return plan.Verdict{Code: plan.NoPlaceFound}
 }
