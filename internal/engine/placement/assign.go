@@ -65,7 +65,7 @@ func (r *run) assign(t *task) []*lot {
 // choose returns the best domain that the rules admit, or -1.
 func (r *run) choose(t *task) int {
 	best, bestCount, bestLack := -1, 0, 0
-	first := len(t.rules.affinities) > 0 && r.firstOfItsKind(t)
+	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 	for i, d := range t.domains {
 		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
 			continue
@@ -313,8 +313,8 @@ func (r *run) least(t *task, s *spreadRule) int {
 	return least
 }
 
-// affinityAdmits is the rule of required affinity: the domain holds a pod that is asked for, on every key; or nobody
-// anywhere is one and the pod itself is, which makes it the first of its kind.
+// affinityAdmits is the rule of affinity. What is required: the domain holds a pod that is asked for, on every key; or
+// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish is asked alone.
 func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	near := true
 	var key label.Key
@@ -324,7 +324,11 @@ func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 		if atom == r.snap.Space.Absent(a.key) {
 			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
 		}
-		if a.sure[atom] == 0 {
+		switch {
+		case a.sure[atom] > 0 || a.wish && a.first():
+		case a.wish:
+			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
+		default:
 			near, key = false, a.key
 		}
 	}
@@ -334,10 +338,11 @@ func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	return plan.Verdict{Code: plan.AffinityUnmet, Key: key}
 }
 
-// firstOfItsKind reports whether no pod anywhere satisfies the task's affinity terms, and the task's own pods would.
+// firstOfItsKind reports whether no pod anywhere satisfies the task's required affinity terms, and the task's own pods
+// would.
 func (r *run) firstOfItsKind(t *task) bool {
 	for i := range t.rules.affinities {
-		if a := &t.rules.affinities[i]; !a.self || a.total > 0 {
+		if a := &t.rules.affinities[i]; !a.wish && !a.first() {
 			return false
 		}
 	}
@@ -348,7 +353,7 @@ func (r *run) firstOfItsKind(t *task) bool {
 // pods, and none of those is on a host.
 func (r *run) firstOnAnyHost(t *task) bool {
 	for _, a := range t.rules.hostAffinities {
-		if !a.self || r.counters.totals[a.slot] > 0 {
+		if !a.wish && !a.first(r.counters.totals) {
 			return false
 		}
 	}

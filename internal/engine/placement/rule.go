@@ -41,7 +41,12 @@ type spreadRule struct {
 type affinityRule struct {
 	*counter
 	self bool
+	// wish: the term is a preferred one.
+	wish bool
 }
+
+// first reports whether nobody anywhere is what the rule asks for, and the group's own pods would be.
+func (a *affinityRule) first() bool { return a.self && a.total == 0 }
 
 type hostSpread struct {
 	slot, maxSkew int
@@ -51,7 +56,11 @@ type hostSpread struct {
 type hostAffinity struct {
 	slot int
 	self bool
+	wish bool
 }
+
+// first reports whether nobody on any host is what the rule asks for, and the group's own pods would be.
+func (a hostAffinity) first(totals []int) bool { return a.self && totals[a.slot] == 0 }
 
 // none reports whether nothing between pods concerns the group by domain.
 func (r *rules) none() bool { return len(r.pins) == 0 }
@@ -222,11 +231,11 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 		return
 	}
 	if t.Key == model.LabelHostname {
-		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self})
+		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self, wish: !t.Required()})
 		return
 	}
 	if key, known := c.snap.Space.Lookup(t.Key); known {
-		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self})
+		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required()})
 		r.pin(key)
 	}
 }

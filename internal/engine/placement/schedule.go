@@ -66,6 +66,8 @@ type run struct {
 	atoms map[label.Key]bitset.Set
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
+	// givenBack: a limit or a reservation has more left than when it was last asked.
+	givenBack bool
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
@@ -115,17 +117,18 @@ func (r *run) solveTogether(active []*task) {
 			}
 		}
 		if len(next) == 0 && placed > 0 {
-			next, stuck = retry(stuck)
+			next, stuck = r.retry(stuck)
 		}
 		active = next
 	}
 	r.refused = append(r.refused, stuck...)
 }
 
-// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed.
-func retry(stuck []*task) (again, rest []*task) {
+// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed. When
+// something was given back to a limit, everybody may hope.
+func (r *run) retry(stuck []*task) (again, rest []*task) {
 	for _, t := range stuck {
-		if t.rules.none() && len(t.rules.hostAffinities) == 0 {
+		if !r.givenBack && t.rules.none() && len(t.rules.hostAffinities) == 0 {
 			rest = append(rest, t)
 			continue
 		}
