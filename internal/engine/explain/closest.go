@@ -64,6 +64,8 @@ func nodeCount(snap *model.Snapshot, r plan.Refusal, n plan.NodeCount) string {
 	switch {
 	case total == 1:
 		among = "the only node"
+	case n.Nodes == 2 && total == 2:
+		among = "both nodes"
 	case n.Nodes == total:
 		among = "all " + count(total, "node")
 	}
