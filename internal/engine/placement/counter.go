@@ -160,6 +160,8 @@ type counters struct {
 	slotOf []int
 	// totals by slot, over all nodes and bins.
 	totals []int
+	// someNameless: there is a node without a hostname.
+	someNameless bool
 }
 
 func newCounters(snap *model.Snapshot) *counters {
@@ -167,6 +169,7 @@ func newCounters(snap *model.Snapshot) *counters {
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
+	c.someNameless = len(snap.Marks) > 0 && slices.ContainsFunc(snap.Nodes, c.nameless)
 	return c
 }
 
@@ -227,8 +230,9 @@ func (c *counters) fill(nodes []*model.Node) {
 		for _, counter := range c.all {
 			counter.notice(c.snap.Space, n.Row, n.Taints)
 		}
+		nameless := c.nameless(n)
 		for _, m := range n.Counts {
-			if slot := c.slotOf[m.Mark]; slot >= 0 {
+			if slot := c.slotOf[m.Mark]; slot >= 0 && !nameless {
 				c.totals[slot] += m.Count
 			}
 			for _, counter := range c.byMark[m.Mark] {
@@ -276,13 +280,23 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 
 // tallyOf is the node's own counts by slot.
 func (c *counters) tallyOf(n *model.Node) tally {
-	var t tally
+	t := tally{nameless: c.nameless(n)}
+	if t.nameless {
+		return t
+	}
 	for _, m := range n.Counts {
 		if slot := c.slotOf[m.Mark]; slot >= 0 {
 			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
 	return t
+}
+
+// nameless reports whether the node has no hostname label: it is in no domain of hostnames, and who is there is nobody's
+// neighbour.
+func (c *counters) nameless(n *model.Node) bool {
+	host, known := c.snap.Space.Lookup(model.LabelHostname)
+	return known && c.snap.Space.AllowsAbsent(n.Row, host)
 }
 
 // domainOf returns the atom of the key that the row is pinned to, -1 when it is absent or not pinned.
@@ -312,6 +326,8 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 type tally struct {
 	list   []slotCount
 	bySlot []int
+	// nameless: the node is in no domain of hostnames.
+	nameless bool
 }
 
 type slotCount struct{ slot, count int }
@@ -364,5 +380,5 @@ func (t *tally) clone() tally {
 	for i, c := range t.list {
 		list[i] = slotCount{c.slot, t.at(c.slot)}
 	}
-	return tally{list: list}
+	return tally{list: list, nameless: t.nameless}
 }

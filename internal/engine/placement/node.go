@@ -206,6 +206,9 @@ func (r *run) onHost(t *task, have *tally, first bool) (int, plan.Verdict) {
 // limitOnHost is how many more pods spread and anti-affinity by hostname let onto a place with the tally.
 func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 	limit := math.MaxInt32
+	if t.nameless {
+		return rs.limitNameless()
+	}
 	for _, s := range rs.hostSpreads {
 		have := t.at(s.slot)
 		switch {
@@ -227,6 +230,18 @@ func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 		limit = 1
 	}
 	return limit, plan.Verdict{}
+}
+
+// limitNameless is limitOnHost for a node without the hostname label: nobody may be spread or be near others there, and
+// nobody is kept apart.
+func (rs *rules) limitNameless() (int, plan.Verdict) {
+	switch {
+	case len(rs.hostSpreads) > 0:
+		return 0, plan.Verdict{Code: plan.SpreadExceeded, Key: rs.host}
+	case len(rs.hostAffinities) > 0:
+		return 0, plan.Verdict{Code: plan.AffinityUnmet, Key: rs.host}
+	}
+	return math.MaxInt32, plan.Verdict{}
 }
 
 // put takes what n pods of the task use from the place.
@@ -365,6 +380,8 @@ func (r *run) firstOn(l *lot, n *target) Fit {
 
 func (r *run) onto(t *task, n *target, pods []*model.Pod) {
 	r.put(t, &n.place, len(pods))
-	r.counters.addHosts(t.rules, len(pods))
+	if !n.tally.nameless {
+		r.counters.addHosts(t.rules, len(pods))
+	}
 	n.shares = append(n.shares, share{t, pods})
 }

@@ -280,7 +280,9 @@ func (b *boarding) count(r *run, i int) {
 	}
 	for _, slot := range rules.hostTouched {
 		b.tally.add(slot, 1)
-		r.counters.totals[slot]++
+		if !b.tally.nameless {
+			r.counters.totals[slot]++
+		}
 	}
 }
 

@@ -207,12 +207,12 @@ func (c *counters) filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 }
 
 // hardKeys are the topology keys that a node must have to be counted by the group's constraints: those of all the hard
-// ones, when there is more than one. Every node has a hostname.
+// ones, when there is more than one. The hostname is asked for where some node has none.
 func (c *counters) hardKeys(g *model.Group) []label.Key {
 	var keys []label.Key
 	for i := range g.Spread {
 		key, known := c.snap.Space.Lookup(g.Spread[i].Key)
-		if known && !g.Spread[i].Soft && g.Spread[i].Key != model.LabelHostname && !slices.Contains(keys, key) {
+		if known && !g.Spread[i].Soft && (g.Spread[i].Key != model.LabelHostname || c.someNameless) && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
