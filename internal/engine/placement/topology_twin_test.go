@@ -99,11 +99,11 @@ func count(stands []stand, key string, node func(*stand) bool, pod func(*model.P
 
 // recountSpread counts for a topology spread constraint (kube-scheduler, PodTopologySpread).
 func recountSpread(stands []stand, p *model.PodSpec, c *model.Spread) recount {
+	hard := slices.DeleteFunc(slices.Clone(p.Spread), func(o model.Spread) bool { return o.Soft })
 	node := func(s *stand) bool {
-		for _, other := range p.Spread {
-			if !other.Soft && !s.has(other.Key) {
-				return false
-			}
+		// Of one constraint alone nodes without its key are in no domain anyway.
+		if len(hard) > 1 && slices.ContainsFunc(hard, func(o model.Spread) bool { return !s.has(o.Key) }) {
+			return false
 		}
 		return (c.IgnoreAffinity || s.meets(p.Alternatives)) && (!c.HonorTaints || tolerates(s.taints, p.Tolerations))
 	}
