@@ -137,8 +137,8 @@ func TestExplainPod(t *testing.T) {
   pool default: label topology.kubernetes.io/zones is required, and the pool does not define it (pod: In [a])
     did you mean label topology.kubernetes.io/zone?
     label topology.kubernetes.io/zones                         2 types -> 0
-    2 types would do without what is required of label topology.kubernetes.io/zones
-  both nodes: not what is required of label topology.kubernetes.io/zones (pod: In [a])
+    2 types would do if label topology.kubernetes.io/zones were not required
+  both nodes: label topology.kubernetes.io/zones is not as required (pod: In [a])
 `},
 	} {
 		arguments := []string{"explain", "pod", c.pod, "--kubeconfig", kubeconfig, "--instance-types", types}

@@ -64,7 +64,7 @@ type objects struct {
 	defaults schemaDefaults
 }
 
-// mostPods is how many pods a simulation decides about, if nobody says otherwise. A million takes some 10 GB of memory.
+// mostPods is how many pods a simulation decides about, if nobody says otherwise. A million of one shape take some 4 GB of memory.
 const mostPods = 1_000_000
 
 // sale is what can be bought.

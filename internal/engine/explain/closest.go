@@ -85,7 +85,7 @@ func ofNode(snap *model.Snapshot, v plan.Verdict) string {
 	case plan.NodeLeaving:
 		return "leaving"
 	case plan.LabelExcluded:
-		return "not what is required of " + o.key()
+		return o.key() + " is not as required"
 	case plan.HostPortTaken:
 		return "a pod there takes the host port"
 	case plan.SpreadExceeded:

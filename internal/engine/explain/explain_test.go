@@ -99,7 +99,7 @@ func TestVerdictOperands(t *testing.T) {
 			"spec.volumes[0]: volumes are not supported yet"},
 		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 was to be empty and has 1 pod"},
 		{plan.Verdict{Code: plan.SpreadExceeded, Key: zone}, "every place left would exceed the maxSkew of the topology spread constraint on label topology.kubernetes.io/zone"},
-		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "no place left is near a pod that the pod affinity on label topology.kubernetes.io/zone asks for"},
+		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "the pod affinity on label topology.kubernetes.io/zone asks for a pod that is in none of the places left"},
 		{plan.Verdict{Code: plan.MinValuesUnmet, Key: zone, Need: 3, Have: 2, Types: 7}, "minValues of label topology.kubernetes.io/zone is 3, the 7 types that would do have 2"},
 		{plan.Verdict{Code: plan.ReservationTaken, Types: 1}, "the reserved capacity is used up, and of 1 type that would do nothing else is on sale"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
@@ -238,7 +238,7 @@ func TestTree(t *testing.T) {
 	want := `pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
   label topology.kubernetes.io/zone                          40 types -> 12
   memory at least 512Gi                                      12 types -> 0
-  3 types would do without what is required of label topology.kubernetes.io/zone
+  3 types would do if label topology.kubernetes.io/zone were not required
   12 types would do for at most 384Gi of memory
 pool gpu: taint gpu:NoSchedule is not tolerated
   taint gpu:NoSchedule                                       9 types -> 0
@@ -248,8 +248,8 @@ without 2 preferences it is the same
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do without what is required of label " +
-		"topology.kubernetes.io/zone; pool gpu: taint gpu:NoSchedule is not tolerated"
+	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do if label " +
+		"topology.kubernetes.io/zone were not required; pool gpu: taint gpu:NoSchedule is not tolerated"
 	if got := Refusal(snap, r); got != short {
 		t.Errorf("got  %s\nwant %s", got, short)
 	}
@@ -341,7 +341,7 @@ func TestNodesOfARefusal(t *testing.T) {
 		{Rule: plan.Verdict{Code: plan.NodeLeaving}, Nodes: 1},
 	}}
 	want := "there is no node pool\n3 of 6 nodes: needs 4 of cpu, at most 1500m is free\n" +
-		"2 of 6 nodes: not what is required of label team (pod: In [x] or Exists)\n1 of 6 nodes: leaving\n"
+		"2 of 6 nodes: label team is not as required (pod: In [x] or Exists)\n1 of 6 nodes: leaving\n"
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -3,6 +3,7 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -141,7 +142,7 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 		refused.Verdict = &reason
 	}
 	for _, p := range closest(r.Pools) {
-		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: slip(snap, p.Verdict)}
+		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: strings.Join(hints(snap, r, p), "; ")}
 		for _, v := range p.Also {
 			reason.Also = append(reason.Also, ReasonOf(snap, v))
 		}

@@ -120,10 +120,8 @@ func short(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
 	if c := helps(p); c != nil {
 		text += ", but " + change(snap, *c)
 	}
-	for _, v := range append([]plan.Verdict{p.Verdict}, p.Also...) {
-		if slip := slip(snap, v); slip != "" {
-			text += "; " + slip
-		}
+	for _, hint := range hints(snap, r, p) {
+		text += "; " + hint
 	}
 	return text
 }

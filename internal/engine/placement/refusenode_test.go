@@ -72,7 +72,7 @@ func TestNodesAnswer(t *testing.T) {
 2 of 7 nodes: needs 4 of cpu, at most 1 is free
 1 of 7 nodes: taint dedicated=web:NoSchedule is not tolerated
 1 of 7 nodes: taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated
-1 of 7 nodes: not what is required of label disk (pod: In [fast])
+1 of 7 nodes: label disk is not as required (pod: In [fast])
 1 of 7 nodes: a pod there takes the host port
 1 of 7 nodes: leaving
 `
