@@ -28,12 +28,17 @@ type counter struct {
 	// domains are the atoms that some node let through by the filter may have, certain those that one has.
 	domains, certain bitset.Set
 	total            int
+	// epoch changes with everything but growing counts.
+	epoch int
 }
 
 // add counts n pods in a domain; a negative n takes them back.
 func (c *counter) add(atom, n int, m membership) {
 	if m == never {
 		return
+	}
+	if n < 0 {
+		c.epoch++
 	}
 	c.counts[atom] += n
 	c.total += n
@@ -225,6 +230,7 @@ func (c *counters) fill(nodes []*model.Node) {
 		n := c.snap.Space.Atoms(counter.key)
 		counter.counts, counter.sure, counter.total = make([]int, n), make([]int, n), 0
 		counter.domains, counter.certain = bitset.New(n), bitset.New(n)
+		counter.epoch++
 	}
 	for _, n := range nodes {
 		for _, counter := range c.all {
@@ -244,6 +250,7 @@ func (c *counters) fill(nodes []*model.Node) {
 
 // notice adds the domains that a node of the row is or may be in, as far as it counts there.
 func (c *counter) notice(space *label.Space, row label.Row, taints []model.Taint) {
+	c.epoch++
 	c.visit(space, row, taints, func(atom int, m membership) {
 		c.domains.Add(atom)
 		if m == surely {

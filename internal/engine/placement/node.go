@@ -354,7 +354,11 @@ func (r *run) promises(tasks []*task) func(*model.Pod) []*target {
 // fillNodes puts lots onto the nodes, in order.
 func (r *run) fillNodes(lots []*lot) {
 	for _, l := range lots {
-		for _, n := range r.nodes {
+		nodes := r.nodes
+		if l.to != nil {
+			nodes = l.to.nodes
+		}
+		for _, n := range nodes {
 			if len(l.left) == 0 {
 				break
 			}

@@ -34,6 +34,7 @@ type rules struct {
 
 type spreadRule struct {
 	*counter
+	floor               floor
 	maxSkew, minDomains int
 	self                bool
 }

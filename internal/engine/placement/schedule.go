@@ -40,8 +40,15 @@ func (o Options) nodePrice() int64 {
 // Schedule answers the pending pods of the snapshot. It depends on nothing but its arguments: the same snapshot gives
 // the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	r := &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
-	if len(snap.Groups) > 0 {
+	return newRun(snap, opts).schedule()
+}
+
+func newRun(snap *model.Snapshot, opts Options) *run {
+	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
+}
+
+func (r *run) schedule() *plan.Provision {
+	if len(r.snap.Groups) > 0 {
 		r.openPools()
 		r.openNodes()
 		r.solve()
@@ -68,6 +75,8 @@ type run struct {
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
 	givenBack bool
+	// scan: every pod looks at all domains, as slow as it is. It is for tests.
+	scan bool
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
