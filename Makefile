@@ -6,7 +6,10 @@ SHELL := /bin/bash -o pipefail
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
-FUZZ_TIME ?= 2m
+# Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
+# topology, relaxation, whole plans and histories; what convert, the captures and the providers read.
+FUZZ_MINUTES ?= 30
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/sim/...
 
 .PHONY: help
 help: ## list the targets
@@ -67,13 +70,20 @@ e2e: sandbox ## all end-to-end tests on the sandbox
 	KARPENTER_E2E=all $(GO) -C test test -timeout 60m -v ./e2e/...
 
 .PHONY: nightly
-nightly: sandbox ## full matrices, long fuzzing, long histories (hours)
-	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 180m -v ./e2e/...
+nightly: sandbox ## full matrices, 100 worlds of agreement, 30 minutes of fuzzing, long histories (hours)
+	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/sim/... ./internal/engine/...
-	@for package in $$($(GO) list ./internal/engine/... ./internal/cluster/...); do \
-		for fuzz in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "$$package $$fuzz"; $(GO) test -run '^$$' -fuzz "^$$fuzz$$" -fuzztime $(FUZZ_TIME) $$package || exit 1; \
-		done; \
+	$(MAKE) fuzz
+
+# Every function Fuzz... there is, one after the other. -run: what is in testdata/fuzz is tried by make test already.
+.PHONY: fuzz
+fuzz: ## 30 minutes of fuzzing, shared by all targets (FUZZ_MINUTES=30)
+	@targets=$$(for package in $$($(GO) list $(FUZZ_PACKAGES)); do \
+		$(GO) test -list '^Fuzz' $$package | awk -v p=$$package '/^Fuzz/ {print p " " $$1}' || exit 1; done) || exit 1; \
+	each=$$(( $(FUZZ_MINUTES) * 60 / $$(echo "$$targets" | wc -l) )); \
+	echo "$$targets" | while read -r package target; do \
+		echo "$$package $$target: $$each s"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${each}s $$package < /dev/null || exit 1; \
 	done
 
 # BENCH_RUNS=1 is a quick look; BENCH_ARGS goes to the program, for example BENCH_ARGS='-tables price -only spread'.

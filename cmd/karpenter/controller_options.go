@@ -133,7 +133,10 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		if flag.Value.Type() == "bool" && value != "true" && value != "false" {
 			err = fmt.Errorf("want true or false")
 		}
-		if err != nil {
+		switch want := wantOf(flag); {
+		case err != nil && want != "":
+			wrong = usageErrorf("environment variable %s is %q, want %s", name, value, want)
+		case err != nil:
 			wrong = usageErrorf("environment variable %s is %q: %w", name, value, err)
 		}
 	})

@@ -112,7 +112,7 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, nil, "--cloud-provider is aws, which is not built yet"},
 		{nil, []string{"--cloud-provider=gcp"}, `--cloud-provider is "gcp", want aws, kwok`},
 		{map[string]string{"METRICS_PORT": "many"}, nil, `environment variable METRICS_PORT is "many"`},
-		{map[string]string{"DISABLE_LEADER_ELECTION": "1"}, nil, `environment variable DISABLE_LEADER_ELECTION is "1": want true or false`},
+		{map[string]string{"DISABLE_LEADER_ELECTION": "1"}, nil, `environment variable DISABLE_LEADER_ELECTION is "1", want true or false`},
 		{map[string]string{"BATCH_IDLE_DURATION": "1"}, nil, `environment variable BATCH_IDLE_DURATION is "1"`},
 		{nil, []string{"--feature-gates=NodeOverlay=true"}, "feature gate NodeOverlay is on, but NodeOverlay is not supported"},
 		{nil, []string{"--feature-gates=CapacityBuffer=true"}, "feature gate CapacityBuffer is on"},

@@ -101,7 +101,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			d.stop()
 		}
 	}()
-	fmt.Fprintf(d.out, "%d pods on Kubernetes, simulated machines. Logs: %s\n\n", d.replicas, filepath.Join(d.dataDir, "logs"))
+	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", plural(d.replicas, "pod"), filepath.Join(d.dataDir, "logs"))
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
@@ -169,15 +169,15 @@ func (d *demo) stop() {
 }
 
 func (d *demo) scaleUp(ctx context.Context) error {
-	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %d replicas of 100m CPU and 256Mi\n\n", demoDeployment, d.replicas)
+	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, plural(d.replicas, "replica"))
 	if err := d.scale(ctx, d.replicas); err != nil {
 		return err
 	}
 	patience := 2*time.Minute + time.Duration(d.replicas)*100*time.Millisecond
-	err := d.await(ctx, patience, fmt.Sprintf("%d pods to run", d.replicas), func() (bool, string) {
+	err := d.await(ctx, patience, plural(d.replicas, "pod")+" to run", func() (bool, string) {
 		h := d.history
 		return h.count(podRunning) >= d.replicas && h.count(claimInitialized) >= h.count(claimCreated),
-			fmt.Sprintf("%d pending, %d claims, %d bound, %d running", h.count(podPending), h.count(claimCreated), h.count(podBound), h.count(podRunning))
+			fmt.Sprintf("%s pending, %d bound, %d running; %s", plural(h.count(podPending), "pod"), h.count(podBound), h.count(podRunning), plural(h.count(claimCreated), "claim"))
 	})
 	if err != nil {
 		return err
@@ -191,16 +191,26 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	return d.printBill()
 }
 
+// leaving says how far the nodes are on their way out.
+func leaving(pods, cordoned, nodes int) string {
+	switch {
+	case pods > 0:
+		return plural(pods, "pod") + " left"
+	case cordoned == 0:
+		return "the pods are gone, the pool's 30 s pass"
+	}
+	return plural(nodes, "node") + " left, " + plural(cordoned, "node") + " cordoned"
+}
+
 func (d *demo) scaleDown(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nScale down: Deployment %s, %d -> 0 replicas; the pool says consolidateAfter: 30s\n\n", demoDeployment, d.replicas)
 	if err := d.scale(ctx, 0); err != nil {
 		return err
 	}
 	claims := d.history.count(claimCreated)
-	err := d.await(ctx, 3*time.Minute, fmt.Sprintf("%d nodes to leave", claims), func() (bool, string) {
+	err := d.await(ctx, 3*time.Minute, plural(claims, "node")+" to leave", func() (bool, string) {
 		pods, remaining, nodes := d.history.present()
-		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0,
-			fmt.Sprintf("%d pods left, %d nodes cordoned, %d nodes left", len(pods), d.history.count(nodeCordoned), len(nodes))
+		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0, leaving(len(pods), d.history.count(nodeCordoned), len(nodes))
 	})
 	if err != nil {
 		return err

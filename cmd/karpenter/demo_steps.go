@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -205,10 +206,30 @@ func (d *demo) apply(ctx context.Context) (string, error) {
 		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: demoPool}, pool); err != nil {
 			return false, err.Error()
 		}
-		ready := pool.StatusConditions().Root()
-		return ready.IsTrue(), ready.Reason + " " + ready.Message
+		return pool.StatusConditions().Root().IsTrue(), unready(pool)
 	})
 	return demoPool + ": linux, amd64, spot or on-demand, any size", err
+}
+
+// unready says which conditions of a pool are still to come, or what is wrong with them.
+func unready(pool *karpv1.NodePool) string {
+	var wrong, open []string
+	for _, c := range pool.Status.Conditions {
+		switch {
+		case c.IsTrue() || c.Type == status.ConditionReady:
+		case c.IsFalse():
+			wrong = append(wrong, c.Type+" is false: "+c.Message)
+		default:
+			open = append(open, c.Type)
+		}
+	}
+	switch {
+	case len(wrong) > 0:
+		return strings.Join(wrong, "; ")
+	case len(open) > 0:
+		return "not looked at yet: " + strings.Join(open, ", ")
+	}
+	return "nobody has looked at it yet"
 }
 
 func (d *demo) connect(ctx context.Context) error {

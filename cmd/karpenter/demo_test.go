@@ -196,3 +196,45 @@ func TestProgress(t *testing.T) {
 		t.Errorf("progress is %q, want %q", got, want)
 	}
 }
+
+// What goes on is told once, not every ten seconds again; something new is told.
+func TestProgressSaysNothingTwice(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out)
+	for _, text := range []string{"0 nodes left", "0 nodes left", "1 node left", "1 node left"} {
+		p.patience = 0
+		p.show(text)
+	}
+	if got := out.String(); got != "0 nodes left\n1 node left\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDemoWords(t *testing.T) {
+	pool := &karpv1.NodePool{}
+	for _, c := range []struct {
+		conditions []status.Condition
+		want       string
+	}{
+		{nil, "nobody has looked at it yet"},
+		{[]status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionUnknown}, {Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionUnknown},
+			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionTrue}}, "not looked at yet: NodeClassReady"},
+		{[]status.Condition{{Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionFalse, Message: "there is none"},
+			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionUnknown}}, "NodeClassReady is false: there is none"},
+	} {
+		pool.Status.Conditions = c.conditions
+		if got := unready(pool); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		pods, cordoned, nodes int
+		want                  string
+	}{
+		{1, 0, 2, "1 pod left"}, {0, 0, 2, "the pods are gone, the pool's 30 s pass"}, {0, 1, 2, "2 nodes left, 1 node cordoned"},
+	} {
+		if got := leaving(c.pods, c.cordoned, c.nodes); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

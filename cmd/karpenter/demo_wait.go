@@ -51,13 +51,14 @@ func (d *demo) died() error {
 }
 
 // progress tells what goes on while something takes over a second: on a terminal
-// one line that is written over, else a line every ten seconds.
+// one line that is written over, else a line every ten seconds if it says anything new.
 type progress struct {
 	out      io.Writer
 	terminal bool
 	since    time.Time // of what is going on, or of the last plain line
 	patience time.Duration
 	shown    bool
+	last     string // plain line
 }
 
 func newProgress(out io.Writer) *progress {
@@ -84,7 +85,11 @@ func (p *progress) show(text string) {
 		p.shown = true
 		return
 	}
+	if text == p.last {
+		return
+	}
 	fmt.Fprintln(p.out, text)
+	p.last = text
 	p.since, p.patience = time.Now(), 10*time.Second
 }
 
@@ -93,5 +98,5 @@ func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
 	}
-	p.since, p.patience, p.shown = time.Now(), time.Second, false
+	p.since, p.patience, p.shown, p.last = time.Now(), time.Second, false, ""
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -86,7 +87,7 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	if e.output != "text" && e.output != "json" {
 		return usageErrorf("--output is %q, want text or json", e.output)
 	}
-	if err := e.policy.check(); err != nil {
+	if err := errors.Join(e.live.check(), e.policy.check()); err != nil {
 		return err
 	}
 	if !strings.Contains(name, "/") {

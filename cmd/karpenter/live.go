@@ -37,15 +37,23 @@ func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.cloudProvider, "cloud-provider", "kwok", "the cloud whose nodes are bought: kwok (simulated nodes)")
 }
 
+// check refuses a cloud that we cannot ask what it sells.
+func (l *liveOptions) check() error {
+	switch l.cloudProvider {
+	case "kwok":
+		return nil
+	case "aws":
+		return usageErrorf("--cloud-provider is aws, which is not built yet, want kwok; --instance-types FILE says what can be bought elsewhere")
+	}
+	return usageErrorf("--cloud-provider is %q, want kwok", l.cloudProvider)
+}
+
 // pageSize is how many objects are asked for at once.
 const pageSize = 1000
 
 // read lists once what a decision depends on, and takes it. Objects that are there already, from files, win. Nothing is
 // written and nothing is watched.
 func (l *liveOptions) read(ctx context.Context, o *objects, instanceTypes string) error {
-	if l.cloudProvider != "kwok" {
-		return usageErrorf("--cloud-provider is %s, want kwok: others are not built yet", l.cloudProvider)
-	}
 	c, err := l.connect()
 	if err != nil {
 		return err

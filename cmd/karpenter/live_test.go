@@ -131,12 +131,14 @@ func TestExplainPod(t *testing.T) {
     did you mean 1m? M is a million, m a thousandth
     cpu at least 1000000                                       2 types -> 0
     2 types would do for at most 7900m of cpu
+  both nodes: needs 1000000 of cpu, at most 1900m is free
 `},
 		{"typo", "NoPlace", `pod default/typo has no place
   pool default: label topology.kubernetes.io/zones is required, and the pool does not define it (pod: In [a])
     did you mean label topology.kubernetes.io/zone?
     label topology.kubernetes.io/zones                         2 types -> 0
-    2 types would do without what is required of label topology.kubernetes.io/zones
+    2 types would do if label topology.kubernetes.io/zones were not required
+  both nodes: label topology.kubernetes.io/zones is not as required (pod: In [a])
 `},
 	} {
 		arguments := []string{"explain", "pod", c.pod, "--kubeconfig", kubeconfig, "--instance-types", types}
@@ -149,7 +151,7 @@ func TestExplainPod(t *testing.T) {
 		if err != nil || json.Unmarshal([]byte(out), &outcome) != nil || outcome.Outcome != c.outcome {
 			t.Errorf("%s: %v, got\n%s", c.pod, err, out)
 		}
-		if c.outcome == "NoPlace" && (len(outcome.Reasons) != 1 || outcome.Reasons[0].NodePool != "default" || outcome.Refusal == nil || len(outcome.Refusal.Pools[0].Filters) != 1 || len(outcome.Refusal.Pools[0].Nearest) != 1) {
+		if c.outcome == "NoPlace" && (len(outcome.Reasons) != 2 || outcome.Reasons[0].NodePool != "default" || outcome.Refusal == nil || len(outcome.Refusal.Pools[0].Filters) != 1 || len(outcome.Refusal.Pools[0].Nearest) != 1 || outcome.Refusal.Nodes[0].Nodes != 2) {
 			t.Errorf("%s: the reasons are %+v, the tree is %+v", c.pod, outcome.Reasons, outcome.Refusal)
 		}
 	}

@@ -3,7 +3,9 @@
 //	controller   what runs in a cluster: puts cloud, store, loops and controllers together (controller_wiring.go)
 //	demo         a control plane, the controller and pods that come and go, and a report of what happened
 //	sandbox      the control plane alone
-//	simulate     a plan for pods and pools in files
+//	simulate     a plan for pods and pools in files or a live cluster
+//	replay       the same decision again, from a capture
+//	explain      what becomes of a pod of a live cluster
 //
 // A verb reads flags and files, checks them, builds what it needs from internal/ and prints. Here, and only here, flags
 // become the options of packages, and the cloud provider is picked by its name.
@@ -23,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -50,7 +53,7 @@ func newRootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return usageErrorf("%w (see `%s --help`)", err, command.CommandPath())
+		return usageErrorf("%w (see `%s --help`)", flagProblem(err), command.CommandPath())
 	})
 	root.AddCommand(
 		newControllerCommand(),
@@ -90,6 +93,33 @@ func run(ctx context.Context, root *cobra.Command) int {
 		return 2
 	}
 	return 1
+}
+
+// flagProblem says of a value that is not of its flag's type what would be.
+func flagProblem(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	if want := wantOf(invalid.GetFlag()); want != "" {
+		return fmt.Errorf("--%s is %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	}
+	return err
+}
+
+// wantOf is what a flag's values are, in words; "" where no type says it.
+func wantOf(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "float32", "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 500ms, 30s or 1h30m"
+	}
+	return ""
 }
 
 // usageError is bad input: a wrong flag, argument or file.

@@ -170,11 +170,14 @@ func newSandboxStatus() *cobra.Command {
 
 func printStatus(out io.Writer, dataDir string, status sandbox.Status) error {
 	fmt.Fprintf(out, "sandbox %s: %s\n", dataDir, status.Phase)
-	if status.Phase != sandbox.Running {
-		if status.Message == "" {
-			return fmt.Errorf("the sandbox in %s is not running", dataDir)
-		}
-		return fmt.Errorf("the sandbox in %s is not running: %s", dataDir, status.Message)
+	switch {
+	case status.Phase == sandbox.Running:
+	case status.Message != "":
+		return errors.New(status.Message)
+	case status.Phase == sandbox.Starting || status.Phase == sandbox.Stopping:
+		return errors.New("it is on its way")
+	default:
+		return fmt.Errorf("`karpenter sandbox up --data-dir %s` starts it", dataDir)
 	}
 	if status.Message != "" {
 		fmt.Fprintln(out, status.Message)

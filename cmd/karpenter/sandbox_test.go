@@ -7,7 +7,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
+
+// A status is told once: the phase as the result, and beside it only what the phase does not say.
+func TestStatusSaysNothingTwice(t *testing.T) {
+	for _, c := range []struct {
+		status sandbox.Status
+		want   string
+	}{
+		{sandbox.Status{Phase: sandbox.Failed, Message: "etcd ended with exit code 1"}, "etcd ended with exit code 1"},
+		{sandbox.Status{Phase: sandbox.Stopped}, "`karpenter sandbox up --data-dir here` starts it"},
+		{sandbox.Status{Phase: sandbox.Starting}, "it is on its way"},
+	} {
+		var out bytes.Buffer
+		err := printStatus(&out, "here", c.status)
+		if err == nil || err.Error() != c.want || out.String() != "sandbox here: "+string(c.status.Phase)+"\n" {
+			t.Errorf("got %q and error %v, want the error %q", out.String(), err, c.want)
+		}
+	}
+}
 
 // The sandbox verb tells bad usage (2) from an answer of no (1), and neither from
 // nothing to do (0).

@@ -27,6 +27,7 @@ type simulation struct {
 	now               string
 	capture           string
 	repeat            int
+	maxPods           int
 	output            string
 	failUnschedulable bool
 	policy            policy
@@ -79,6 +80,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.now, "now", "", "the time of the decision, RFC 3339 (default: the newest timestamp of the input)")
 	flags.StringVar(&s.capture, "capture", "", "file to write input, options and answer to, as one JSON document")
 	flags.IntVar(&s.repeat, "repeat", 1, "convert and decide so many times, and print the last answer (for measurements)")
+	flags.IntVar(&s.maxPods, "max-pods", mostPods, "how many pods workloads may be expanded to, those that are there included")
 	flags.StringVarP(&s.output, "output", "o", "text", "text or json")
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod has no place")
 	s.policy.addFlags(flags)
@@ -115,7 +117,8 @@ func (p *policy) options() placement.Options {
 	if nodePrice == 0 {
 		nodePrice = -1
 	}
-	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort}
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort,
+		AskNodes: true}
 }
 
 func usd(nano int64) float64 { return float64(nano) / model.Nano }
@@ -128,6 +131,11 @@ func (s *simulation) check() error {
 		return usageErrorf("--output is %q, want text or json", s.output)
 	case s.repeat < 1:
 		return usageErrorf("--repeat is %d, want 1 or more", s.repeat)
+	case s.maxPods < 1:
+		return usageErrorf("--max-pods is %d, want 1 or more", s.maxPods)
+	}
+	if err := s.live.check(); err != nil {
+		return err
 	}
 	return s.policy.check()
 }
@@ -142,7 +150,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 		return err
 	}
 	for _, kind := range w.ignored() {
-		fmt.Fprintln(progress, "passed over:", kind)
+		fmt.Fprintln(progress, "passed over", kind)
 	}
 	// 2. Convert and decide.
 	d := w.decide(s.policy.options(), s.repeat)
@@ -182,7 +190,7 @@ func (s *simulation) read(ctx context.Context, in io.Reader) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.keep = s.capture != ""
+	o.keep, o.mostPods = s.capture != "", s.maxPods
 	o.readAllPaths(s.manifests, in)
 	if s.fromCluster {
 		err = s.live.read(ctx, o, s.instanceTypes)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bound"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -50,7 +51,9 @@ type newNode struct {
 	CapacityType  string   `json:"capacityType"`
 	PricePerHour  float64  `json:"pricePerHour"`
 	InstanceTypes []string `json:"instanceTypes"`
-	Pods          []string `json:"pods"`
+	// Labels are those that the pool leaves open, with the value chosen.
+	Labels map[string]string `json:"labels,omitempty"`
+	Pods   []string          `json:"pods"`
 	// Requests are those of the pods and of the daemons that will come; allocatable is what the instance type has.
 	Requests    map[string]string `json:"requests"`
 	Allocatable map[string]string `json:"allocatable"`
@@ -190,7 +193,7 @@ func (d *decision) newNode(c *plan.NewClaim, shelves shelves) newNode {
 	index := d.snap.Pool(c.Pool).Types
 	n := newNode{
 		Name: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone, CapacityType: first.CapacityType,
-		PricePerHour: usd(first.Price), Pods: podKeys(c.Pods), Requests: map[string]string{}, Allocatable: map[string]string{},
+		PricePerHour: usd(first.Price), Pods: podKeys(c.Pods), Labels: d.chosenLabels(c), Requests: map[string]string{}, Allocatable: map[string]string{},
 	}
 	shelf := shelves.shelf(index, first)
 	n.InstanceTypes = shelf.sameOffering(c)
@@ -204,6 +207,24 @@ func (d *decision) newNode(c *plan.NewClaim, shelves shelves) newNode {
 	}
 	n.used = usageOf(c.Requests, index.Catalogue.Types[shelf.byName[first.Type]].Allocatable)
 	return n
+}
+
+// chosenLabels are the custom labels to which the pool gives more than one value; nil for none.
+func (d *decision) chosenLabels(c *plan.NewClaim) map[string]string {
+	var chosen map[string]string
+	for key, value := range c.Labels {
+		fixed := slices.ContainsFunc(d.snap.Pool(c.Pool).PoolSpec.Requirements, func(r label.Requirement) bool {
+			return label.Canonical(r.Key) == key && r.Operator == label.In && len(r.Values) == 1
+		})
+		if fixed {
+			continue
+		}
+		if chosen == nil {
+			chosen = map[string]string{}
+		}
+		chosen[key] = value
+	}
+	return chosen
 }
 
 // shelves are the prices in one zone and capacity type of a catalogue, looked up once.

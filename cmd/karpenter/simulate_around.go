@@ -23,6 +23,7 @@ type surroundings struct {
 	services   map[string][]*corev1.Service
 	selectors  map[string]*metav1.LabelSelector
 	users      map[string][]*corev1.Pod
+	hosts      map[string]bool
 }
 
 var (
@@ -34,7 +35,7 @@ func newSurroundings() surroundings {
 	return surroundings{
 		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, byClass: map[string]*storagev1.StorageClass{},
 		csiNodes: map[string]*storagev1.CSINode{}, namespaces: map[string]map[string]string{}, services: map[string][]*corev1.Service{},
-		selectors: map[string]*metav1.LabelSelector{}, users: map[string][]*corev1.Pod{},
+		selectors: map[string]*metav1.LabelSelector{}, users: map[string][]*corev1.Pod{}, hosts: map[string]bool{},
 	}
 }
 
@@ -85,6 +86,7 @@ func (s *surroundings) index(pods []from[*corev1.Pod]) {
 func (s *surroundings) around(defaults []corev1.TopologySpreadConstraint) *convert.Around {
 	return &convert.Around{
 		Namespaces: s.namespaces, Volumes: s, DefaultSpread: convert.DefaultSpread(defaults, s),
+		Host:  func(hostname string) bool { return s.hosts[hostname] },
 		Users: func(namespace, claim string) []*corev1.Pod { return s.users[namespace+"/"+claim] },
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +39,7 @@ type captureOptions struct {
 	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
 	PackingEffort     int       `json:"packingEffort"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
+	MaxPods           int       `json:"maxPods,omitempty"`
 }
 
 func (o *captureOptions) policy() policy {
@@ -56,7 +56,7 @@ func writeCapture(path string, w *world, p policy, a *answer) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
-			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig},
+			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
 		Answer: text,
 	}
 	data, err := json.MarshalIndent(document, "", " ")
@@ -135,9 +135,9 @@ exit code is 0 when the answer is the same byte for byte, apart from the statist
 // replay makes the decision of a capture again. What cannot be read in it could not be read then, or was broken since;
 // it is told, and the answers decide.
 func replay(path string, out, progress io.Writer) error {
-	data, err := os.ReadFile(path)
+	data, err := readTextFile(path)
 	if err != nil {
-		return usageErrorf("reading the capture: %w", readable(err))
+		return usageErrorf("reading the capture: %w", err)
 	}
 	document, err := parseCapture(data)
 	if err != nil {
@@ -150,6 +150,9 @@ func replay(path string, out, progress io.Writer) error {
 	p := document.Options.policy()
 	if err := p.check(); err != nil {
 		return usageErrorf("%s: options: %w", path, err)
+	}
+	if o.mostPods = document.Options.MaxPods; o.mostPods == 0 {
+		o.mostPods = mostPods
 	}
 	o.takeCapture(path, document)
 	w, err := newWorld(o, "", p)

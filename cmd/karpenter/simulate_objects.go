@@ -40,6 +40,8 @@ type objects struct {
 	// priorities by class; ordinary is that of pods without one.
 	priorities map[string]int32
 	ordinary   int32
+	// mostPods is how many there may be; workloads are not expanded to more.
+	mostPods int
 	// newest is the newest timestamp of any object.
 	newest time.Time
 
@@ -61,6 +63,9 @@ type objects struct {
 	decoder  runtime.Decoder
 	defaults schemaDefaults
 }
+
+// mostPods is how many pods a simulation decides about, if nobody says otherwise. A million of one shape take some 4 GB of memory.
+const mostPods = 1_000_000
 
 // sale is what can be bought.
 type sale struct {
@@ -98,8 +103,8 @@ func newObjects() (*objects, error) {
 		return nil, fmt.Errorf("reading the schemas of our kinds: %w", err)
 	}
 	return &objects{
-		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		around:     newSurroundings(), passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		mostPods: mostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+		around: newSurroundings(), passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }
@@ -131,7 +136,7 @@ func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 		return false
 	}
 	if !o.sort(origin, object, live) {
-		o.passed[object.GetObjectKind().GroupVersionKind().Kind]++
+		o.passOver(object.GetObjectKind().GroupVersionKind())
 		return false
 	}
 	o.seen[identity] = origin
@@ -186,7 +191,7 @@ func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
 	case *policyv1.PodDisruptionBudget:
 		o.budgets = append(o.budgets, object)
 	default:
-		return o.around.take(object) || o.takeWorkload(object, live)
+		return o.around.take(object) || o.takeWorkload(origin, object, live)
 	}
 	return true
 }
@@ -305,11 +310,20 @@ func (o *objects) claimNodes() {
 	}
 }
 
+// passOver counts an object of a kind that is no part of a decision.
+func (o *objects) passOver(kind schema.GroupVersionKind) {
+	name := kind.Kind
+	if kind.Group != "" {
+		name += " of " + kind.GroupVersion().String()
+	}
+	o.passed[name]++
+}
+
 // ignored says how many objects of which kinds were passed over.
 func (o *objects) ignored() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {
-		lines = append(lines, fmt.Sprintf("%d of kind %s", o.passed[kind], kind))
+		lines = append(lines, plural(o.passed[kind], "object")+" of kind "+kind)
 	}
 	return lines
 }

@@ -24,9 +24,9 @@ import (
 // readPath reads a file, a folder's files in the order of their names, or standard input.
 func (o *objects) readPath(path string, in io.Reader) {
 	if path == "-" {
-		data, err := io.ReadAll(in)
+		data, err := readText(in, largestFile)
 		if err != nil {
-			o.problem(fmt.Errorf("reading standard input: %w", err))
+			o.problem(fmt.Errorf("standard input: %w", err))
 			return
 		}
 		o.readAll("standard input", data)
@@ -72,9 +72,9 @@ func (o *objects) readFolder(path string) {
 
 // readMeta reads which labels the provider of a folder's types knows.
 func (o *objects) readMeta(file string) {
-	data, err := os.ReadFile(file)
+	data, err := readTextFile(file)
 	if err != nil {
-		o.problem(readable(err))
+		o.problem(err)
 		return
 	}
 	var meta struct {
@@ -88,12 +88,49 @@ func (o *objects) readMeta(file string) {
 }
 
 func (o *objects) readFile(file string) {
-	data, err := os.ReadFile(file)
+	data, err := readTextFile(file)
 	if err != nil {
-		o.problem(fmt.Errorf("reading manifests: %w", readable(err)))
+		o.problem(fmt.Errorf("reading manifests: %w", err))
 		return
 	}
 	o.readAll(file, data)
+}
+
+// largestFile is how many bytes of a file are read: 1 GiB is a million pods as kubectl prints them. Reading one takes
+// several times its size of memory.
+const largestFile = 1 << 30
+
+// readTextFile reads a file, or says with its name why not. Devices and pipes that never end are files too.
+func readTextFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, readable(err)
+	}
+	defer file.Close()
+	if about, err := file.Stat(); err == nil && about.Size() > largestFile {
+		return nil, fmt.Errorf("%s: has %d bytes, want at most %d", path, about.Size(), largestFile)
+	}
+	data, err := readText(file, largestFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, readable(err))
+	}
+	return data, nil
+}
+
+// readText reads to the end, unless what comes is no text or more bytes than the most.
+func readText(in io.Reader, most int64) ([]byte, error) {
+	buffered := bufio.NewReader(in)
+	if head, _ := buffered.Peek(512); bytes.IndexByte(head, 0) >= 0 {
+		return nil, errors.New("has zero bytes, want text: YAML or JSON, as UTF-8")
+	}
+	data, err := io.ReadAll(io.LimitReader(buffered, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > most:
+		return nil, fmt.Errorf("goes on after %d bytes, want less", most)
+	}
+	return data, nil
 }
 
 // readAll reads a file's documents: JSON values one after the other, or YAML documents.
@@ -194,7 +231,11 @@ func (o *objects) read(origin string, text []byte) {
 	object, _, err := o.decoder.Decode(completed, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
-		o.passed[head.Kind]++
+		if successor := successorOf(head.TypeMeta); successor != "" {
+			o.problem(fmt.Errorf("%s: apiVersion: is %s, which is not read, want %s", origin, head.APIVersion, successor))
+			return
+		}
+		o.passOver(head.GroupVersionKind())
 	case err != nil:
 		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
 	default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -278,6 +279,135 @@ func TestSimulateFailOnUnschedulable(t *testing.T) {
 	}
 }
 
+// TestSimulateBoundsWorkloads: what would make too many pods is named and left out; the rest is decided.
+func TestSimulateBoundsWorkloads(t *testing.T) {
+	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2147483647, template: {spec: {containers: [{name: c, image: i}]}}}\n"
+	set := "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "web", "db", "replicas: 3", "replicas: 2000000000").Replace(webYAML)
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML + job + set})
+	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-o", "json")
+	var usage *usageError
+	var a answer
+	if !errors.As(err, &usage) || json.Unmarshal([]byte(out), &a) != nil || a.Pods.New != 3 {
+		t.Fatalf("%v, output\n%s", err, out)
+	}
+	for _, want := range []string{"Job j: spec.parallelism: is 2147483647, and 999997 pods more may be had", "StatefulSet db: spec.replicas: is 2000000000"} {
+		if all := progress + err.Error(); !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+	if _, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", "-", "--max-pods", "2"); err != nil {
+		t.Errorf("without pods: %v", err)
+	}
+	if out, err := simulate(t, webYAML, "-f", "-", "--max-pods", "2"); err == nil || !strings.Contains(out, "0 pods") {
+		t.Errorf("three pods where two may be: %v\n%s", err, out)
+	}
+	if out, err := simulate(t, webYAML, "-f", "-", "--max-pods", "3"); err != nil || !strings.Contains(out, "3 pods") {
+		t.Errorf("three pods where three may be: %v\n%s", err, out)
+	}
+}
+
+// TestSimulateEndlessInput: reading stops, and says where.
+func TestSimulateEndlessInput(t *testing.T) {
+	_, err := readText(endless{}, 1<<16)
+	if err == nil || err.Error() != "goes on after 65536 bytes, want less" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// endless is a text without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '#'
+	}
+	return len(p), nil
+}
+
+// TestSimulatePassesOver: kinds that do not matter are named with their version, and are no reason to complain.
+func TestSimulatePassesOver(t *testing.T) {
+	folder := files(t, map[string]string{"pool.yaml": poolYAML + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: t}\n" +
+		"---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\n" +
+		"---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: j}\n"})
+	_, progress, err := runBoth(t, "", "simulate", "-f", folder)
+	want := "passed over 1 object of kind ConfigMap\npassed over 1 object of kind EC2NodeClass of karpenter.k8s.aws/v1beta1\n" +
+		"passed over 1 object of kind Job of batch.volcano.sh/v1alpha1\npassed over 2 objects of kind Secret\n"
+	if err != nil || progress != want {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, progress))
+	}
+}
+
+// TestSimulateChosenLabels: where a pool leaves a label of its own open, the answer says which value a node gets.
+func TestSimulateChosenLabels(t *testing.T) {
+	pool := strings.Replace(poolYAML, "requirements: [", "requirements: [{key: team, operator: In, values: [red, blue]}, {key: floor, operator: In, values: [\"2\"]}, ", 1)
+	folder := files(t, map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON, "web.yaml": webYAML})
+	a := simulateJSON(t, "-f", folder)
+	if diff := cmp.Diff(map[string]string{"team": "blue"}, a.Nodes[0].Labels); len(a.Nodes) != 1 || diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	out, err := simulate(t, "", "-f", folder)
+	if err != nil || !strings.Contains(out, "LABELS CHOSEN") || !strings.Contains(out, "  team=blue\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestSimulateDocument: the fields that are promised are there, under their names, also where there is nothing to say.
+func TestSimulateDocument(t *testing.T) {
+	node := "---\napiVersion: v1\nkind: Node\nmetadata: {name: old, labels: {kubernetes.io/hostname: old}}\nstatus: {allocatable: {cpu: 1, memory: 8Gi, pods: 20}}\n"
+	folder := files(t, map[string]string{"pool.yaml": poolYAML + node, "instance-types.json": typesJSON,
+		"web.yaml": webYAML + "---\n" + strings.NewReplacer("web", "big", "500m", "50").Replace(webYAML)})
+	names := func(text string) []string {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &object); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		return slices.Sorted(maps.Keys(object))
+	}
+	first := func(text, field string) string {
+		var object map[string][]json.RawMessage
+		_ = json.Unmarshal([]byte(text), &object) // other fields are no lists
+		if len(object[field]) == 0 {
+			t.Fatalf("no %s in\n%s", field, text)
+		}
+		return string(object[field][0])
+	}
+	member := func(text, field string) string {
+		var object map[string]json.RawMessage
+		_ = json.Unmarshal([]byte(text), &object) // names has complained
+		return string(object[field])
+	}
+	full, err := simulate(t, "", "-f", folder, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty, err := simulate(t, poolYAML, "-f", "-", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := []string{"bindOrder", "costPerHour", "existingNodes", "lowerBoundCostPerHour", "lowerBoundPerHour", "nodes", "pods", "pricePerHour", "stats", "unschedulable"}
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"the answer", full, top},
+		{"an empty answer", empty, top},
+		{"pods", member(full, "pods"), []string{"existing", "new", "total", "unschedulable"}},
+		{"a node", first(full, "nodes"), []string{"allocatable", "capacityType", "instanceType", "instanceTypes", "name", "nodePool", "pods", "pricePerHour", "requests", "zone"}},
+		{"an existing node", first(full, "existingNodes"), []string{"name", "pods"}},
+		{"an unschedulable pod", first(full, "unschedulable"), []string{"pod", "reasons"}},
+		{"a reason", first(first(full, "unschedulable"), "reasons"), []string{"code", "message", "nodePool"}},
+		{"statistics", member(full, "stats"), []string{"allocBytes", "cpuSeconds", "peakRSSBytes", "wallSeconds"}},
+	} {
+		if diff := cmp.Diff(c.want, names(c.text)); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", c.name, diff)
+		}
+	}
+	if strings.Contains(empty, "null") {
+		t.Errorf("a list without members is null:\n%s", empty)
+	}
+}
+
 // TestSimulateReportsAndGoesOn: what cannot be read is named, line by line; the rest is decided and printed.
 func TestSimulateReportsAndGoesOn(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML,
@@ -297,7 +427,7 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	all := progress + err.Error()
 	for _, want := range []string{
 		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want int32",
-		"none: no such file", "NodePool odd: spec.template.spec.requirements[0].operator", "NodeClaim c: spec.requirements[0].operator: \"Near\" is not an operator",
+		"none: no such file", "NodePool odd: spec.template.spec.requirements[0].operator", "NodeClaim c: spec.requirements[0].operator: is \"Near\", want ",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
@@ -437,7 +567,13 @@ func TestSimulateBadInput(t *testing.T) {
 		"pool.yaml":     strings.Replace(poolYAML, "operator: In", "operator: Near", 1),
 		"nameless.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {}\n", "twice.yaml": poolYAML + "---\n" + poolYAML,
 		"types.json": `{"instanceTypes": []}`, "list.json": `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"x": 1}}]}`,
-		"good.yaml": poolYAML, "syntax.json": "{\"apiVersion\": \"v1\",\n }",
+		"binary.yaml": "apiVersion: \x00v1\n", "weight.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  weight: 500\n", 1),
+		"budget.yaml":     strings.Replace(poolYAML, "spec:\n", "spec:\n  disruption: {budgets: [{nodes: some}]}\n", 1),
+		"beta.yaml":       strings.Replace(poolYAML, "karpenter.sh/v1", "karpenter.sh/v1beta1", 1),
+		"alpha.yaml":      "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\n",
+		"extensions.yaml": strings.Replace(webYAML, "apps/v1", "extensions/v1beta1", 1),
+		"negative.yaml":   strings.Replace(webYAML, "replicas: 3", "replicas: -3", 1),
+		"good.yaml":       poolYAML, "syntax.json": "{\"apiVersion\": \"v1\",\n }",
 	})
 	if err := os.Mkdir(filepath.Join(folder, "empty"), 0o755); err != nil {
 		t.Fatal(err)
@@ -466,6 +602,20 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--instance-types", at("missing.json")}, []string{"missing.json", "no such file"}},
 		{[]string{"-f", at("good.yaml"), "--bogus"}, []string{"--bogus"}},
 		{[]string{"-f", at("good.yaml"), "--repeat", "0"}, []string{"--repeat is 0"}},
+		{[]string{"-f", at("good.yaml"), "--repeat", "often"}, []string{`--repeat is "often", want a whole number`}},
+		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "a lot"}, []string{`--node-overhead-price is "a lot", want a number`}},
+		{[]string{"-f", at("good.yaml"), "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
+		{[]string{"-f", at("good.yaml"), "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},
+		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok`}},
+		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which is not built yet, want kwok"}},
+		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
+		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
+		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
+		{[]string{"-f", at("budget.yaml")}, []string{"NodePool default: spec.disruption.", `"some", want a number of nodes or a percentage`}},
+		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "kubectl get nodepools.v1.karpenter.sh"}},
+		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
+		{[]string{"-f", at("extensions.yaml")}, []string{"Deployment web: apiVersion: is extensions/v1beta1, which is not read, want apps/v1"}},
+		{[]string{"-f", at("negative.yaml")}, []string{"Deployment web: spec.replicas: is -3, want zero or more"}},
 		{[]string{"-f", at("good.yaml"), "--now", "today"}, []string{`--now is "today"`, "2026-01-31T12:00:00Z"}},
 		{[]string{"-f", at("good.yaml"), "--preference-policy", "Maybe"}, []string{`--preference-policy is "Maybe", want Respect or Ignore`}},
 		{[]string{"-f", at("good.yaml"), "--min-values-policy", "Maybe"}, []string{`--min-values-policy is "Maybe", want Strict or BestEffort`}},

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -56,7 +58,8 @@ func (a *answer) lines() []nodeLine {
 		at := -1
 		if len(a.Nodes) > singleNodes {
 			at = slices.IndexFunc(lines, func(l nodeLine) bool {
-				return l.NodePool == n.NodePool && l.InstanceType == n.InstanceType && l.Zone == n.Zone && l.CapacityType == n.CapacityType
+				return l.NodePool == n.NodePool && l.InstanceType == n.InstanceType && l.Zone == n.Zone && l.CapacityType == n.CapacityType &&
+					maps.Equal(l.Labels, n.Labels)
 			})
 		}
 		if at < 0 {
@@ -78,16 +81,7 @@ func (a *answer) writeText(out io.Writer) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(a.Nodes) > 0 {
-		fmt.Fprintln(w, "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES")
-		for _, l := range a.lines() {
-			name, n := l.Name, float64(l.count)
-			if l.count > 1 {
-				name = fmt.Sprintf("%d nodes", l.count)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%s\t%s\t%d\n", name, l.NodePool, l.InstanceType, l.Zone, l.CapacityType, l.PricePerHour,
-				l.pods, bar(l.used.cpu/n), bar(l.used.memory/n), l.flexible-1)
-		}
-		fmt.Fprintln(w)
+		a.writeNodes(w)
 	}
 	if len(a.ExistingNodes) > 0 {
 		fmt.Fprintln(w, "NODE\tPODS")
@@ -103,6 +97,29 @@ func (a *answer) writeText(out io.Writer) error {
 	a.writeSummary(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeNodes lists the new nodes; labels have a column only where one was chosen.
+func (a *answer) writeNodes(w io.Writer) {
+	labelled := slices.ContainsFunc(a.Nodes, func(n newNode) bool { return len(n.Labels) > 0 })
+	heading := "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES"
+	if labelled {
+		heading += "\tLABELS CHOSEN"
+	}
+	fmt.Fprintln(w, heading)
+	for _, l := range a.lines() {
+		name, n := l.Name, float64(l.count)
+		if l.count > 1 {
+			name = fmt.Sprintf("%d nodes", l.count)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%s\t%s\t%d", name, l.NodePool, l.InstanceType, l.Zone, l.CapacityType, l.PricePerHour,
+			l.pods, bar(l.used.cpu/n), bar(l.used.memory/n), l.flexible-1)
+		if labelled {
+			fmt.Fprintf(w, "\t%s", chosen(l.Labels))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
 }
 
 // writeUnschedulable lists pods with the same reasons together.
@@ -158,4 +175,13 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// chosen lists labels as kubectl does, - for none.
+func chosen(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return cmp.Or(strings.Join(list, ","), "-")
 }

@@ -16,8 +16,11 @@ import (
 // workload is an object that makes pods of a template.
 type workload struct {
 	kind, version string
+	origin        string
 	meta          metav1.ObjectMeta
-	replicas      int
+	// replicas are how many pods it wants to run at once, as the field says.
+	replicas int
+	field    string
 	// start is the ordinal of the first pod.
 	start    int
 	selector *metav1.LabelSelector
@@ -31,35 +34,44 @@ const (
 	batchVersion = "batch/v1"
 )
 
-func (o *objects) takeWorkload(object runtime.Object, live bool) bool {
-	var w *workload
-	switch s := object.(type) {
-	case *appsv1.Deployment:
-		w = &workload{kind: "Deployment", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
-	case *appsv1.StatefulSet:
-		w = &workload{kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
-			claims: s.Spec.VolumeClaimTemplates}
-		if s.Spec.Ordinals != nil {
-			w.start = int(s.Spec.Ordinals.Start)
-		}
-	case *appsv1.ReplicaSet:
-		w = &workload{kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
-	case *batchv1.Job:
-		w = &workload{kind: "Job", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template}
-	case *batchv1.CronJob:
-		w = &workload{kind: "CronJob", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template}
-		if s.Spec.Suspend != nil && *s.Spec.Suspend {
-			w.replicas = 0
-		}
-	default:
+func (o *objects) takeWorkload(origin string, object runtime.Object, live bool) bool {
+	w := workloadOf(object)
+	if w == nil {
 		return false
 	}
-	w.live = live
+	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
 	if w.kind == "ReplicaSet" || w.kind == "StatefulSet" || w.kind == "Deployment" {
 		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
 	}
 	return true
+}
+
+// workloadOf is nil for objects that make no pods.
+func workloadOf(object runtime.Object) *workload {
+	const replicas = "spec.replicas"
+	switch s := object.(type) {
+	case *appsv1.Deployment:
+		return &workload{field: replicas, kind: "Deployment", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *appsv1.StatefulSet:
+		w := &workload{field: replicas, kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
+			claims: s.Spec.VolumeClaimTemplates}
+		if s.Spec.Ordinals != nil {
+			w.start = int(s.Spec.Ordinals.Start)
+		}
+		return w
+	case *appsv1.ReplicaSet:
+		return &workload{field: replicas, kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta, replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.Job:
+		return &workload{field: "spec.parallelism", kind: "Job", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.CronJob:
+		w := &workload{field: "spec.jobTemplate.spec.parallelism", kind: "CronJob", version: batchVersion, meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template}
+		if s.Spec.Suspend != nil && *s.Spec.Suspend {
+			w.replicas = 0
+		}
+		return w
+	}
+	return nil
 }
 
 // atOnce is how many pods of a job run beside each other.
@@ -69,7 +81,7 @@ func atOnce(job *batchv1.JobSpec, succeeded int32) int {
 	}
 	n := or(job.Parallelism, 1)
 	if job.Completions != nil {
-		n = min(n, int(*job.Completions-succeeded))
+		n = min(n, max(0, int(*job.Completions)-int(succeeded)))
 	}
 	return n
 }
@@ -87,11 +99,21 @@ func (o *objects) expand(w *workload, there podIndex) {
 	if w.live {
 		return
 	}
+	if w.replicas < 0 {
+		o.problem(fmt.Errorf("%s: %s: is %d, want zero or more", w.origin, w.field, w.replicas))
+		return
+	}
 	owner := metav1.GetControllerOfNoCopy(&w.meta)
 	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
 		return
 	}
-	for _, ordinal := range w.missing(there) {
+	alive := there.alive(w)
+	if room := o.mostPods - len(o.pods); w.replicas-len(alive) > room {
+		o.problem(fmt.Errorf("%s: %s: is %d, and %s more may be had, want less or a larger --max-pods; no pod of it is decided about",
+			w.origin, w.field, w.replicas, plural(max(0, room), "pod")))
+		return
+	}
+	for _, ordinal := range w.missing(alive) {
 		controller := true
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
@@ -110,9 +132,8 @@ func (o *objects) expand(w *workload, there podIndex) {
 
 // missing are the ordinals of the pods to make. Pods of a StatefulSet have names, and those that are not there are
 // missing (a pod outside of its ordinals is one too many, and replaces none); of all other workloads the number counts.
-func (w *workload) missing(there podIndex) []int {
+func (w *workload) missing(alive []*corev1.Pod) []int {
 	var list []int
-	alive := there.alive(w)
 	if w.kind != "StatefulSet" {
 		for i := range w.replicas - len(alive) {
 			list = append(list, i)

@@ -92,18 +92,34 @@ func (w *world) prepare() {
 	}
 	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
 	w.pools = slices.DeleteFunc(w.pools, func(p from[*karpv1.NodePool]) bool {
-		errs := karpv1.Validate(p.object, rules)
-		if len(errs) > 0 && !p.live {
+		if errs := karpv1.Validate(p.object, rules); len(errs) > 0 && !p.live {
 			w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
+			return true
 		}
-		return len(errs) > 0 && !p.live
+		return !p.live && w.violates(p.origin, "NodePool", p.object)
+	})
+	w.claims = slices.DeleteFunc(w.claims, func(c from[*karpv1.NodeClaim]) bool {
+		return !c.live && w.violates(c.origin, "NodeClaim", c.object)
 	})
 	w.nodeOf = make(map[string]*corev1.Node, len(w.nodes))
 	for _, n := range w.nodes {
+		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
 		if n.object.Spec.ProviderID != "" {
 			w.nodeOf[n.object.Spec.ProviderID] = n.object
 		}
 	}
+}
+
+// violates reports whether the API server would refuse the object for its schema, and tells all that is wrong.
+func (w *world) violates(origin, kind string, object any) bool {
+	wrong, err := w.defaults.violations(metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}, object)
+	if err != nil {
+		wrong = []error{err}
+	}
+	for _, problem := range wrong {
+		w.problem(fmt.Errorf("%s: %w", origin, problem))
+	}
+	return len(wrong) > 0
 }
 
 // nodeClasses are the kinds of node class that the pools refer to; all of them are ours here.

@@ -27,6 +27,9 @@ type around struct {
 	// services by namespace and name; selectors are those of controllers. Both are empty without default spread.
 	services  map[string]map[string]*corev1.Service
 	selectors map[ref]*metav1.LabelSelector
+	// hosts are the hostname labels of the nodes, by name of the node; hosted counts the nodes of a hostname.
+	hosts  map[string]string
+	hosted map[string]int
 	// asked is what the conversion that runs has asked for.
 	asked []ref
 	// of are the pods that asked for an object; by is what each pod asked for.
@@ -47,9 +50,10 @@ func allServices(namespace string) ref {
 func (s *Store) newAround(spread []corev1.TopologySpreadConstraint) {
 	a := &s.around
 	a.namespaces, a.services, a.selectors = map[string]map[string]string{}, map[string]map[string]*corev1.Service{}, map[ref]*metav1.LabelSelector{}
+	a.hosts, a.hosted = map[string]string{}, map[string]int{}
 	a.of, a.by = map[ref]map[types.NamespacedName]bool{}, map[types.NamespacedName][]ref{}
 	a.Around = convert.Around{
-		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, DefaultSpread: convert.DefaultSpread(spread, lookups{s}),
+		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, Host: lookups{s}.Host, DefaultSpread: convert.DefaultSpread(spread, lookups{s}),
 	}
 }
 
@@ -60,6 +64,36 @@ func (l lookups) ask(k kind, namespace, name string) ref {
 	at := ref{k, types.NamespacedName{Namespace: namespace, Name: name}}
 	l.around.asked = append(l.around.asked, at)
 	return at
+}
+
+// atHost stands for the nodes with a hostname.
+func atHost(hostname string) ref { return ref{nodes, types.NamespacedName{Name: hostname}} }
+
+// Host reports whether a node with the hostname is there.
+func (l lookups) Host(hostname string) bool {
+	l.around.asked = append(l.around.asked, atHost(hostname))
+	return l.around.hosted[hostname] > 0
+}
+
+// applyHost follows the hostname of a node. Pods ask for those where the disk of a volume is.
+func (s *Store) applyHost(name string, node *corev1.Node) {
+	before, hostname := s.around.hosts[name], ""
+	if node != nil {
+		hostname = node.Labels[corev1.LabelHostname]
+	}
+	if before == hostname {
+		return
+	}
+	delete(s.around.hosts, name)
+	if s.around.hosted[before]--; s.around.hosted[before] <= 0 {
+		delete(s.around.hosted, before)
+	}
+	if hostname != "" {
+		s.around.hosts[name] = hostname
+		s.around.hosted[hostname]++
+	}
+	s.again(atHost(before), nil)
+	s.again(atHost(hostname), nil)
 }
 
 // Claim implements convert.Volumes.

@@ -24,6 +24,12 @@ func volumeAt(t testing.TB, name, uid, version, zone string) *corev1.PersistentV
 	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}]}}}", name, uid, version, zone))
 }
 
+// diskAt is a volume on the disk of a node.
+func diskAt(t testing.TB, name, uid, version, host string) *corev1.PersistentVolume {
+	t.Helper()
+	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {local: {path: /data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}", name, uid, version, host))
+}
+
 func classAt(t testing.TB, name, uid, version, zone, isDefault string) *storagev1.StorageClass {
 	t.Helper()
 	return object[storagev1.StorageClass](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s', annotations: {storageclass.kubernetes.io/is-default-class: '%s'}}\nprovisioner: csi.example\nvolumeBindingMode: WaitForFirstConsumer\nallowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [%s]}]}]", name, uid, version, isDefault, zone))
@@ -128,6 +134,14 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{saw: namespaceAt(t, "two", "n2", "3", "team: shop"), want: "places []; apart from [one two]"},
 			{saw: namespaceAt(t, "two", "n2", "4", "team: shop"), want: "places []; apart from [one two]", quiet: true},
 			{gone: namespaceAt(t, "one", "n", "1", "team: shop"), want: "places []; apart from [two]"},
+		}},
+		{"the node of a disk", uses(pod(), "data"), []step{
+			{saw: volumeClaimAt(t, "data", "c", "1", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
+			{saw: diskAt(t, "pv", "v", "2", "host-1"), want: "places [[]]"},
+			{saw: nodeAt(t, "other", "o", "3", "", "kubernetes.io/hostname: host-2"), want: "places [[]]", quiet: true},
+			{saw: nodeAt(t, "n", "n", "4", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]"},
+			{saw: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]", quiet: true},
+			{gone: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[]]"},
 		}},
 		{"what selects it", owner(pod()), []step{
 			{want: "places []"},

@@ -90,6 +90,7 @@ func (s *Store) applyNode(name string) {
 			key = "id/" + node.Spec.ProviderID
 		}
 	}
+	s.applyHost(name, node)
 	m := &s.machines
 	before := m.move(members{m.nodes, func(u *unit) *[]string { return &u.nodes }}, name, key)
 	s.tellUnits(before, key, m.claims[name])

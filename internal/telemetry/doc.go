@@ -14,7 +14,8 @@
 // a pod, a node or a claim.
 //
 // Events are values: a constructor says what happened to which object, and the Recorder decides whether it is news.
-// The same event about the same object within its window is dropped (core specification 7.2).
+// The same event about the same object within its window is dropped (core specification 7.2). An event with another
+// message is another event for the API too: its action carries a hash of the message.
 //
 // Nothing is registered at package initialisation: New(registerer) builds and registers, so that tests have a
 // registry each. The package must not know the engine, the store or any controller; it knows the API types and

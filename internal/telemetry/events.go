@@ -58,10 +58,10 @@ func Nominated(pod *corev1.Pod, claim, node string) Event {
 	return event(pod, normal, ReasonNominated, "Pod should schedule on: "+strings.Join(targets, ", "), uid(pod))
 }
 
-// FailedScheduling says why a pod has no place.
+// FailedScheduling says why a pod has no place. Another reason is news sooner.
 func FailedScheduling(pod *corev1.Pod, why string) Event {
 	e := event(pod, warning, ReasonFailedScheduling, "Failed to schedule pod, "+why, uid(pod))
-	e.Window = 5 * time.Minute
+	e.Window, e.Changes = 5*time.Minute, true
 	return e
 }
 

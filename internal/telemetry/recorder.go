@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"hash/fnv"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,10 @@ const (
 	longestNote = 1024
 	// Nominated events are limited over all pods (core specification 3.10).
 	nominatedPerSecond, nominatedBurst = 5, 10
+	// changeWindow is for how long a changed message is not written, changesPerSecond and changesBurst for how many
+	// objects in all: a thousand pods whose reason changes with every plan must not drown the API server.
+	changeWindow                   = time.Minute
+	changesPerSecond, changesBurst = 10, 100
 	// sweepAbove is the number of remembered events above which those out of their window are forgotten.
 	sweepAbove = 4096
 )
@@ -31,9 +37,7 @@ const (
 type Event struct {
 	// Object is what the event is about.
 	Object client.Object
-	// Related is another object that the event is about too; may be nil. The API counts up an event that differs from
-	// the last in nothing but its message, and keeps the message of the first: events about several related objects
-	// need this to be told apart.
+	// Related is another object that the event is about too; may be nil.
 	Related client.Object
 	// Type is Normal or Warning.
 	Type string
@@ -45,6 +49,8 @@ type Event struct {
 	Key []string
 	// Window is for how long an event of the same reason and Key is not repeated; zero means 2 minutes.
 	Window time.Duration
+	// Changes: with another message the event is news sooner, a minute after the last.
+	Changes bool
 }
 
 // Recorder emits events, each once per window. A nil Recorder drops them all. It may be used by several goroutines.
@@ -52,9 +58,16 @@ type Recorder struct {
 	sink     events.EventRecorder
 	clock    clock.PassiveClock
 	nominate *rate.Limiter
+	changes  *rate.Limiter
 
 	mu   sync.Mutex
-	till map[string]time.Time // by reason and key: until when the event is no news
+	told map[string]telling // by reason and key
+}
+
+// telling is what was written, and until when it is no news.
+type telling struct {
+	note          uint64 // hash of the message
+	changed, till time.Time
 }
 
 // NewRecorder emits into sink, usually manager.GetEventRecorder(telemetry.Component).
@@ -63,7 +76,8 @@ func NewRecorder(sink events.EventRecorder, clock clock.PassiveClock) *Recorder 
 		sink:     sink,
 		clock:    clock,
 		nominate: rate.NewLimiter(nominatedPerSecond, nominatedBurst),
-		till:     map[string]time.Time{},
+		changes:  rate.NewLimiter(changesPerSecond, changesBurst),
+		told:     map[string]telling{},
 	}
 }
 
@@ -80,18 +94,31 @@ func (r *Recorder) Emit(list ...Event) {
 		if e.Related != nil {
 			related = e.Related
 		}
-		r.sink.Eventf(e.Object, related, e.Type, e.Reason, e.Reason, "%s", note(e.Message))
+		r.sink.Eventf(e.Object, related, e.Type, e.Reason, e.action(), "%s", note(e.Message))
 	}
+}
+
+// action tells events apart that differ in nothing but their message: the API's clients count such an event up and keep
+// the message of the first, so that a changed one would never be seen.
+func (e *Event) action() string { return e.Reason + "-" + strconv.FormatUint(e.hash(), 36) }
+
+// hash is that of the message as it is written.
+func (e *Event) hash() uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(note(e.Message)))
+	return h.Sum64()
 }
 
 // news says whether the event is to be written, and remembers it if so.
 func (r *Recorder) news(e Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.clock.Now()
+	now, hash := r.clock.Now(), e.hash()
 	key := strings.ToLower(e.Reason) + "\x00" + strings.Join(e.Key, "\x00")
-	if till, seen := r.till[key]; seen && now.Before(till) {
-		return false
+	if last, seen := r.told[key]; seen && now.Before(last.till) {
+		if !e.Changes || hash == last.note || now.Before(last.changed) || !r.changes.AllowN(now, 1) {
+			return false
+		}
 	}
 	if e.Reason == ReasonNominated && !r.nominate.AllowN(now, 1) {
 		return false
@@ -100,17 +127,17 @@ func (r *Recorder) news(e Event) bool {
 	if window == 0 {
 		window = defaultWindow
 	}
-	if len(r.till) >= sweepAbove {
+	if len(r.told) >= sweepAbove {
 		r.sweep(now)
 	}
-	r.till[key] = now.Add(window)
+	r.told[key] = telling{note: hash, changed: now.Add(min(window, changeWindow)), till: now.Add(window)}
 	return true
 }
 
 func (r *Recorder) sweep(now time.Time) {
-	for key, till := range r.till {
-		if !now.Before(till) {
-			delete(r.till, key)
+	for key, last := range r.told {
+		if !now.Before(last.till) {
+			delete(r.told, key)
 		}
 	}
 }

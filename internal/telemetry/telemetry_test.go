@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,8 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -112,6 +117,108 @@ func TestRecorderDedupes(t *testing.T) {
 	}
 	var none *telemetry.Recorder
 	none.Emit(telemetry.Evicted(pod("a"), "Empty"))
+}
+
+// A pod whose reason changed says so a minute after the last, many pods as the limit lets them; the same reason waits for
+// its window.
+func TestRecorderTellsChanges(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+	sink := events.NewFakeRecorder(1000)
+	recorder := telemetry.NewRecorder(sink, clock)
+	emit := func(later time.Duration, why string) int {
+		clock.SetTime(clock.Now().Add(later))
+		for i := range 150 {
+			recorder.Emit(telemetry.FailedScheduling(pod(fmt.Sprint(i)), why))
+		}
+		return len(drain(sink))
+	}
+	for _, step := range []struct {
+		later time.Duration
+		why   string
+		want  int
+	}{
+		{0, "no pools", 150},
+		{30 * time.Second, "limit", 0},
+		{30 * time.Second, "no pools", 0},
+		{0, "limit", 100}, // the burst
+		{time.Second, "limit", 10},
+		{4 * time.Second, "limit", 40},
+		{time.Minute, "limit", 0},
+		{4 * time.Minute, "limit", 150},
+	} {
+		if got := emit(step.later, step.why); got != step.want {
+			t.Errorf("%s, %s later: %d events, want %d", step.why, step.later, got, step.want)
+		}
+	}
+}
+
+// memory is an API server for events.
+type memory struct {
+	mu      sync.Mutex
+	created []string
+	patched int
+}
+
+func (m *memory) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.created = append(m.created, e.Note)
+	return e, nil
+}
+
+func (m *memory) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) { return e, nil }
+
+func (m *memory) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.patched++
+	return e, nil
+}
+
+func (m *memory) written() (created []string, patched int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(slices.Values(m.created)), m.patched
+}
+
+// Through the broadcaster that production uses: the same message counts the event up, another one is another event.
+func TestChangedMessageIsAnotherEvent(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
+	server := &memory{}
+	broadcaster := events.NewBroadcaster(server)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer broadcaster.Shutdown()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	recorder := telemetry.NewRecorder(broadcaster.NewRecorder(scheme, telemetry.Component), clock)
+	first, second := "Failed to schedule pod, no pools", "Failed to schedule pod, the limit is reached"
+	for _, step := range []struct {
+		why     string
+		created []string
+		patched int
+	}{
+		{"no pools", []string{first}, 0},
+		{"no pools", []string{first}, 1},
+		{"the limit is reached", []string{first, second}, 1},
+	} {
+		recorder.Emit(telemetry.FailedScheduling(pod("a"), step.why))
+		clock.SetTime(clock.Now().Add(time.Hour))
+		var created []string
+		var patched int
+		err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+			created, patched = server.written()
+			return slices.Equal(created, step.created) && patched == step.patched, nil
+		})
+		if err != nil {
+			t.Fatalf("%s: events %q and %d patches, want %q and %d", step.why, created, patched, step.created, step.patched)
+		}
+	}
 }
 
 // Nominated is limited to a burst of 10 and 5 per second over all pods; a pod that was limited is news the next time.

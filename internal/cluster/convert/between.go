@@ -23,6 +23,9 @@ type Around struct {
 	// Users answers which pods use a claim, the asking one perhaps among them; nil when nobody knows. Claims that are
 	// ReadWriteOncePod need it.
 	Users func(namespace, claim string) []*corev1.Pod
+	// Host answers whether there is a node with that hostname label; nil when there is none. Volumes on a node's disk need
+	// it.
+	Host func(hostname string) bool
 	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
 }
@@ -170,8 +173,8 @@ func selector(s *metav1.LabelSelector, namespaces []string) model.Selector {
 	return out
 }
 
-// preferred converts the preferred node affinity terms. Terms without expressions match no node, and those with
-// matchFields no new one; both are left out.
+// preferred converts the preferred node affinity terms. Terms without expressions match no node, and those by name no
+// new one; both are left out.
 func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil {
@@ -180,14 +183,11 @@ func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	var list []model.Preference
 	for i := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 		p := &a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]
-		if len(p.Preference.MatchExpressions) == 0 || len(p.Preference.MatchFields) > 0 {
+		byName := func(f corev1.NodeSelectorRequirement) bool { return fieldRequirement(f).Operator == label.In }
+		if len(p.Preference.MatchExpressions)+len(p.Preference.MatchFields) == 0 || slices.ContainsFunc(p.Preference.MatchFields, byName) {
 			continue
 		}
-		q := model.Preference{Weight: int(p.Weight)}
-		for _, e := range p.Preference.MatchExpressions {
-			q.Requirements = append(q.Requirements, v.expression(e))
-		}
-		list = append(list, q)
+		list = append(list, model.Preference{Weight: int(p.Weight), Requirements: v.term(&p.Preference)})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -13,8 +14,7 @@ import (
 )
 
 // alternatives are the node selector merged with each required node affinity term, nil when the pod asks for nothing.
-// A term without expressions selects no node (Kubernetes API, NodeSelectorTerm) and is left out. matchFields are not
-// looked at: refuseFields is about them.
+// A term without expressions and fields selects no node (Kubernetes API, NodeSelectorTerm) and is left out.
 func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 	terms, required := requiredTerms(spec)
 	if !required && len(spec.NodeSelector) == 0 {
@@ -29,16 +29,33 @@ func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 		if len(terms[i].MatchExpressions) == 0 && len(terms[i].MatchFields) == 0 {
 			continue
 		}
-		reqs := slices.Clone(selector)
-		for _, e := range terms[i].MatchExpressions {
-			reqs = append(reqs, v.expression(e))
-		}
-		all = append(all, reqs)
+		all = append(all, append(slices.Clone(selector), v.term(&terms[i])...))
 	}
 	if len(all) == 0 {
 		all = [][]label.Requirement{{nowhere(model.LabelHostname)}}
 	}
 	return all
+}
+
+// term is everything that a node selector term asks for at once.
+func (v *Vocabulary) term(t *corev1.NodeSelectorTerm) []label.Requirement {
+	reqs := make([]label.Requirement, 0, len(t.MatchExpressions)+len(t.MatchFields))
+	for _, e := range t.MatchExpressions {
+		reqs = append(reqs, v.expression(e))
+	}
+	for _, f := range t.MatchFields {
+		reqs = append(reqs, fieldRequirement(f))
+	}
+	return reqs
+}
+
+// fieldRequirement is a requirement on a field of the node. There is one such field, its name.
+func fieldRequirement(f corev1.NodeSelectorRequirement) label.Requirement {
+	operator, ok := label.ParseOperator(string(f.Operator))
+	if f.Key != metav1.ObjectNameField || !ok || operator != label.In && operator != label.NotIn {
+		return nowhere(model.FieldName)
+	}
+	return label.Requirement{Key: model.FieldName, Operator: operator, Values: slices.Clone(f.Values)}
 }
 
 // nowhere is a requirement that no node satisfies.
@@ -81,6 +98,9 @@ func optOut(alternatives [][]label.Requirement) bool {
 func refuseSelector(pod *corev1.Pod, v *Vocabulary) *model.Rejection {
 	at := field.NewPath("spec", "nodeSelector")
 	for _, key := range sortedKeys(pod.Spec.NodeSelector) {
+		if v.plain(key, corev1.NodeSelectorOpIn, pod.Spec.NodeSelector[key]) {
+			continue
+		}
 		one := []karpv1.Requirement{{Key: key, Operator: karpv1.OperatorIn, Values: []string{pod.Spec.NodeSelector[key]}}}
 		if errs := karpv1.ValidateRequirements(at.Key(key), one, v.Rules); len(errs) > 0 {
 			return &model.Rejection{Field: at.Key(key).String(), Reason: errs[0].ErrorBody()}
@@ -88,6 +108,10 @@ func refuseSelector(pod *corev1.Pod, v *Vocabulary) *model.Rejection {
 	}
 	terms, _ := requiredTerms(&pod.Spec)
 	for i := range terms {
+		plain := func(e corev1.NodeSelectorRequirement) bool { return v.plain(e.Key, e.Operator, e.Values...) }
+		if !slices.ContainsFunc(terms[i].MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !plain(e) }) {
+			continue
+		}
 		if errs := karpv1.ValidateRequirements(termPath(i).Child("matchExpressions"), expressions(terms[i]), v.Rules); len(errs) > 0 {
 			return &model.Rejection{Field: errs[0].Field, Reason: errs[0].ErrorBody()}
 		}
@@ -105,7 +129,7 @@ func expressions(term corev1.NodeSelectorTerm) []karpv1.Requirement {
 
 func refuseEmptyTerms(terms []corev1.NodeSelectorTerm) *model.Rejection {
 	for i := range terms {
-		if len(terms[i].MatchExpressions) > 0 {
+		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 {
 			return nil
 		}
 	}
@@ -118,18 +142,29 @@ func refuseEmptyTerms(terms []corev1.NodeSelectorTerm) *model.Rejection {
 	}
 }
 
-// refuseFields refuses matchFields, which select nodes by name.
+// refuseFields refuses a pod of which every term selects nodes by their names: kube-scheduler has found no room there,
+// and no new node can have such a name.
 func refuseFields(pod *corev1.Pod) *model.Rejection {
 	terms, _ := requiredTerms(&pod.Spec)
+	first := -1
 	for i := range terms {
-		if len(terms[i].MatchFields) > 0 {
-			return &model.Rejection{
-				Field:  termPath(i).Child("matchFields").String(),
-				Reason: "selects nodes that exist by name, and no new node can have that name; use matchExpressions on labels",
-			}
+		named := slices.ContainsFunc(terms[i].MatchFields, func(f corev1.NodeSelectorRequirement) bool {
+			return fieldRequirement(f).Operator == label.In
+		})
+		switch {
+		case named && first < 0:
+			first = i
+		case !named && len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0:
+			return nil
 		}
 	}
-	return nil
+	if first < 0 {
+		return nil
+	}
+	return &model.Rejection{
+		Field:  termPath(first).Child("matchFields").String(),
+		Reason: "selects nodes that exist by name, and no new node can have that name; use matchExpressions on labels",
+	}
 }
 
 func termPath(i int) *field.Path {

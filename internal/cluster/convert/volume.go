@@ -186,7 +186,7 @@ func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, arou
 	case claim.Annotations[bindCompleted] == "":
 		return d, refuse("", "claim %q names volume %q and is not bound to it yet", claim.Name, claim.Spec.VolumeName)
 	}
-	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v)
+	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v, around)
 }
 
 func refuse(field, format string, arguments ...any) *model.Rejection {
@@ -194,12 +194,12 @@ func refuse(field, format string, arguments ...any) *model.Rejection {
 }
 
 // bound is what a volume that exists demands: to be where it can be attached.
-func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, v *Vocabulary) (demand, *model.Rejection) {
+func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	if pv == nil {
 		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
 	d.volume.Driver = driverOf(&pv.Spec.PersistentVolumeSource)
-	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv))
+	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv, around))
 	if pv.DeletionTimestamp != nil {
 		return d, refuse("", "volume %q of claim %q is being deleted", pv.Name, claim.Name)
 	}
@@ -245,30 +245,51 @@ func (v *Vocabulary) zonesOf(pv *corev1.PersistentVolume) [][]label.Requirement 
 	return [][]label.Requirement{reqs}
 }
 
-// affinityOf is the node affinity of a volume. A volume on a node's own disk is gone with the node; its hostname says
-// where it was, not where the pod must go.
-func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume) [][]label.Requirement {
+// affinityOf is the node affinity of a volume: the terms of which any one suffices. A term without expressions and fields
+// selects no node.
+func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume, around *Around) [][]label.Requirement {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return nil
 	}
-	local := pv.Spec.Local != nil || pv.Spec.HostPath != nil
 	var alternatives [][]label.Requirement
-	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
-		if len(term.MatchExpressions) == 0 {
-			continue // selects no node, or nodes by name
+	for i := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		if term := &pv.Spec.NodeAffinity.Required.NodeSelectorTerms[i]; len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+			alternatives = append(alternatives, v.term(term))
 		}
-		var reqs []label.Requirement
-		for _, e := range term.MatchExpressions {
-			if req := v.expression(e); !local || req.Key != model.LabelHostname {
-				reqs = append(reqs, req)
-			}
-		}
-		alternatives = append(alternatives, reqs)
+	}
+	if pv.Spec.Local != nil || pv.Spec.HostPath != nil {
+		alternatives = onDisks(alternatives, around)
 	}
 	if alternatives == nil {
 		return [][]label.Requirement{{nowhere(model.LabelHostname)}}
 	}
 	return alternatives
+}
+
+// onDisks is where a volume on a node's own disk can be used. While a node with the disk is there, only there. A disk
+// that is gone with its node holds nobody: the hostname says where it was, not where the pod must go.
+func onDisks(alternatives [][]label.Requirement, around *Around) [][]label.Requirement {
+	var there, anywhere [][]label.Requirement
+	for _, reqs := range alternatives {
+		held := false
+		var rest []label.Requirement
+		for _, req := range reqs {
+			if req.Key != model.LabelHostname {
+				rest = append(rest, req)
+				continue
+			}
+			held = held || req.Operator == label.In && around.Host != nil && slices.ContainsFunc(req.Values, around.Host)
+		}
+		if held {
+			there = append(there, reqs)
+		} else {
+			anywhere = append(anywhere, rest)
+		}
+	}
+	if there != nil {
+		return there
+	}
+	return anywhere
 }
 
 // unbound is what a volume demands that is made when its pod has a node. No class named is the default class, the empty

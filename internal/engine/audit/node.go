@@ -26,7 +26,18 @@ func (j *judge) placement(p plan.Placement) {
 		j.inFlight(n, p.Pods)
 		return
 	}
-	j.holds(n, p.Pods, amountsOf(n.NodeSpec.Allocatable), exact(n.NodeSpec.Labels), p.Node)
+	j.holds(n, p.Pods, amountsOf(n.NodeSpec.Allocatable), named(n), p.Node)
+}
+
+// named is the labelling of a node whose machine exists: its labels, and, once it has registered, its name.
+func named(n *model.Node) labelling {
+	labels := exact(n.NodeSpec.Labels)
+	return func(key string) []value {
+		if key == model.FieldName && n.Stage >= model.Registered {
+			return just(n.Name)
+		}
+		return labels(key)
+	}
 }
 
 // exact is the labelling of a node whose labels are what they are.

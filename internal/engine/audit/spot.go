@@ -28,7 +28,7 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*
 	byName := map[string]*spot{}
 	for _, n := range j.snap.Nodes {
 		s := &spot{name: n.Name, taints: n.NodeSpec.Taints, futures: j.futuresOf(n)}
-		s.domains = map[string][]value{model.LabelHostname: just(hostOf(n))}
+		s.domains = map[string][]value{model.LabelHostname: hostOf(n)}
 		nodes, byName[n.Name] = append(nodes, s), s
 	}
 	for _, placed := range p.Placed {
@@ -55,17 +55,20 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*
 	return nodes, all, seats
 }
 
-// hostOf is the hostname of a node: its label, or its name.
-func hostOf(n *model.Node) string {
+// hostOf is the hostname of a node: its label; none for a node that has registered without one; the name of a node to be.
+func hostOf(n *model.Node) []value {
 	if host, has := n.NodeSpec.Labels[model.LabelHostname]; has && n.Stage != model.Launching {
-		return host
+		return just(host)
 	}
-	return n.Name
+	if n.Stage >= model.Registered {
+		return absent
+	}
+	return just(n.Name)
 }
 
 func (j *judge) futuresOf(n *model.Node) []labelling {
 	if n.Stage != model.Launching {
-		return []labelling{exact(n.NodeSpec.Labels)}
+		return []labelling{named(n)}
 	}
 	p, outcomes := j.inFlightOutcomes(n)
 	futures := make([]labelling, 0, len(outcomes))

@@ -99,7 +99,7 @@ func TestVerdictOperands(t *testing.T) {
 			"spec.volumes[0]: volumes are not supported yet"},
 		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 was to be empty and has 1 pod"},
 		{plan.Verdict{Code: plan.SpreadExceeded, Key: zone}, "every place left would exceed the maxSkew of the topology spread constraint on label topology.kubernetes.io/zone"},
-		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "no place left is near a pod that the pod affinity on label topology.kubernetes.io/zone asks for"},
+		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "the pod affinity on label topology.kubernetes.io/zone asks for a pod that is in none of the places left"},
 		{plan.Verdict{Code: plan.MinValuesUnmet, Key: zone, Need: 3, Have: 2, Types: 7}, "minValues of label topology.kubernetes.io/zone is 3, the 7 types that would do have 2"},
 		{plan.Verdict{Code: plan.ReservationTaken, Types: 1}, "the reserved capacity is used up, and of 1 type that would do nothing else is on sale"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
@@ -238,7 +238,7 @@ func TestTree(t *testing.T) {
 	want := `pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
   label topology.kubernetes.io/zone                          40 types -> 12
   memory at least 512Gi                                      12 types -> 0
-  3 types would do without what is required of label topology.kubernetes.io/zone
+  3 types would do if label topology.kubernetes.io/zone were not required
   12 types would do for at most 384Gi of memory
 pool gpu: taint gpu:NoSchedule is not tolerated
   taint gpu:NoSchedule                                       9 types -> 0
@@ -248,10 +248,109 @@ without 2 preferences it is the same
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do without what is required of label " +
-		"topology.kubernetes.io/zone; pool gpu: taint gpu:NoSchedule is not tolerated"
+	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do if label " +
+		"topology.kubernetes.io/zone were not required; pool gpu: taint gpu:NoSchedule is not tolerated"
 	if got := Refusal(snap, r); got != short {
 		t.Errorf("got  %s\nwant %s", got, short)
+	}
+}
+
+// TestLabelsOfOnePoolAreOneClause: all labels on which a pool has nothing for the pod are said at once.
+func TestLabelsOfOnePoolAreOneClause(t *testing.T) {
+	snap, p := example()
+	team, _ := snap.Space.Lookup("team")
+	zone, _ := snap.Space.Lookup(model.LabelZone)
+	undefined, excluded := plan.Verdict{Code: plan.LabelUndefined, Key: zone}, plan.Verdict{Code: plan.LabelExcluded, Key: team}
+	for _, c := range []struct {
+		verdict plan.Verdict
+		also    []plan.Verdict
+		want    string
+	}{
+		{undefined, []plan.Verdict{excluded}, "label topology.kubernetes.io/zone is required, and the pool does not define it, and " +
+			"no value of label team (pod: In [x] or Exists, pool: In [a b c d e and 2 more]) suits both sides"},
+		{undefined, []plan.Verdict{{Code: plan.LabelUndefined, Key: team}},
+			"labels topology.kubernetes.io/zone and team (pod: In [x] or Exists, pool: In [a b c d e and 2 more]) are required, and the pool does not define them"},
+		{plan.Verdict{Code: plan.TypesExcluded, Key: zone, Types: 3}, []plan.Verdict{{Code: plan.TypesExcluded, Key: team, Types: 3}},
+			"no type has what is required of labels topology.kubernetes.io/zone and team (pod: In [x] or Exists, pool: In [a b c d e and 2 more])"},
+	} {
+		r := plan.Refusal{Pods: p.Refused[0].Pods, Pools: []plan.PoolVerdict{{Pool: "default", Verdict: c.verdict, Also: c.also}}}
+		if diff := cmp.Diff("pool default: "+c.want, Refusal(snap, r)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// TestClosestPoolComesFirst: what may change by waiting, then what one change would mend, then how far the pod came.
+func TestClosestPoolComesFirst(t *testing.T) {
+	snap, p := example()
+	team, _ := snap.Space.Lookup("team")
+	taint := plan.Verdict{Code: plan.TaintNotTolerated, Taint: model.Taint{Key: "gpu", Effect: model.NoSchedule}, Types: 5}
+	memory := plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.Memory, Need: 512 * gi, Have: 384 * gi, Types: 12}
+	excluded := plan.Verdict{Code: plan.LabelExcluded, Key: team, Types: 9}
+	r := plan.Refusal{Pods: p.Refused[0].Pods, Pools: []plan.PoolVerdict{
+		{Pool: "blocked", Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: &model.Rejection{Reason: "is not ready"}}},
+		{Pool: "label", Verdict: excluded},
+		{Pool: "large", Verdict: memory},
+		{Pool: "tainted", Verdict: taint, Nearest: []plan.Change{{Rule: taint, Types: 5}}},
+		{Pool: "labels", Verdict: excluded, Also: []plan.Verdict{excluded}},
+		{Pool: "limit", Verdict: plan.Verdict{Code: plan.LimitReached, Need: 4000, Types: 2}},
+	}}
+	var got []string
+	for _, c := range Clauses(snap, r) {
+		got = append(got, c.Pools...)
+	}
+	if diff := cmp.Diff([]string{"limit", "tainted", "large", "label", "labels", "blocked"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if first := ReasonsOf(snap, r).Pools[0].Pool; first != "limit" {
+		t.Errorf("the data begin with %s", first)
+	}
+}
+
+// TestManyPoolsShareAClause: an event about a pool for every team says once what is the same for all.
+func TestManyPoolsShareAClause(t *testing.T) {
+	b := model.NewBuilder()
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		b.UpsertPool(model.PoolSpec{Name: "team-" + name, UID: name, Catalogue: &model.Catalogue{},
+			Requirements: []label.Requirement{{Key: "team", Operator: label.In, Values: []string{name}}}})
+	}
+	b.UpsertPod(model.PodSpec{UID: "p", Namespace: "default", Name: "p", Alternatives: [][]label.Requirement{{{Key: "team", Operator: label.In, Values: []string{"x"}}}}})
+	snap := b.Snapshot(time.Unix(0, 0))
+	team, _ := snap.Space.Lookup("team")
+	r := plan.Refusal{Pods: snap.Groups[0].Pods}
+	for _, pool := range snap.Pools {
+		r.Pools = append(r.Pools, plan.PoolVerdict{Pool: pool.Name, Verdict: plan.Verdict{Code: plan.LabelExcluded, Key: team}})
+	}
+	want := "pools team-j, team-i, team-h, team-g, team-f, team-e, team-d, team-c and 2 more: no value of label team suits both sides (pod: In [x])"
+	if diff := cmp.Diff(want, Refusal(snap, r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	r.Pools = r.Pools[:2]
+	want = "pool team-j: no value of label team suits both sides (pod: In [x], pool: In [j]); pool team-i: no value of label team suits both sides (pod: In [x], pool: In [i])"
+	if diff := cmp.Diff(want, Refusal(snap, r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNodesOfARefusal(t *testing.T) {
+	snap, p := example()
+	team, _ := snap.Space.Lookup("team")
+	r := plan.Refusal{Pods: p.Refused[0].Pods, Verdict: plan.Verdict{Code: plan.NoPools}, Nodes: []plan.NodeCount{
+		{Rule: plan.Verdict{Code: plan.NodeFull, Resource: quantity.CPU, Need: 4000, Have: 1500}, Nodes: 3},
+		{Rule: plan.Verdict{Code: plan.LabelExcluded, Key: team}, Nodes: 2},
+		{Rule: plan.Verdict{Code: plan.NodeLeaving}, Nodes: 1},
+	}}
+	want := "there is no node pool\n3 of 6 nodes: needs 4 of cpu, at most 1500m is free\n" +
+		"2 of 6 nodes: label team is not as required (pod: In [x] or Exists)\n1 of 6 nodes: leaving\n"
+	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := ReasonsOf(snap, r).Nodes[0]; got.Nodes != 3 || got.Code != "NodeFull" || *got.Have != 1500 {
+		t.Errorf("got %+v", got)
+	}
+	r.Nodes = r.Nodes[2:]
+	if got := Clauses(snap, r)[1]; got.Text != "the only node: leaving" || got.Code != plan.NodeLeaving {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -47,8 +48,16 @@ type Refused struct {
 	Text    string       `json:"text,omitempty"`
 	Verdict *Reason      `json:"verdict,omitempty"`
 	Pools   []PoolReason `json:"pools,omitempty"`
+	// Nodes are what the nodes that are there answered, where they were asked.
+	Nodes []NodeReason `json:"nodes,omitempty"`
 	// Dropped is how many preferences of the pods were given up in vain.
 	Dropped int `json:"dropped,omitempty"`
+}
+
+// NodeReason is why so many nodes do not take the pods. Of a resource, have is the most that is free on any of them.
+type NodeReason struct {
+	Nodes int `json:"nodes"`
+	Reason
 }
 
 // PoolReason is a pool's answer, with the rules that took instance types away and the changes of one thing after which
@@ -56,6 +65,8 @@ type Refused struct {
 type PoolReason struct {
 	Pool string `json:"pool"`
 	Reason
+	// Also are further labels on which the pool has nothing for the pods.
+	Also    []Reason `json:"also,omitempty"`
 	Filters []Filter `json:"filters,omitempty"`
 	Nearest []Change `json:"nearest,omitempty"`
 	// Hint says what looks like a slip of the pen.
@@ -130,9 +141,11 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 		reason := ReasonOf(snap, r.Verdict)
 		refused.Verdict = &reason
 	}
-	for i := range r.Pools {
-		p := &r.Pools[i]
-		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: slip(snap, p.Verdict)}
+	for _, p := range closest(r.Pools) {
+		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: strings.Join(hints(snap, r, p), "; ")}
+		for _, v := range p.Also {
+			reason.Also = append(reason.Also, ReasonOf(snap, v))
+		}
 		for _, f := range p.Filters {
 			reason.Filters = append(reason.Filters, Filter{Rule: rule(snap, f.Rule), Code: Code(f.Rule.Code), Before: f.Before, After: f.After})
 		}
@@ -140,6 +153,11 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 			reason.Nearest = append(reason.Nearest, Change{Text: change(snap, c), Code: Code(c.Rule.Code), Types: c.Types})
 		}
 		refused.Pools = append(refused.Pools, reason)
+	}
+	for _, n := range r.Nodes {
+		reason := ReasonOf(snap, n.Rule)
+		reason.Text = ofNode(snap, n.Rule)
+		refused.Nodes = append(refused.Nodes, NodeReason{n.Nodes, reason})
 	}
 	return refused
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -17,6 +18,50 @@ const (
 	absurdCPU    = 1_000_000 * 1000
 	absurdMemory = 1 << 50
 )
+
+// hints are what looks like a slip in a pool's answer.
+func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
+	var list []string
+	for _, v := range append([]plan.Verdict{p.Verdict}, p.Also...) {
+		if text := slip(snap, v); text != "" {
+			list = append(list, text)
+		}
+	}
+	if text := strangeZone(snap, r, p); text != "" {
+		list = append(list, text)
+	}
+	return list
+}
+
+// strangeZone says which zones there are when all that the pod names are none of them.
+func strangeZone(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
+	pool := snap.Pool(p.Pool)
+	if p.Verdict.Code != plan.NoOffering || len(r.Pods) == 0 || pool == nil || pool.Types == nil {
+		return ""
+	}
+	zones := map[string]bool{}
+	for i := range pool.Types.Classes {
+		zones[pool.Types.Classes[i].Zone] = true
+	}
+	named, known := 0, false
+	for _, alternative := range r.Pods[0].Alternatives {
+		for _, q := range alternative {
+			if label.Canonical(q.Key) != model.LabelZone || q.Operator != label.In {
+				continue
+			}
+			named += len(q.Values)
+			known = known || slices.ContainsFunc(q.Values, func(zone string) bool { return zones[zone] })
+		}
+	}
+	if named == 0 || known || len(zones) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(zones))
+	if len(names) == 1 {
+		return "the only zone is " + names[0]
+	}
+	return "the zones are " + and(names)
+}
 
 // slip says what looks like a slip in what a verdict is about, "" for nothing.
 func slip(snap *model.Snapshot, v plan.Verdict) string {

@@ -9,20 +9,25 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Tree is a refusal in full, in lines: per pool the rule that left nothing, how many instance types each rule took away,
-// and what would have to change.
+// Tree is a refusal in full, in lines: per pool, the closest first, the rule that left nothing, how many instance types
+// each rule took away, and what would have to change; then what the nodes that are there answered.
 //
 //	pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
 //	  label topology.kubernetes.io/zone (pod: In [a])     40 types -> 12
 //	  memory at least 512Gi                               12 types -> 0
-//	  3 types would do without what is required of label topology.kubernetes.io/zone
+//	  3 types would do if label topology.kubernetes.io/zone were not required
+//	4 nodes of 5: needs 512Gi of memory, at most 12Gi is free
+//	1 node of 5: taint dedicated=db:NoSchedule is not tolerated
 func Tree(snap *model.Snapshot, r plan.Refusal) string {
 	var b strings.Builder
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
 		fmt.Fprintln(&b, Verdict(snap, r.Verdict))
 	}
-	for i := range r.Pools {
-		writePool(&b, snap, r, &r.Pools[i])
+	for _, p := range closest(r.Pools) {
+		writePool(&b, snap, r, p)
+	}
+	for _, c := range nodeClauses(snap, r) {
+		fmt.Fprintln(&b, c.Text)
 	}
 	if r.Dropped > 0 {
 		fmt.Fprintf(&b, "without %s it is the same\n", count(r.Dropped, "preference"))
@@ -31,9 +36,9 @@ func Tree(snap *model.Snapshot, r plan.Refusal) string {
 }
 
 func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) {
-	fmt.Fprintf(b, "pool %s: %s%s\n", p.Pool, Verdict(snap, p.Verdict), sides(snap, r, p))
-	if slip := slip(snap, p.Verdict); slip != "" {
-		fmt.Fprintf(b, "  %s\n", slip)
+	fmt.Fprintf(b, "pool %s: %s\n", p.Pool, said(snap, r, p, true))
+	for _, hint := range hints(snap, r, p) {
+		fmt.Fprintf(b, "  %s\n", hint)
 	}
 	for _, f := range p.Filters {
 		fmt.Fprintf(b, "  %-58s %s -> %d\n", rule(snap, f.Rule), count(f.Before, "type"), f.After)
@@ -78,7 +83,7 @@ func change(snap *model.Snapshot, c plan.Change) string {
 	case plan.TaintNotTolerated:
 		return would + "if taint " + Taint(c.Rule.Taint) + " were tolerated"
 	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
-		return would + "without what is required of " + o.key()
+		return would + "if " + o.key() + " were not required"
 	case plan.ResourceTooLarge, plan.CombinationTooLarge:
 		if c.Rule.Have <= 0 {
 			return would + "without " + o.resource()

@@ -99,7 +99,7 @@ var sayings = [...]saying{
 		return "every place left would exceed the maxSkew of the topology spread constraint on " + o.key()
 	}},
 	plan.AffinityUnmet: {"AffinityUnmet", func(o operands) string {
-		return "no place left is near a pod that the pod affinity on " + o.key() + " asks for"
+		return "the pod affinity on " + o.key() + " asks for a pod that is in none of the places left"
 	}},
 	plan.AntiAffinityBlocked: {"AntiAffinityBlocked", func(o operands) string {
 		return "every place left is kept apart by pod anti-affinity on " + o.key() + ", of these pods or of pods that are there"

@@ -1,5 +1,7 @@
 package label
 
+import "math/bits"
+
 // Representation: an atom is its number within its key (see dimension.go for the order). Invariant: the numbers mean
 // nothing outside their space. Cost: the questions about single atoms are constant; those that return strings walk the
 // atoms of the key and are for results and explanations, not for search.
@@ -29,6 +31,21 @@ func (s *Space) SetOnly(row Row, k Key, atom int) {
 	set := s.set(row, k)
 	clear(set)
 	set.Add(atom)
+}
+
+// Only returns the one atom of the row's set on key k, which may be absence; -1 when there are more, or none.
+func (s *Space) Only(row Row, k Key) int {
+	only := -1
+	for i, w := range s.set(row, k) {
+		switch {
+		case w == 0:
+		case only >= 0 || w&(w-1) != 0:
+			return -1
+		default:
+			only = i*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return only
 }
 
 // AllowsAbsent reports whether a node without label k is in the row.

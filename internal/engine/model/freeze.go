@@ -200,6 +200,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 // encodeReal encodes a node whose machine exists.
 func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 	n.Row = b.space.Labels(n.Labels)
+	b.nameNode(n)
 	n.Total, n.Usable = b.resources.Vector(n.Capacity), b.capacity(n.Allocatable)
 	if types == nil {
 		return
@@ -209,6 +210,17 @@ func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 		if n.Stage < Initialized {
 			b.limitVolumes(n, types.Usable[t])
 		}
+	}
+}
+
+// nameNode adds to the row of a machine that exists what its labels do not say. One that has not registered will have a
+// hostname, because every kubelet sets it; what has registered without one has none. Only then is its name known.
+func (b *Builder) nameNode(n *Node) {
+	if _, has := n.Labels[LabelHostname]; !has && n.Stage < Registered {
+		nameHost(b.space, n.Row)
+	}
+	if k, known := b.space.Lookup(FieldName); known && n.Stage >= Registered {
+		b.space.SetOnly(n.Row, k, b.space.Atom(k, n.Name))
 	}
 }
 

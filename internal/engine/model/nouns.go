@@ -16,6 +16,9 @@ const (
 	LabelHostname     = "kubernetes.io/hostname"
 )
 
+// FieldName stands for the name of a node where pods select by matchFields. No label can have this key.
+const FieldName = "field:metadata.name"
+
 // ResourceNodes is the key of a pool's limit on the number of its nodes; no pod asks for it.
 const ResourceNodes = "nodes"
 

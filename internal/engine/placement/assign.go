@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -28,6 +27,8 @@ type domain struct {
 	id    string
 	// counted says, for each counter that the task's pods touch, whether they count there.
 	counted []membership
+	// nodes are those of the run that are in the domain.
+	nodes []*target
 }
 
 // assign splits a task into lots, one for each domain that gets pods. Pods that no domain may have stay in t.left.
@@ -43,8 +44,9 @@ func (r *run) assign(t *task) []*lot {
 	}
 	lots := make([]*lot, len(t.domains))
 	rest := t.left[:0:0]
+	chooser := r.chooser(t)
 	for i, p := range t.left {
-		at := r.choose(t)
+		at := chooser.next()
 		if at < 0 {
 			rest = t.left[i:]
 			break
@@ -60,38 +62,6 @@ func (r *run) assign(t *task) []*lot {
 	}
 	t.left = rest
 	return slices.DeleteFunc(lots, func(l *lot) bool { return l == nil })
-}
-
-// choose returns the best domain that the rules admit, or -1.
-func (r *run) choose(t *task) int {
-	best, bestCount, bestLack := -1, 0, 0
-	first := len(t.rules.affinities) > 0 && r.firstOfItsKind(t)
-	for i, d := range t.domains {
-		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
-			continue
-		}
-		count, lack := t.rules.crowd(d), 0
-		if first {
-			// The others have to follow.
-			lack = max(0, len(t.left)-max(0, d.room))
-		}
-		if best >= 0 {
-			b := t.domains[best]
-			if cmp.Or(cmp.Compare(lack, bestLack), cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) >= 0 {
-				continue
-			}
-		}
-		best, bestCount, bestLack = i, count, lack
-	}
-	return best
-}
-
-// full is 1 for a domain where only a new node helps.
-func full(d *domain) int {
-	if d.room > 0 {
-		return 0
-	}
-	return 1
 }
 
 // crowd is how many pods the spread constraints count in the domain.
@@ -133,13 +103,11 @@ func (r *run) domains(t *task) []*domain {
 		if len(d.rows) == 0 {
 			continue
 		}
-		d.room = r.room(t, d)
 		d.price, d.buys = r.cheapestFor(t, d)
-		if d.room > 0 || d.buys {
-			list = append(list, d)
-		}
+		list = append(list, d)
 	}
-	return list
+	r.findRoom(t, list)
+	return slices.DeleteFunc(list, func(d *domain) bool { return d.room == 0 && !d.buys })
 }
 
 func idOf(atoms []int) string {
@@ -218,19 +186,48 @@ next:
 	return rows
 }
 
-// room is how many pods of the task the nodes of a domain may take.
-func (r *run) room(t *task, d *domain) int {
-	sum := 0
-	for _, n := range r.nodes {
-		sum = min(sum+r.fits(t, d.rows, n).Count, math.MaxInt32)
+// findRoom finds the nodes of each domain, and how many pods of the task they may take. A node whose labels are open is in
+// no domain yet.
+func (r *run) findRoom(t *task, domains []*domain) {
+	byID := make(map[string]*domain, len(domains))
+	for _, d := range domains {
+		byID[d.id] = d
 	}
-	return sum
+	var id []byte
+next:
+	for _, n := range r.nodes {
+		id = id[:0]
+		for _, key := range t.rules.pins {
+			atom := r.snap.Space.Only(n.node.Row, key)
+			if atom < 0 {
+				continue next
+			}
+			id = binary.AppendUvarint(id, uint64(atom))
+		}
+		if d := byID[string(id)]; d != nil {
+			d.nodes = append(d.nodes, n)
+			d.room = min(d.room+r.fits(t, d.rows, n).Count, math.MaxInt32)
+		}
+	}
+}
+
+// sellsIn reports whether a node of the pool may be in the domain at all.
+func (r *run) sellsIn(m *market, t *task, d *domain) bool {
+	for i, key := range t.rules.pins {
+		if !r.snap.Space.HasAtom(m.pool.Start, key, d.atoms[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
 func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 	best, found := int64(0), false
 	for _, m := range r.pools {
+		if !m.open() || !r.sellsIn(m, t, d) {
+			continue
+		}
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
 				if t.group.Requests.Fits(m.pool.Net[p.kind]) {
@@ -258,11 +255,17 @@ func (r *run) admits(t *task, d *domain) plan.Verdict {
 		}
 	}
 	for _, c := range t.rules.apart {
-		if atom := t.rules.atom(d, c.key); atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0 {
+		if r.keptApart(t, d, c) {
 			return plan.Verdict{Code: plan.AntiAffinityBlocked, Key: c.key}
 		}
 	}
 	return r.affinityAdmits(t, d)
+}
+
+// keptApart is the rule of anti-affinity: the domain holds a pod that the counter counts.
+func (r *run) keptApart(t *task, d *domain, c *counter) bool {
+	atom := t.rules.atom(d, c.key)
+	return atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0
 }
 
 // spreadAdmits is the rule of topology spread: with the pod, the domain's count exceeds the least of all domains by at
@@ -278,37 +281,8 @@ func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 	return s.counts[atom]+self-r.least(t, s) <= s.maxSkew
 }
 
-// least is the count of the emptiest domain, 0 when there are fewer than minDomains. Domains are those that a node has
-// and, until everybody has a place, those where this pod may get one.
-func (r *run) least(t *task, s *spreadRule) int {
-	least, domains := math.MaxInt, 0
-	consider := func(atom int) {
-		least = min(least, s.sure[atom])
-		if s.certain.Has(atom) || s.sure[atom] > 0 {
-			domains++
-		}
-	}
-	for atom, n := range s.counts {
-		if n > 0 || s.domains.Has(atom) {
-			consider(atom)
-		}
-	}
-	if !r.boarding {
-		for _, d := range t.domains {
-			atom := t.rules.atom(d, s.key)
-			if d.buys && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) {
-				return 0
-			}
-		}
-	}
-	if domains < max(1, s.minDomains) {
-		return 0
-	}
-	return least
-}
-
-// affinityAdmits is the rule of required affinity: the domain holds a pod that is asked for, on every key; or nobody
-// anywhere is one and the pod itself is, which makes it the first of its kind.
+// affinityAdmits is the rule of affinity. What is required: the domain holds a pod that is asked for, on every key; or
+// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish is asked alone.
 func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	near := true
 	var key label.Key
@@ -318,7 +292,11 @@ func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 		if atom == r.snap.Space.Absent(a.key) {
 			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
 		}
-		if a.sure[atom] == 0 {
+		switch {
+		case a.sure[atom] > 0 || a.wish && a.first():
+		case a.wish:
+			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
+		default:
 			near, key = false, a.key
 		}
 	}
@@ -328,10 +306,11 @@ func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	return plan.Verdict{Code: plan.AffinityUnmet, Key: key}
 }
 
-// firstOfItsKind reports whether no pod anywhere satisfies the task's affinity terms, and the task's own pods would.
+// firstOfItsKind reports whether no pod anywhere satisfies the task's required affinity terms, and the task's own pods
+// would.
 func (r *run) firstOfItsKind(t *task) bool {
 	for i := range t.rules.affinities {
-		if a := &t.rules.affinities[i]; !a.self || a.total > 0 {
+		if a := &t.rules.affinities[i]; !a.wish && !a.first() {
 			return false
 		}
 	}
@@ -342,7 +321,7 @@ func (r *run) firstOfItsKind(t *task) bool {
 // pods, and none of those is on a host.
 func (r *run) firstOnAnyHost(t *task) bool {
 	for _, a := range t.rules.hostAffinities {
-		if !a.self || r.counters.totals[a.slot] > 0 {
+		if !a.wish && !a.first(r.counters.totals) {
 			return false
 		}
 	}

@@ -23,12 +23,10 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() {
 		return false
 	}
-	var largest quantity.Vector
-	for t := range kinds.All() {
-		largest = largest.Max(m.pool.Types.Total[t])
-	}
+	largest := m.largest(kinds)
 	row := slices.Clone(b.row)
 	b.lowest = m.lowestPrice(kinds, row)
+	b.holds, b.charged = m.pool.Types.Classes[b.class].ReservationID, largest
 	done := false
 	repeat := b.repeats()
 	if few {
@@ -47,7 +45,8 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 
 // copyOf makes a bin of its own from the one tried, and takes its pods.
 func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
-	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone()}
+	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
+		holds: b.holds, charged: b.charged}
 	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
 	c.shares = make([]share, len(b.parts))
 	for i, p := range b.parts {
@@ -99,14 +98,13 @@ func (r *run) pinReservation(m *market, b *bin) {
 
 // takeReservation uses one node of the bin's reservation, if it has one.
 func (r *run) takeReservation(m *market, b *bin) bool {
-	id := m.pool.Types.Classes[b.class].ReservationID
-	if id == "" {
+	if b.holds == "" {
 		return true
 	}
-	if m.reservations[id] <= 0 {
+	if m.reservations[b.holds] <= 0 {
 		return false
 	}
-	if m.reservations[id]--; m.reservations[id] == 0 {
+	if m.reservations[b.holds]--; m.reservations[b.holds] == 0 {
 		for _, other := range r.pools {
 			other.offers = map[string]*offer{}
 		}
@@ -140,28 +138,45 @@ func (r *run) fillUp(b *bin, t *task, n int) {
 
 // giveBack returns what a bin that nobody needs any more took from limits and reservations.
 func (r *run) giveBack(b *bin) {
-	var largest quantity.Vector
-	for t := range b.kinds.All() {
-		largest = largest.Max(b.market.pool.Types.Total[t])
+	r.givenBack = true
+	b.market.refund(b.charged)
+	if b.market.nodes != model.NoLimit {
+		b.market.nodes++
 	}
-	b.market.refund(largest)
-	if id := b.market.pool.Types.Classes[b.class].ReservationID; id != "" {
-		b.market.reservations[id]++
+	if b.holds != "" {
+		b.market.reservations[b.holds]++
 		for _, m := range r.pools {
 			m.offers = map[string]*offer{}
 		}
 	}
 }
 
-// refund is the opposite of charge.
+// refund gives a capacity back that was charged.
 func (m *market) refund(total quantity.Vector) {
 	for r, left := range m.remaining {
 		if left != model.NoLimit {
 			m.remaining[r] = left + total.At(quantity.Resource(r))
 		}
 	}
-	if m.nodes != model.NoLimit {
-		m.nodes++
+}
+
+// largest is, resource by resource, the most that one of the types has: what a limit counts.
+func (m *market) largest(kinds bitset.Set) quantity.Vector {
+	var most quantity.Vector
+	for t := range kinds.All() {
+		most = most.Max(m.pool.Types.Total[t])
+	}
+	return most
+}
+
+// recharge gives back what a bin took from the limits for types that it can no longer become.
+func (r *run) recharge(b *bin) {
+	if !b.market.limited() {
+		return
+	}
+	if largest := b.market.largest(b.kinds); !largest.Equal(b.charged) {
+		b.market.refund(b.charged.Sub(largest))
+		b.charged, r.givenBack = largest, true
 	}
 }
 
@@ -173,7 +188,7 @@ func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) b
 		set.AndNotWith(m.special)
 	}
 	m.pool.WithAtLeast(set, used)
-	onSale, _ := m.offered(row)
+	onSale, _ := m.offeredTo(b, row)
 	set.AndWith(onSale)
 	return set
 }
@@ -284,7 +299,11 @@ func (r *run) joinBin(l *lot, b *bin) {
 		if count == 0 {
 			continue
 		}
-		b.row, b.kinds, b.lowest = row, kinds, b.market.lowestPrice(kinds, row)
+		b.row, b.kinds = row, kinds
+		if b.holds == "" {
+			b.lowest = b.market.lowestPrice(kinds, row)
+		}
+		r.recharge(b)
 		b.free = r.widest(b).Sub(b.used)
 		r.fillUp(b, l.task, count)
 		b.shares = append(b.shares, share{l.task, l.take(count)})

@@ -28,12 +28,17 @@ type counter struct {
 	// domains are the atoms that some node let through by the filter may have, certain those that one has.
 	domains, certain bitset.Set
 	total            int
+	// epoch changes with everything but growing counts.
+	epoch int
 }
 
 // add counts n pods in a domain; a negative n takes them back.
 func (c *counter) add(atom, n int, m membership) {
 	if m == never {
 		return
+	}
+	if n < 0 {
+		c.epoch++
 	}
 	c.counts[atom] += n
 	c.total += n
@@ -160,6 +165,8 @@ type counters struct {
 	slotOf []int
 	// totals by slot, over all nodes and bins.
 	totals []int
+	// someNameless: there is a node without a hostname.
+	someNameless bool
 }
 
 func newCounters(snap *model.Snapshot) *counters {
@@ -167,6 +174,7 @@ func newCounters(snap *model.Snapshot) *counters {
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
+	c.someNameless = len(snap.Marks) > 0 && slices.ContainsFunc(snap.Nodes, c.nameless)
 	return c
 }
 
@@ -222,13 +230,15 @@ func (c *counters) fill(nodes []*model.Node) {
 		n := c.snap.Space.Atoms(counter.key)
 		counter.counts, counter.sure, counter.total = make([]int, n), make([]int, n), 0
 		counter.domains, counter.certain = bitset.New(n), bitset.New(n)
+		counter.epoch++
 	}
 	for _, n := range nodes {
 		for _, counter := range c.all {
 			counter.notice(c.snap.Space, n.Row, n.Taints)
 		}
+		nameless := c.nameless(n)
 		for _, m := range n.Counts {
-			if slot := c.slotOf[m.Mark]; slot >= 0 {
+			if slot := c.slotOf[m.Mark]; slot >= 0 && !nameless {
 				c.totals[slot] += m.Count
 			}
 			for _, counter := range c.byMark[m.Mark] {
@@ -240,6 +250,7 @@ func (c *counters) fill(nodes []*model.Node) {
 
 // notice adds the domains that a node of the row is or may be in, as far as it counts there.
 func (c *counter) notice(space *label.Space, row label.Row, taints []model.Taint) {
+	c.epoch++
 	c.visit(space, row, taints, func(atom int, m membership) {
 		c.domains.Add(atom)
 		if m == surely {
@@ -276,13 +287,23 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 
 // tallyOf is the node's own counts by slot.
 func (c *counters) tallyOf(n *model.Node) tally {
-	var t tally
+	t := tally{nameless: c.nameless(n)}
+	if t.nameless {
+		return t
+	}
 	for _, m := range n.Counts {
 		if slot := c.slotOf[m.Mark]; slot >= 0 {
 			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
 	return t
+}
+
+// nameless reports whether the node has no hostname label: it is in no domain of hostnames, and who is there is nobody's
+// neighbour.
+func (c *counters) nameless(n *model.Node) bool {
+	host, known := c.snap.Space.Lookup(model.LabelHostname)
+	return known && c.snap.Space.AllowsAbsent(n.Row, host)
 }
 
 // domainOf returns the atom of the key that the row is pinned to, -1 when it is absent or not pinned.
@@ -312,6 +333,8 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 type tally struct {
 	list   []slotCount
 	bySlot []int
+	// nameless: the node is in no domain of hostnames.
+	nameless bool
 }
 
 type slotCount struct{ slot, count int }
@@ -364,5 +387,5 @@ func (t *tally) clone() tally {
 	for i, c := range t.list {
 		list[i] = slotCount{c.slot, t.at(c.slot)}
 	}
-	return tally{list: list}
+	return tally{list: list, nameless: t.nameless}
 }

@@ -222,11 +222,27 @@ func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
 		if rule.Code == plan.ResourceTooLarge {
 			rule = q.tooLarge(rule, q.left(firstResource))
 		}
-		v.Verdict = rule
+		v.Verdict, v.Also = rule, q.also(i)
 		return v
 	}
 	v.Verdict = q.tooUniform(left)
 	return v
+}
+
+// also are the rules about labels that leave nothing either, beside one that does.
+func (q *inquiry) also(rule int) []plan.Verdict {
+	if q.rules[rule].without == nil {
+		return nil
+	}
+	var also []plan.Verdict
+	for i := rule + 1; i < len(q.rules); i++ {
+		if next := &q.rules[i]; next.without != nil && !next.passes.Intersects(q.m.pool.Eligible) {
+			v := next.verdict
+			v.Types = q.m.pool.Eligible.Count()
+			also = append(also, v)
+		}
+	}
+	return also
 }
 
 // complete fills in the operands that depend on the types which the rule was asked about.

@@ -274,11 +274,14 @@ func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
 }
 
 // offered is what the row admits of what is on sale: offerings of reservations that are used up are not.
-func (m *market) offered(row label.Row) (bitset.Set, []int) {
+func (m *market) offered(row label.Row) (bitset.Set, []int) { return m.offeredTo(&bin{}, row) }
+
+// offeredTo is the same for a bin: the reservation of which it has taken a node is not used up for it.
+func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
 	set, classes := m.pool.Types.Offered(row)
 	used := func(i int) bool {
 		id := m.pool.Types.Classes[i].ReservationID
-		return id != "" && m.reservations[id] <= 0
+		return id != "" && id != b.holds && m.reservations[id] <= 0
 	}
 	if !slices.ContainsFunc(classes, used) {
 		return set, classes

@@ -109,7 +109,7 @@ func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
 	if port, taken := t.portTaken(p); taken {
 		return refused(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)})
 	}
-	_, v := t.rules.onHost(&p.tally, first && r.firstOnAnyHost(t))
+	_, v := r.onHost(t, &p.tally, first)
 	return refused(v)
 }
 
@@ -134,7 +134,7 @@ func (r *run) copies(t *task, p *place, n int, first bool) int {
 	if t.rules.onAnyHost() {
 		return n
 	}
-	limit, _ := t.rules.onHost(&p.tally, first && r.firstOnAnyHost(t))
+	limit, _ := r.onHost(t, &p.tally, first)
 	return min(n, limit)
 }
 
@@ -187,9 +187,28 @@ func (rs *rules) onAnyHost() bool {
 	return len(rs.hostSpreads)+len(rs.hostApart)+len(rs.hostAffinities) == 0
 }
 
-// onHost asks the rules by hostname how many more pods a place with the tally may have.
-func (rs *rules) onHost(t *tally, first bool) (int, plan.Verdict) {
+// onHost asks the rules by hostname how many more pods of the task a place with the tally may have. first allows the
+// first pods of a kind to make the place their domain.
+func (r *run) onHost(t *task, have *tally, first bool) (int, plan.Verdict) {
+	limit, v := t.rules.limitOnHost(have)
+	if limit == 0 {
+		return 0, v
+	}
+	for _, a := range t.rules.hostAffinities {
+		mayBeFirst := first && a.first(r.counters.totals) && (a.wish || r.firstOnAnyHost(t))
+		if have.at(a.slot) == 0 && !mayBeFirst {
+			return 0, plan.Verdict{Code: plan.AffinityUnmet, Key: t.rules.host}
+		}
+	}
+	return limit, plan.Verdict{}
+}
+
+// limitOnHost is how many more pods spread and anti-affinity by hostname let onto a place with the tally.
+func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 	limit := math.MaxInt32
+	if t.nameless {
+		return rs.limitNameless()
+	}
 	for _, s := range rs.hostSpreads {
 		have := t.at(s.slot)
 		switch {
@@ -210,12 +229,19 @@ func (rs *rules) onHost(t *tally, first bool) (int, plan.Verdict) {
 	if rs.hostApartSelf {
 		limit = 1
 	}
-	for _, a := range rs.hostAffinities {
-		if t.at(a.slot) == 0 && !first {
-			return 0, plan.Verdict{Code: plan.AffinityUnmet, Key: rs.host}
-		}
-	}
 	return limit, plan.Verdict{}
+}
+
+// limitNameless is limitOnHost for a node without the hostname label: nobody may be spread or be near others there, and
+// nobody is kept apart.
+func (rs *rules) limitNameless() (int, plan.Verdict) {
+	switch {
+	case len(rs.hostSpreads) > 0:
+		return 0, plan.Verdict{Code: plan.SpreadExceeded, Key: rs.host}
+	case len(rs.hostAffinities) > 0:
+		return 0, plan.Verdict{Code: plan.AffinityUnmet, Key: rs.host}
+	}
+	return math.MaxInt32, plan.Verdict{}
 }
 
 // put takes what n pods of the task use from the place.
@@ -271,7 +297,10 @@ func (r *run) keepPromises(tasks []*task) {
 				rest = append(rest, p)
 				continue
 			}
-			r.count(t, r.domainOfRow(t, n.node.Row), 1)
+			for _, c := range t.rules.touched {
+				// It may be open in which domain the node will be: then it may be in any of them.
+				c.put(r.snap.Space, n.node.Row, 1, n.node.Taints)
+			}
 			r.onto(t, n, []*model.Pod{p})
 			r.order = append(r.order, p)
 		}
@@ -325,7 +354,11 @@ func (r *run) promises(tasks []*task) func(*model.Pod) []*target {
 // fillNodes puts lots onto the nodes, in order.
 func (r *run) fillNodes(lots []*lot) {
 	for _, l := range lots {
-		for _, n := range r.nodes {
+		nodes := r.nodes
+		if l.to != nil {
+			nodes = l.to.nodes
+		}
+		for _, n := range nodes {
 			if len(l.left) == 0 {
 				break
 			}
@@ -351,6 +384,8 @@ func (r *run) firstOn(l *lot, n *target) Fit {
 
 func (r *run) onto(t *task, n *target, pods []*model.Pod) {
 	r.put(t, &n.place, len(pods))
-	r.counters.addHosts(t.rules, len(pods))
+	if !n.tally.nameless {
+		r.counters.addHosts(t.rules, len(pods))
+	}
 	n.shares = append(n.shares, share{t, pods})
 }

@@ -67,11 +67,11 @@ func (r *run) settle() {
 // whether any found one.
 func (r *run) retryRefused() bool {
 	before := countTasks(r.refused)
-	again, rest := retry(r.refused)
+	again, rest := r.retry(r.refused)
 	if len(again) == 0 {
 		return false
 	}
-	r.refused = rest
+	r.refused, r.givenBack = rest, false
 	r.solveTogether(again)
 	return countTasks(r.refused) < before
 }
@@ -280,7 +280,9 @@ func (b *boarding) count(r *run, i int) {
 	}
 	for _, slot := range rules.hostTouched {
 		b.tally.add(slot, 1)
-		r.counters.totals[slot]++
+		if !b.tally.nameless {
+			r.counters.totals[slot]++
+		}
 	}
 }
 
@@ -292,7 +294,7 @@ func (s seat) admits(r *run) bool {
 		}
 	}
 	if len(t.rules.hostSpreads)+len(t.rules.hostApart)+len(t.rules.hostAffinities) > 0 {
-		if limit, _ := t.rules.onHost(&s.tally, r.firstOfItsKind(t)); limit == 0 {
+		if limit, _ := r.onHost(t, &s.tally, r.firstOfItsKind(t)); limit == 0 {
 			return false
 		}
 	}

@@ -186,6 +186,9 @@ type bin struct {
 	kinds bitset.Set
 	// lowest is the price of the cheapest node that it may become.
 	lowest int64
+	// holds is the reservation of which the bin took one node, charged what it took from the limits of its pool.
+	holds   string
+	charged quantity.Vector
 }
 
 // part is how many pods of a lot a bin could hold.
@@ -256,6 +259,7 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 	b.used = append(b.used[:0], b.free...)
 	clear(b.used)
 	b.parts, b.ports, b.claims = b.parts[:0], nil, nil
+	b.holds, b.charged = "", nil
 	b.tally.restart(slots)
 	return b
 }

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -21,6 +23,9 @@ func (r *run) verdicts(t *task) plan.Refusal {
 		for _, m := range r.pools {
 			refusal.Pools = append(refusal.Pools, r.poolVerdict(m, t, between))
 		}
+	}
+	if r.opts.AskNodes && len(t.group.Rows) > 0 {
+		refusal.Nodes = r.askNodes(t)
 	}
 	return refusal
 }
@@ -95,31 +100,64 @@ func (r *run) undefined(m *market, key label.Key) bool {
 	return r.snap.Space.EqualKey(row, m.pool.Start, key)
 }
 
-// between is the rule between pods that keeps the task out of its domains, OK when none does. A domain that proved to
-// have no room is no way out.
+// between is the rule between pods that keeps the task out of its domains, OK when none does; of several, the one that
+// closes most domains. A domain that proved to have no room is no way out.
 func (r *run) between(t *task) plan.Verdict {
 	together := len(t.rules.hostAffinities) > 0
 	if together && !r.firstOnAnyHost(t) {
 		return plan.Verdict{Code: plan.AffinityUnmet, Key: t.rules.host}
 	}
-	var first plan.Verdict
+	tally := verdictTally{}
 	for _, d := range t.domains {
-		v := r.admits(t, d)
-		if v.OK() && !t.shut[d.id] && (d.room > 0 || d.buys) {
+		against := r.against(t, d)
+		if len(against) == 0 && !t.shut[d.id] && (d.room > 0 || d.buys) {
 			return plan.Verdict{}
 		}
-		if first.OK() {
-			first = v
+		for _, v := range against {
+			tally.add(v)
 		}
 	}
-	return first
+	if len(tally) == 0 {
+		return plan.Verdict{}
+	}
+	return tally.sorted()[0].Rule
+}
+
+// against are the rules that keep the task out of the domain: all of them, where admits stops at the first.
+func (r *run) against(t *task, d *domain) []plan.Verdict {
+	var all []plan.Verdict
+	add := func(code plan.Code, key label.Key) {
+		if v := (plan.Verdict{Code: code, Key: key}); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	for i := range t.rules.spreads {
+		if s := &t.rules.spreads[i]; !r.spreadAdmits(t, s, t.rules.atom(d, s.key)) {
+			add(plan.SpreadExceeded, s.key)
+		}
+	}
+	for _, c := range t.rules.apart {
+		if r.keptApart(t, d, c) {
+			add(plan.AntiAffinityBlocked, c.key)
+		}
+	}
+	if v := r.affinityAdmits(t, d); !v.OK() {
+		add(v.Code, v.Key)
+	}
+	return all
 }
 
 // inDomains asks the pool about the domains that the rules between pods leave: what is in the way there is the reason.
 func (r *run) inDomains(m *market, t *task, otherwise plan.PoolVerdict) plan.PoolVerdict {
+	found := false
 	for _, d := range t.domains {
-		if v := r.furthestOf(m, t, d.rows); !v.Verdict.OK() {
-			return v
+		v := r.furthestOf(m, t, d.rows)
+		if v.Verdict.OK() {
+			continue
+		}
+		if !found || furthest(v.Verdict) > furthest(otherwise.Verdict) ||
+			furthest(v.Verdict) == furthest(otherwise.Verdict) && compareVerdicts(v.Verdict, otherwise.Verdict) < 0 {
+			found, otherwise = true, v
 		}
 	}
 	return otherwise

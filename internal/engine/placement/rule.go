@@ -34,6 +34,7 @@ type rules struct {
 
 type spreadRule struct {
 	*counter
+	floor               floor
 	maxSkew, minDomains int
 	self                bool
 }
@@ -41,7 +42,12 @@ type spreadRule struct {
 type affinityRule struct {
 	*counter
 	self bool
+	// wish: the term is a preferred one.
+	wish bool
 }
+
+// first reports whether nobody anywhere is what the rule asks for, and the group's own pods would be.
+func (a *affinityRule) first() bool { return a.self && a.total == 0 }
 
 type hostSpread struct {
 	slot, maxSkew int
@@ -51,7 +57,11 @@ type hostSpread struct {
 type hostAffinity struct {
 	slot int
 	self bool
+	wish bool
 }
+
+// first reports whether nobody on any host is what the rule asks for, and the group's own pods would be.
+func (a hostAffinity) first(totals []int) bool { return a.self && totals[a.slot] == 0 }
 
 // none reports whether nothing between pods concerns the group by domain.
 func (r *rules) none() bool { return len(r.pins) == 0 }
@@ -198,12 +208,12 @@ func (c *counters) filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 }
 
 // hardKeys are the topology keys that a node must have to be counted by the group's constraints: those of all the hard
-// ones, when there is more than one. Every node has a hostname.
+// ones, when there is more than one. The hostname is asked for where some node has none.
 func (c *counters) hardKeys(g *model.Group) []label.Key {
 	var keys []label.Key
 	for i := range g.Spread {
 		key, known := c.snap.Space.Lookup(g.Spread[i].Key)
-		if known && !g.Spread[i].Soft && g.Spread[i].Key != model.LabelHostname && !slices.Contains(keys, key) {
+		if known && !g.Spread[i].Soft && (g.Spread[i].Key != model.LabelHostname || c.someNameless) && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
@@ -222,11 +232,11 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 		return
 	}
 	if t.Key == model.LabelHostname {
-		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self})
+		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self, wish: !t.Required()})
 		return
 	}
 	if key, known := c.snap.Space.Lookup(t.Key); known {
-		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self})
+		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required()})
 		r.pin(key)
 	}
 }

@@ -146,6 +146,10 @@ func (w *world) readIf(first bool, document []byte, v *convert.Vocabulary) error
 		background["StorageClass"] = &storagev1.StorageClass{}
 	case "CSINode":
 		background["CSINode"] = &storagev1.CSINode{}
+	case "Node":
+		if first {
+			return w.noteHost(document)
+		}
 	}
 	into := background[head.Kind]
 	switch {
@@ -175,12 +179,25 @@ func (w *world) readIf(first bool, document []byte, v *convert.Vocabulary) error
 	return nil
 }
 
+// noteHost remembers the hostname of a node: volumes on its disk ask for it.
+func (w *world) noteHost(document []byte) error {
+	var node corev1.Node
+	if err := yaml.Unmarshal(document, &node); err != nil {
+		return err
+	}
+	w.storage.hosts = append(w.storage.hosts, node.Labels[corev1.LabelHostname])
+	return nil
+}
+
+func (w *world) host(name string) bool { return slices.Contains(w.storage.hosts, name) }
+
 // storage is what stands behind the volumes of pods, and the namespaces' labels.
 type storage struct {
 	claims     []*corev1.PersistentVolumeClaim
 	volumes    []*corev1.PersistentVolume
 	classes    []*storagev1.StorageClass
 	namespaces map[string]map[string]string
+	hosts      []string
 }
 
 func named[T metav1.Object](list []T, name string) (found T) {
@@ -278,7 +295,7 @@ func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
 		fields := metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: convert.NominationManager, Subresource: "status", FieldsV1: fields}}
 	}
-	if spec, disposition := convert.Pod(pod, v, &convert.Around{Namespaces: w.storage.namespaces, Volumes: w.storage}); disposition != convert.Ignore {
+	if spec, disposition := convert.Pod(pod, v, &convert.Around{Namespaces: w.storage.namespaces, Volumes: w.storage, Host: w.host}); disposition != convert.Ignore {
 		w.pods = append(w.pods, spec)
 	}
 }

@@ -22,6 +22,8 @@ type Options struct {
 	Effort int
 	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
 	Closed func(*model.Node) bool
+	// AskNodes: refusals say what the nodes that are there answered, too.
+	AskNodes bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.
@@ -40,8 +42,15 @@ func (o Options) nodePrice() int64 {
 // Schedule answers the pending pods of the snapshot. It depends on nothing but its arguments: the same snapshot gives
 // the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	r := &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
-	if len(snap.Groups) > 0 {
+	return newRun(snap, opts).schedule()
+}
+
+func newRun(snap *model.Snapshot, opts Options) *run {
+	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
+}
+
+func (r *run) schedule() *plan.Provision {
+	if len(r.snap.Groups) > 0 {
 		r.openPools()
 		r.openNodes()
 		r.solve()
@@ -66,6 +75,10 @@ type run struct {
 	atoms map[label.Key]bitset.Set
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
+	// givenBack: a limit or a reservation has more left than when it was last asked.
+	givenBack bool
+	// scan: every pod looks at all domains, as slow as it is. It is for tests.
+	scan bool
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
@@ -115,17 +128,18 @@ func (r *run) solveTogether(active []*task) {
 			}
 		}
 		if len(next) == 0 && placed > 0 {
-			next, stuck = retry(stuck)
+			next, stuck = r.retry(stuck)
 		}
 		active = next
 	}
 	r.refused = append(r.refused, stuck...)
 }
 
-// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed.
-func retry(stuck []*task) (again, rest []*task) {
+// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed. When
+// something was given back to a limit, everybody may hope.
+func (r *run) retry(stuck []*task) (again, rest []*task) {
 	for _, t := range stuck {
-		if t.rules.none() && len(t.rules.hostAffinities) == 0 {
+		if !r.givenBack && t.rules.none() && len(t.rules.hostAffinities) == 0 {
 			rest = append(rest, t)
 			continue
 		}

@@ -40,7 +40,7 @@ func byForced(a, b *prospect) int {
 // forced is how many nodes the rules by hostname force the prospect's pods onto, 0 when they force none.
 func (p *prospect) forced() int {
 	if p.perHost == 0 {
-		if p.perHost, _ = p.rules.onHost(&tally{}, true); p.perHost <= 0 {
+		if p.perHost, _ = p.rules.limitOnHost(&tally{}); p.perHost <= 0 {
 			p.perHost = math.MaxInt32
 		}
 	}

@@ -1,6 +1,16 @@
 package plan
 
-import "github.com/karpenter-go/karpenter/internal/engine/model"
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Nominations are a promise to the pod, and for kube-scheduler more than that: while it asks whether a node will do for a
+// pod, it reckons with all other pods of the same or a higher priority that are nominated to the node as if they were on
+// it already. Two pods that are admissible one after the other, as topology spread makes them, would each be kept out by
+// the other, for ever, on every node that has two of them. So of pods that a spread constraint counts together only one is
+// nominated to a node at a time; the next when it is bound.
 
 // MostPromises is how many pods are nominated to one node at a time: as many as a kubelet takes by default. For each
 // pod that it places, kube-scheduler reckons with every other that is nominated, so that its time grows with the square:
@@ -35,7 +45,8 @@ func (t Targets) Promises(snap *model.Snapshot, claim, node string) []Action {
 // Nominations are the writes that make the pods' nominations agree with the plan: pods on registered nodes of ours are
 // nominated to them, all others to nothing. A node that is being registered is not nominated to here, but what it was
 // promised just now (see Targets.Promises) stays. The plan may be older than the snapshot. beyond is how many pods have
-// no promise only because their nodes have as many as they may: there is room for them when others are bound.
+// no promise only because their nodes have as many as they may, or one that keeps them out: their turn is when others are
+// bound.
 func Nominations(snap *model.Snapshot, p *Provision) (actions []Action, beyond int) {
 	n := newNominator(snap)
 	for _, placed := range p.Placed {
@@ -94,18 +105,21 @@ func (n *nominator) clear(pods []*model.Pod, except string) []Action {
 
 // promise are the writes that nominate pods to the node, some of which may be already.
 func (n *nominator) promise(planned []*model.Pod, node string) []Action {
-	pods, free := n.present(planned), MostPromises
+	pods := n.present(planned)
+	var promised promises
+	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node {
-			free--
+		if pod.Nominated == node && !promised.inTheWayOf(pod) {
+			promised.add(pod)
+			keeps[pod] = true
 		}
 	}
 	var actions []Action
 	for _, pod := range pods {
 		switch {
-		case pod.Nominated == node:
-		case free > 0:
-			free--
+		case keeps[pod]:
+		case len(promised.all) < MostPromises && !promised.inTheWayOf(pod):
+			promised.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:
 			n.beyond++
@@ -115,6 +129,36 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 		}
 	}
 	return actions
+}
+
+// promises are the pods that a node is promised to; spreading are those of them that have hard spread constraints.
+type promises struct{ all, spreading []*model.Pod }
+
+func (p *promises) add(pod *model.Pod) {
+	p.all = append(p.all, pod)
+	if hasHardSpread(pod) {
+		p.spreading = append(p.spreading, pod)
+	}
+}
+
+func hasHardSpread(pod *model.Pod) bool {
+	return slices.ContainsFunc(pod.Spread, func(s model.Spread) bool { return !s.Soft })
+}
+
+// inTheWayOf reports whether a spread constraint of the pod counts one of the others, or the other way round.
+func (p *promises) inTheWayOf(pod *model.Pod) bool {
+	return hasHardSpread(pod) && slices.ContainsFunc(p.all, func(other *model.Pod) bool { return spreads(pod, other) }) ||
+		slices.ContainsFunc(p.spreading, func(other *model.Pod) bool { return spreads(other, pod) })
+}
+
+// spreads reports whether a hard spread constraint of the pod counts the other.
+func spreads(pod, other *model.Pod) bool {
+	for i := range pod.Spread {
+		if s := &pod.Spread[i]; !s.Soft && len(s.Selector.Requirements) > 0 && s.Selector.Selects(other.Namespace, other.Labels) {
+			return true
+		}
+	}
+	return false
 }
 
 // present are those of the pods that are still pending, as the snapshot has them.

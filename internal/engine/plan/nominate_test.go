@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -119,5 +120,41 @@ func TestNominationsCountWhatIsBeyond(t *testing.T) {
 	actions, beyond := plan.Nominations(snap, &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: snap.Groups[0].Pods}}})
 	if len(actions) != plan.MostPromises || beyond != 7 {
 		t.Errorf("%d nominations and %d beyond, want %d and 7", len(actions), beyond, plan.MostPromises)
+	}
+}
+
+// Of pods that a spread constraint counts together a node is promised to one at a time: kube-scheduler would find each
+// kept out by the others.
+func TestPromisesOfSpreadPods(t *testing.T) {
+	in := func(app string) model.Selector {
+		return model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{app}}}}
+	}
+	pod := func(name, app, nominated string, spread ...model.Spread) *model.Pod {
+		return &model.Pod{Shape: &model.Shape{Namespace: "default", Spread: spread}, UID: name, Name: name, Nominated: nominated, Labels: map[string]string{"app": app}}
+	}
+	web, soft := model.Spread{Key: model.LabelZone, MaxSkew: 1, Selector: in("web")}, model.Spread{Key: model.LabelZone, MaxSkew: 1, Soft: true, Selector: in("soft")}
+	for name, c := range map[string]struct {
+		pods   []*model.Pod
+		want   string
+		beyond int
+	}{
+		"one of three":                    {[]*model.Pod{pod("a", "web", "", web), pod("b", "web", "", web), pod("c", "web", "", web)}, "nominate pod default/a to node n0", 2},
+		"who has it keeps it":             {[]*model.Pod{pod("a", "web", "", web), pod("b", "web", "n0", web)}, "", 1},
+		"of two who have it one keeps it": {[]*model.Pod{pod("a", "web", "n0", web), pod("b", "web", "n0", web)}, "clear the nomination of pod default/b", 1},
+		"soft constraints keep nobody out": {[]*model.Pod{pod("a", "soft", "", soft), pod("b", "soft", "", soft)},
+			"nominate pod default/a to node n0\nnominate pod default/b to node n0", 0},
+		"others do":                         {[]*model.Pod{pod("a", "web", "", web), pod("b", "else", "")}, "nominate pod default/a to node n0\nnominate pod default/b to node n0", 0},
+		"who is only counted is in the way": {[]*model.Pod{pod("a", "web", ""), pod("b", "else", "", web)}, "nominate pod default/a to node n0", 1},
+		"and who counts is":                 {[]*model.Pod{pod("a", "else", "", web), pod("b", "web", "")}, "nominate pod default/a to node n0", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			snap := w.snapshot()
+			snap.Groups = []*model.Group{{Pods: c.pods}}
+			actions, beyond := plan.Nominations(snap, &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: c.pods}}})
+			if diff := cmp.Diff(c.want, texts(actions)); diff != "" || beyond != c.beyond {
+				t.Errorf("%d beyond, want %d; nominations (-want +got):\n%s", beyond, c.beyond, diff)
+			}
+		})
 	}
 }

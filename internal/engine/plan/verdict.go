@@ -191,6 +191,8 @@ type PoolVerdict struct {
 	// Nearest are changes of a single thing after which instance types of the pool would do; none when more than one
 	// thing is in the way.
 	Nearest []Change
+	// Also are further rules about labels, each of which alone leaves nothing, when the Verdict is one of them.
+	Also []Verdict
 }
 
 // Filter is a rule with the instance types that were left before it was asked and after.
@@ -214,6 +216,15 @@ type Refusal struct {
 	Verdict Verdict
 	// Pools, by weight.
 	Pools []PoolVerdict
+	// Nodes are the answers of the nodes of the snapshot, most frequent first; only where they were asked for.
+	Nodes []NodeCount
 	// Dropped is how many of the pods' preferences were given up in vain.
 	Dropped int
+}
+
+// NodeCount is a rule and how many nodes it keeps the pods from. Of a resource, Have is the most that is free on any of
+// them.
+type NodeCount struct {
+	Rule  Verdict
+	Nodes int
 }

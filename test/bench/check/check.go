@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,62 +18,6 @@ const (
 	// optionsPerNode is how many of a node's instance types are looked at.
 	optionsPerNode = 20
 )
-
-// Report is the judgement. Price and Cost are USD per hour by the catalogue; Cost counts NodePrice for each new node.
-type Report struct {
-	Nodes        int            `json:"nodes"`
-	Placed       int            `json:"placed"`
-	Unscheduled  int            `json:"unscheduled"`
-	Price        float64        `json:"price"`
-	Cost         float64        `json:"cost"`
-	Warnings     map[string]int `json:"warnings"`
-	Problems     map[string]int `json:"problems"`
-	Examples     []string       `json:"examples"` // up to five, of different kinds if there are
-	EndStateOnly bool           `json:"endStateOnly"`
-
-	texts map[string][]string
-}
-
-// Count is the number of problems.
-func (r *Report) Count() int {
-	sum := 0
-	for _, n := range r.Problems {
-		sum += n
-	}
-	return sum
-}
-
-func (r *Report) problem(kind, text string) {
-	r.Problems[kind]++
-	if len(r.texts[kind]) < 5 {
-		r.texts[kind] = append(r.texts[kind], kind+": "+text)
-	}
-}
-
-// warn counts what is no problem; zero leaves no trace.
-func (r *Report) warn(kind string, n int) {
-	if n > 0 {
-		r.Warnings[kind] += n
-	}
-}
-
-// examples are up to five problems, each kind once before any twice.
-func (r *Report) examples() []string {
-	kinds := make([]string, 0, len(r.texts))
-	for kind := range r.texts {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	all := []string{}
-	for i := range 5 {
-		for _, kind := range kinds {
-			if i < len(r.texts[kind]) && len(all) < 5 {
-				all = append(all, r.texts[kind][i])
-			}
-		}
-	}
-	return all
-}
 
 // node is a node of the workload or of the answer.
 type node struct {
@@ -381,88 +324,4 @@ func (j *judge) inOrder() []placement {
 		}
 	}
 	return order
-}
-
-// judgeLimits returns what each pool's limits leave after the plan.
-func (j *judge) judgeLimits() map[string]amounts {
-	used, bought := map[string]amounts{}, map[string]bool{}
-	count := func(pool string, capacity amounts) {
-		if used[pool] == nil {
-			used[pool] = amounts{}
-		}
-		used[pool].add(capacity)
-		used[pool].add(amounts{resourceNodes: 1000})
-	}
-	for _, n := range j.existing {
-		count(n.labels[workload.LabelPool], n.capacity)
-	}
-	for _, n := range j.added {
-		if n.pool != nil && n.capacity != nil {
-			count(n.pool.name, n.capacity)
-			bought[n.pool.name] = true
-		}
-	}
-	room := map[string]amounts{}
-	for _, p := range j.poolOrder {
-		room[p.name] = amounts{}
-		for name, limit := range p.limits {
-			room[p.name][name] = limit - used[p.name][name]
-			if room[p.name][name] < 0 && bought[p.name] {
-				j.problem("limit", fmt.Sprintf("%s: %s %g of %g", p.name, name, float64(used[p.name][name])/1000, float64(limit)/1000))
-			}
-		}
-	}
-	return room
-}
-
-// judgeWeights warns of pods on a pool although a heavier one could have held them alone, within what its limits leave.
-func (j *judge) judgeWeights(room map[string]amounts) {
-	type question struct {
-		weight int32
-		shape  string
-	}
-	known := map[question]bool{}
-	for _, n := range j.added {
-		if n.pool == nil {
-			continue
-		}
-		for _, p := range n.pods {
-			q := question{n.pool.weight, p.shape}
-			if _, ok := known[q]; !ok {
-				known[q] = slices.ContainsFunc(j.poolOrder, func(heavier *pool) bool {
-					return heavier.weight > n.pool.weight && j.couldHold(heavier, p, room[heavier.name], soft)
-				})
-			}
-			if known[q] {
-				j.warn("lighterPool", 1)
-			}
-		}
-	}
-}
-
-func (j *judge) judgeTotals() {
-	extra := NodePrice * float64(len(j.added))
-	claimed := j.Price
-	if said := j.answer.PricePerHour; said != nil {
-		claimed = *said
-		if math.Abs(claimed-j.Price) > tolerance*j.Price {
-			j.problem("total price", fmt.Sprintf("pricePerHour says %g, the catalogue %.5f", claimed, j.Price))
-		}
-	}
-	if cost := j.answer.CostPerHour; cost != nil && math.Abs(*cost-claimed-extra) > 0.01*extra+1e-6*claimed {
-		j.problem("total cost", fmt.Sprintf("costPerHour says %g, not %g and %.3f for %d nodes", *cost, claimed, extra, len(j.added)))
-	}
-}
-
-// MedianOptions is the median number of instance types that new nodes may become, 0 without nodes.
-func (a *Answer) MedianOptions() int {
-	if len(a.Nodes) == 0 {
-		return 0
-	}
-	lengths := make([]int, len(a.Nodes))
-	for i := range a.Nodes {
-		lengths[i] = len(a.Nodes[i].InstanceTypes)
-	}
-	slices.SortFunc(lengths, cmp.Compare)
-	return lengths[len(lengths)/2]
 }

@@ -1,0 +1,119 @@
+// Package converttest reads worlds for the benchmarks and tests of packages that are too pure to read files.
+//
+//	folder/instance-types.json   what is for sale, in either format of the kwok provider
+//	folder/nodepools.json        a v1 List; all pools are taken to be valid, their node class to be ready
+//	folder/pods.json             pending pods
+//	folder/nodes.json            nodes, and
+//	folder/bound-pods.json       the pods on them; both may be left out
+//
+//	Snapshots(b, now, run)       for each folder in the folder that KARPENTER_WORKLOADS names
+//	Snapshot(tb, folder, now)    one
+//
+// The folders are those that `go -C test run ./bench workload NAME FOLDER` writes. The engine itself must not know
+// Kubernetes' objects, and its tests would each have to say how objects become a snapshot; here it is said once, with
+// the functions of package convert that the product uses.
+//
+// The package is for tests. It must not know what is done with a snapshot: placement, bounds, disruption.
+package converttest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Snapshots calls run, as a benchmark of its own, with the snapshot of each folder in the folder that KARPENTER_WORKLOADS
+// names, and skips the benchmark when that is not set.
+func Snapshots(b *testing.B, now time.Time, run func(*testing.B, *model.Snapshot)) {
+	b.Helper()
+	root := os.Getenv("KARPENTER_WORKLOADS")
+	if root == "" {
+		b.Skip("KARPENTER_WORKLOADS is not set")
+	}
+	files, err := filepath.Glob(filepath.Join(root, "*", "instance-types.json"))
+	if err != nil || len(files) == 0 {
+		b.Fatalf("no workloads in %s: %v", root, err)
+	}
+	for _, file := range files {
+		folder := filepath.Dir(file)
+		b.Run(filepath.Base(folder), func(b *testing.B) { run(b, Snapshot(b, folder, now)) })
+	}
+}
+
+// Snapshot reads a folder. Every kind of node class is ours. It fails the test when something cannot be read.
+func Snapshot(tb testing.TB, folder string, now time.Time) *model.Snapshot {
+	tb.Helper()
+	builder := model.NewBuilder()
+	v := addPools(tb, builder, folder)
+	for _, node := range readList[corev1.Node](tb, filepath.Join(folder, "nodes.json")) {
+		spec, _ := convert.Node(&node, nil, v)
+		builder.UpsertNode(spec)
+	}
+	pods := append(readList[corev1.Pod](tb, filepath.Join(folder, "pods.json")), readList[corev1.Pod](tb, filepath.Join(folder, "bound-pods.json"))...)
+	for i := range pods {
+		if spec, disposition := convert.Pod(&pods[i], v, nil); disposition != convert.Ignore {
+			builder.UpsertPod(spec)
+		}
+	}
+	return builder.Snapshot(now)
+}
+
+// addPools adds the pools with what they sell, and returns the words of the folder's cloud.
+func addPools(tb testing.TB, builder *model.Builder, folder string) *convert.Vocabulary {
+	tb.Helper()
+	file, err := os.Open(filepath.Join(folder, "instance-types.json"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	kinds, labels, err := kwok.ReadInstanceTypes(file, file.Name())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pools := readList[karpv1.NodePool](tb, filepath.Join(folder, "nodepools.json"))
+	if len(pools) == 0 {
+		tb.Fatalf("%s: there are no pools", folder)
+	}
+	class := pools[0].Spec.Template.Spec.NodeClassRef
+	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels}, schema.GroupKind{Group: class.Group, Kind: class.Kind})
+	catalogue, refused := convert.Catalogue(kinds, v)
+	if len(refused) > 0 {
+		tb.Fatal(refused)
+	}
+	for i := range pools {
+		pools[i].StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+		pools[i].StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+		spec := convert.Pool(&pools[i], v)
+		convert.AddCatalogue(&spec, catalogue, "nothing is for sale")
+		builder.UpsertPool(spec)
+	}
+	return v
+}
+
+// readList reads a v1 List of one kind; a file that is not there is empty.
+func readList[T any](tb testing.TB, path string) []T {
+	tb.Helper()
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	var list struct{ Items []T }
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil {
+		tb.Fatalf("%s: %v", path, err)
+	}
+	return list.Items
+}

@@ -1,0 +1,101 @@
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// closest are the answers of pools, the one that came closest to a place first: where waiting may do, then where one
+// change would do, then by how many rules were passed, then by how many types were left. Equals stay in the order of the
+// pools, which is that of their weight.
+func closest(pools []plan.PoolVerdict) []*plan.PoolVerdict {
+	list := make([]*plan.PoolVerdict, len(pools))
+	for i := range pools {
+		list[i] = &pools[i]
+	}
+	slices.SortStableFunc(list, func(a, b *plan.PoolVerdict) int {
+		return cmp.Or(cmp.Compare(remoteness(a), remoteness(b)), cmp.Compare(len(a.Also), len(b.Also)), cmp.Compare(b.Verdict.Types, a.Verdict.Types))
+	})
+	return list
+}
+
+// remoteness ranks answers: 0 is closest.
+func remoteness(p *plan.PoolVerdict) int {
+	switch p.Verdict.Code {
+	case plan.PoolBlocked, plan.PoolContradiction:
+		return 9 // nothing was asked
+	case plan.NoPlaceFound, plan.LimitReached, plan.NodeLimitReached, plan.ReservationTaken,
+		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
+		return 0
+	}
+	far := 4
+	if len(p.Nearest) > 0 {
+		far = 1
+	}
+	switch p.Verdict.Code {
+	case plan.NoOffering, plan.MinValuesUnmet, plan.TypesSpared, plan.ResourceTooLarge, plan.CombinationTooLarge:
+		return far
+	case plan.TypesExcluded:
+		return far + 1
+	}
+	return far + 2
+}
+
+// nodeClauses are what the nodes that are there answered.
+func nodeClauses(snap *model.Snapshot, r plan.Refusal) []Clause {
+	var clauses []Clause
+	for _, n := range r.Nodes {
+		clauses = append(clauses, Clause{Code: n.Rule.Code, Text: nodeCount(snap, r, n)})
+	}
+	return clauses
+}
+
+// nodeCount says how many nodes refuse for a reason: "3 of 5 nodes: needs 4 of cpu, at most 1500m is free".
+func nodeCount(snap *model.Snapshot, r plan.Refusal, n plan.NodeCount) string {
+	total := 0
+	for _, other := range r.Nodes {
+		total += other.Nodes
+	}
+	among := strconv.Itoa(n.Nodes) + " of " + count(total, "node")
+	switch {
+	case total == 1:
+		among = "the only node"
+	case n.Nodes == 2 && total == 2:
+		among = "both nodes"
+	case n.Nodes == total:
+		among = "all " + count(total, "node")
+	}
+	return among + ": " + ofNode(snap, n.Rule) + sides(snap, r, "", n.Rule)
+}
+
+// ofNode is a verdict of nodes that are there.
+func ofNode(snap *model.Snapshot, v plan.Verdict) string {
+	o := operands{snap, v}
+	switch v.Code {
+	case plan.NodeFull:
+		need, have := o.needHave()
+		if v.Have <= 0 {
+			return "needs " + need + " of " + o.resource() + ", none is free"
+		}
+		return "needs " + need + " of " + o.resource() + ", at most " + have + " is free"
+	case plan.NodeLeaving:
+		return "leaving"
+	case plan.LabelExcluded:
+		return o.key() + " is not as required"
+	case plan.HostPortTaken:
+		return "a pod there takes the host port"
+	case plan.SpreadExceeded:
+		return "one more pod would exceed the maxSkew of the topology spread constraint on " + o.key()
+	case plan.AffinityUnmet:
+		return "no pod is near that the pod affinity on " + o.key() + " asks for"
+	case plan.AntiAffinityBlocked:
+		return "kept apart by pod anti-affinity on " + o.key()
+	case plan.NoPlaceFound:
+		return "room is taken by other pods that wait"
+	}
+	return Verdict(snap, v)
+}

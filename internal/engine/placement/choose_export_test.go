@@ -1,0 +1,13 @@
+package placement
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// ScheduleScanning is Schedule with the slow way of choosing domains: every pod looks at all of them.
+func ScheduleScanning(snap *model.Snapshot, opts Options) *plan.Provision {
+	r := newRun(snap, opts)
+	r.scan = true
+	return r.schedule()
+}

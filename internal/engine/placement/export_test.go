@@ -1,0 +1,94 @@
+package placement
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// What the twins compare with: how a run sees a rule, and the levels of a group, as plain data.
+
+// Domains are what a rule between pods reads: by value of its key, the most and the least that there may be, and which
+// domains may be and are. By hostname Hosts has the counts by node instead.
+type Domains struct {
+	Key       string
+	Most      map[string]int
+	Sure      map[string]int
+	Possible  map[string]bool
+	Certain   map[string]bool
+	Hosts     map[string]int
+	Elsewhere int // counted under no value: nothing should be
+}
+
+// SpreadDomains are what the group's i-th spread constraint reads when nobody is placed yet.
+func SpreadDomains(snap *model.Snapshot, g *model.Group, i int) Domains {
+	return domainsOf(snap, g.Spread[i].Key, func(c *counters, r *rules) { c.compileSpread(r, g, i) })
+}
+
+// TermDomains are what the group's i-th affinity or anti-affinity term reads.
+func TermDomains(snap *model.Snapshot, g *model.Group, i int) Domains {
+	return domainsOf(snap, g.Terms[i].Key, func(c *counters, r *rules) { c.compileTerm(r, g, i) })
+}
+
+// CarrierDomains are where the group is kept away from, by the anti-affinity of others that has the mark.
+func CarrierDomains(snap *model.Snapshot, g *model.Group, mark int) Domains {
+	return domainsOf(snap, snap.Marks[mark].Key, func(c *counters, r *rules) { c.compileApart(r, mark, snap.Marks[mark].Key, false) })
+}
+
+func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)) Domains {
+	c, r := newCounters(snap), &rules{}
+	compile(c, r)
+	c.fill(snap.Nodes)
+	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{}, Certain: map[string]bool{}, Hosts: map[string]int{}}
+	if len(c.all) == 0 {
+		for _, n := range snap.Nodes {
+			tally := c.tallyOf(n)
+			if count := tally.at(0); count > 0 {
+				d.Hosts[n.Name] = count
+			}
+		}
+		return d
+	}
+	d.read(snap.Space, c.all[0])
+	return d
+}
+
+func (d *Domains) read(space *label.Space, c *counter) {
+	row := space.All()
+	named := 0
+	for _, value := range space.Values(row, c.key) {
+		atom := space.Atom(c.key, value)
+		if n := c.counts[atom]; n > 0 {
+			d.Most[value] = n
+		}
+		if n := c.sure[atom]; n > 0 {
+			d.Sure[value] = n
+		}
+		if c.domains.Has(atom) {
+			d.Possible[value] = true
+		}
+		if c.certain.Has(atom) {
+			d.Certain[value] = true
+		}
+		named += c.counts[atom]
+	}
+	for _, n := range c.counts {
+		d.Elsewhere += n
+	}
+	d.Elsewhere -= named
+}
+
+// Level is what is in force at a level of relaxation: indexes of the shape's lists.
+type Level struct {
+	Spreads, Terms []int
+	Preference     int
+	AvoidTaints    bool
+}
+
+// Levels of a shape, the first first.
+func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
+	var all []Level
+	for _, l := range levels(s, ignore, preferTaints) {
+		all = append(all, Level{Spreads: l.spreads, Terms: l.terms, Preference: l.preference, AvoidTaints: l.avoidTaints})
+	}
+	return all
+}

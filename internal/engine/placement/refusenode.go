@@ -1,0 +1,113 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// What the nodes that are there say to pods without a place. Cost: each node is asked every rule once more, for each
+// group that is refused; so it is done only where somebody reads it (Options.AskNodes).
+
+// verdictTally counts verdicts that differ in rule and subject.
+type verdictTally map[verdictSubject]*plan.NodeCount
+
+// verdictSubject is what tells counted verdicts apart: the amounts do not.
+type verdictSubject struct {
+	code     plan.Code
+	key      label.Key
+	resource int
+	taint    model.Taint
+}
+
+func (c verdictTally) add(v plan.Verdict) {
+	subject := verdictSubject{v.Code, v.Key, int(v.Resource), v.Taint}
+	have := c[subject]
+	if have == nil {
+		c[subject] = &plan.NodeCount{Rule: v, Nodes: 1}
+		return
+	}
+	have.Nodes++
+	have.Rule.Have = max(have.Rule.Have, v.Have)
+}
+
+// sorted lists the most frequent first.
+func (c verdictTally) sorted() []plan.NodeCount {
+	list := make([]plan.NodeCount, 0, len(c))
+	for _, n := range c {
+		list = append(list, *n)
+	}
+	slices.SortFunc(list, func(a, b plan.NodeCount) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), compareVerdicts(a.Rule, b.Rule))
+	})
+	return list
+}
+
+// compareVerdicts orders verdicts by rule and subject. Keys are numbered by name.
+func compareVerdicts(a, b plan.Verdict) int {
+	return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Resource, b.Resource),
+		strings.Compare(a.Taint.Key, b.Taint.Key), strings.Compare(a.Taint.Value, b.Taint.Value), cmp.Compare(a.Taint.Effect, b.Taint.Effect))
+}
+
+// askNodes asks every node of the snapshot why it does not take one more pod of the task.
+func (r *run) askNodes(t *task) []plan.NodeCount {
+	tally := verdictTally{}
+	for range len(r.snap.Nodes) - len(r.nodes) {
+		tally.add(plan.Verdict{Code: plan.NodeLeaving})
+	}
+	for _, n := range r.nodes {
+		tally.add(r.whyNot(t, n))
+	}
+	return tally.sorted()
+}
+
+// whyNot is the first rule that refuses, in the order in which kube-scheduler asks; where none does, others of the
+// pending pods are in the way.
+func (r *run) whyNot(t *task, n *target) plan.Verdict {
+	if taint, no := r.untolerated(t, n.node.Taints); no {
+		return plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}
+	}
+	if key, no := r.otherLabel(t.rows, n.node.Row); no {
+		return plan.Verdict{Code: plan.LabelExcluded, Key: key}
+	}
+	if port, taken := t.portTaken(&n.place); taken {
+		return plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}
+	}
+	if fit := r.fitsPlace(t, &n.place, true); fit.Count == 0 && !fit.Verdict.OK() {
+		return fit.Verdict
+	}
+	if against := r.against(t, r.domainOfRow(t, n.node.Row)); len(against) > 0 {
+		return slices.MinFunc(against, compareVerdicts)
+	}
+	return plan.Verdict{Code: plan.NoPlaceFound}
+}
+
+// otherLabel is the first label on which a node is not what the pod asks for, of the alternative that gets furthest.
+func (r *run) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
+	var furthest label.Key
+	for _, row := range rows {
+		at, no := r.outside(row, node)
+		if !no {
+			return 0, false
+		}
+		furthest = max(furthest, at)
+	}
+	return furthest, len(rows) > 0
+}
+
+// outside is the first label on which b is not within a.
+func (r *run) outside(a, b label.Row) (label.Key, bool) {
+	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
+		from, to := r.snap.Space.Span(k)
+		for i := from; i < to; i++ {
+			if b[i]&^a[i] != 0 {
+				return k, true
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,351 @@
+package placement_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The dumb twin of relaxation: for one pod, wish by wish in the order of the core specification (3.9), it tries all nodes
+// and all that is for sale, with labels as strings. The pod must get a place that the first level allows at which there is
+// one.
+
+// wishes are what is in force of a pod's rules.
+type wishes struct {
+	spread    []model.Spread
+	terms     []model.Term
+	preferred []model.Preference
+	avoid     bool
+}
+
+// less is the wishes with one less, in the order in which they are dropped; false when there are none left.
+func (w wishes) less() (wishes, bool) {
+	drop := func(affinity bool) bool {
+		at := -1
+		for i, t := range w.terms {
+			if t.Weight > 0 && t.Anti != affinity && (at < 0 || t.Weight > w.terms[at].Weight) {
+				at = i
+			}
+		}
+		if at >= 0 {
+			w.terms = slices.Delete(slices.Clone(w.terms), at, at+1)
+		}
+		return at >= 0
+	}
+	if drop(true) || drop(false) {
+		return w, true
+	}
+	if len(w.preferred) > 0 {
+		at := w.heaviest()
+		w.preferred = slices.Delete(slices.Clone(w.preferred), at, at+1)
+		return w, true
+	}
+	if at := slices.IndexFunc(w.spread, func(s model.Spread) bool { return s.Soft }); at >= 0 {
+		w.spread = slices.Delete(slices.Clone(w.spread), at, at+1)
+		return w, true
+	}
+	avoided := w.avoid
+	w.avoid = false
+	return w, avoided
+}
+
+// heaviest is the index of the preferred term that counts.
+func (w wishes) heaviest() int {
+	at := 0
+	for i, p := range w.preferred {
+		if p.Weight > w.preferred[at].Weight {
+			at = i
+		}
+	}
+	return at
+}
+
+// demands are the alternatives of node affinity, narrowed by the preferred term that counts.
+func (w wishes) demands(p *model.PodSpec) [][]label.Requirement {
+	alternatives := p.Alternatives
+	if len(w.preferred) == 0 {
+		return alternatives
+	}
+	wish := w.preferred[w.heaviest()].Requirements
+	if len(alternatives) == 0 {
+		return [][]label.Requirement{wish}
+	}
+	var all [][]label.Requirement
+	for _, reqs := range alternatives {
+		all = append(all, slices.Concat(reqs, wish))
+	}
+	return all
+}
+
+// spot is a place for the pod: a node, or one that may be bought.
+type spot struct {
+	node   string
+	bought place
+	labels map[string]string
+}
+
+func (s spot) String() string {
+	if s.node != "" {
+		return s.node
+	}
+	return fmt.Sprint(s.bought.pool.Name, "/", s.bought.kind.Name, "/", s.bought.offering.Zone, "/", s.bought.offering.CapacityType)
+}
+
+// spots are the places of the pod as far as the wishes about nodes say, rules between pods aside.
+func (w world) spots(stands []stand, p model.PodSpec, in wishes) []spot {
+	p.Alternatives = in.demands(&p)
+	var all []spot
+	for i := range stands {
+		s := &stands[i]
+		if s.meets(p.Alternatives) && tolerates(s.taints, p.Tolerations) && !(in.avoid && avoids(s.taints, p.Tolerations)) {
+			all = append(all, spot{node: s.name, labels: s.labels})
+		}
+	}
+	for i := range w.pools {
+		if in.avoid && avoids(w.pools[i].Taints, p.Tolerations) {
+			continue
+		}
+		for _, sold := range may(w, &w.pools[i], p) {
+			labels := map[string]string{model.LabelZone: sold.offering.Zone, model.LabelCapacityType: sold.offering.CapacityType, model.LabelHostname: "new"}
+			for _, r := range sold.kind.Requirements {
+				if r.Operator == label.In && len(r.Values) == 1 {
+					labels[r.Key] = r.Values[0]
+				}
+			}
+			all = append(all, spot{bought: sold, labels: labels})
+		}
+	}
+	return all
+}
+
+// admissible are the spots at which the rules between pods in force admit the pod.
+func admissible(stands []stand, p *model.PodSpec, in wishes, spots []spot) []spot {
+	return slices.DeleteFunc(slices.Clone(spots), func(s spot) bool {
+		return slices.ContainsFunc(in.spread, func(c model.Spread) bool { return !spreadAdmits(stands, p, &c, s, spots) }) ||
+			slices.ContainsFunc(in.terms, func(t model.Term) bool { return !termAdmits(stands, p, &t, s) }) || carrierRefuses(stands, p, s)
+	})
+}
+
+// spreadAdmits is the rule of kube-scheduler, where what may be bought for the pod is a domain too.
+func spreadAdmits(stands []stand, p *model.PodSpec, c *model.Spread, s spot, spots []spot) bool {
+	value, has := s.labels[c.Key]
+	if !has {
+		return false
+	}
+	self := 0
+	if chosen(&c.Selector, p) && len(c.Selector.Requirements) > 0 {
+		self = 1
+	}
+	counts := recountSpread(stands, p, c)
+	if c.Key == model.LabelHostname {
+		return counts.byNode[s.node]+self <= c.MaxSkew // a new node would be the emptiest
+	}
+	least := -1
+	for v := range counts.values {
+		if n := counts.byValue[v]; least < 0 || n < least {
+			least = n
+		}
+	}
+	for _, other := range spots {
+		if v, has := other.labels[c.Key]; other.node == "" && has && !counts.values[v] {
+			least = 0
+		}
+	}
+	if len(counts.values) < max(1, c.MinDomains) {
+		least = 0
+	}
+	return counts.byValue[value]+self-max(0, least) <= c.MaxSkew
+}
+
+func termAdmits(stands []stand, p *model.PodSpec, t *model.Term, s spot) bool {
+	value, has := s.labels[t.Key]
+	one := *p
+	one.Terms = []model.Term{*t} // there is one term of affinity at most
+	counts := recountTerm(stands, &one, t)
+	switch {
+	case t.Anti:
+		return !has || counts.byValue[value] == 0
+	case !has:
+		return false
+	}
+	return counts.byValue[value] > 0 || chosen(&t.Selector, p) && sum(counts.byValue) == 0
+}
+
+// carrierRefuses reports whether a pod that is there keeps the pod away.
+func carrierRefuses(stands []stand, p *model.PodSpec, s spot) bool {
+	for i := range stands {
+		for _, q := range stands[i].pods {
+			for _, t := range q.Terms {
+				if t.Anti && t.Weight == 0 && chosen(&t.Selector, p) && stands[i].has(t.Key) && stands[i].labels[t.Key] == s.labels[t.Key] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// relaxWorld has one pending pod with wishes, nodes with room for anything, and pools without limits.
+func relaxWorld(seed uint64) (world, *model.PodSpec) {
+	d := newDice(seed)
+	w := d.world()
+	c := *w.pools[0].Catalogue
+	c.Types = slices.DeleteFunc(slices.Clone(c.Types), func(t model.InstanceType) bool { return t.Special })
+	for i := range w.pools {
+		w.pools[i].Catalogue, w.pools[i].Limits = &c, nil
+	}
+	roomy := []quantity.Amount{{Name: "cpu", Value: 1e9}, {Name: "memory", Value: 1 << 50}, {Name: "pods", Value: 1000}}
+	for i := range w.nodes {
+		n := &w.nodes[i]
+		n.Stage, n.Deleting, n.Disrupted, n.Capacity, n.Allocatable = model.Initialized, false, false, roomy, roomy
+		if d.chance(60) {
+			n.Labels[keyFamily] = d.one("c", "m")
+		}
+	}
+	d.rich, d.foreign = true, true
+	w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.State != model.Bound })
+	for i := range w.pods {
+		w.pods[i].Labels = map[string]string{"app": d.one("app-0", "app-1", "app-2"), "tier": d.one("web", "store")}
+		if d.chance(20) {
+			t := d.plainTerm(&w.pods[i])
+			t.Anti, t.Weight = true, 0
+			w.pods[i].Terms = []model.Term{t}
+		}
+	}
+	w.deployment(newDice(seed+1), "app-0", 1)
+	p := &w.pods[len(w.pods)-1]
+	p.Requests, p.Labels = p.Requests[:3], map[string]string{"app": "app-0", "tier": d.one("web", "store")}
+	for range d.IntN(3) {
+		d.spread(p)
+	}
+	p.Spread = slices.DeleteFunc(p.Spread, func(s model.Spread) bool { return !slices.Contains(twinKeys, s.Key) })
+	for range d.IntN(4) {
+		t := d.plainTerm(p)
+		if d.chance(60) {
+			t.Weight = 1 + d.IntN(3)
+		}
+		if t.Anti || !slices.ContainsFunc(p.Terms, func(o model.Term) bool { return !o.Anti }) {
+			p.Terms = append(p.Terms, t)
+		}
+	}
+	for range d.IntN(3) {
+		p.Preferred = append(p.Preferred, model.Preference{Weight: 1 + d.IntN(3), Requirements: []label.Requirement{d.requirement()}})
+	}
+	return w, p
+}
+
+// twinKeys are labels that whatever is for sale says.
+var twinKeys = []string{model.LabelZone, model.LabelHostname, model.LabelCapacityType, keyArch, keyFamily}
+
+func (d dice) plainTerm(p *model.PodSpec) model.Term {
+	t := d.term(p)
+	t.Key, t.Weight = d.one(twinKeys...), 0
+	return t
+}
+
+// relaxed holds the plan for one pod to the twin, and returns how many wishes were dropped, -1 for a refusal.
+func relaxed(t *testing.T, seed uint64, ignore bool) int {
+	t.Helper()
+	w, p := relaxWorld(seed)
+	stands := w.stands(nil)
+	in := wishes{spread: p.Spread, terms: p.Terms, preferred: p.Preferred, avoid: true}
+	var good []spot
+	dropped := 0
+	for more := true; more; in, more = in.less() {
+		if hard := !slices.ContainsFunc(in.spread, func(s model.Spread) bool { return s.Soft }) && len(in.preferred) == 0 && !in.avoid &&
+			!slices.ContainsFunc(in.terms, func(t model.Term) bool { return t.Weight > 0 }); ignore && !hard {
+			continue
+		}
+		if good = admissible(stands, p, in, w.spots(stands, *p, in)); len(good) > 0 {
+			break
+		}
+		dropped++
+	}
+	snap := w.snapshot(nil)
+	plan := placement.Schedule(snap, placement.Options{IgnorePreferences: ignore})
+	var places []string
+	for _, on := range plan.Placed {
+		places = append(places, on.Node)
+	}
+	for _, c := range plan.Claims {
+		for _, o := range c.Options {
+			places = append(places, fmt.Sprint(c.Pool, "/", o.Type, "/", o.Zone, "/", o.CapacityType))
+		}
+	}
+	allowed := map[string]bool{}
+	for _, s := range good {
+		allowed[s.String()] = true
+	}
+	if len(places) == 0 != (len(good) == 0) || slices.ContainsFunc(places, func(at string) bool { return !allowed[at] }) {
+		t.Fatalf("seed %d, ignore %v: the pod is on %v, after %d wishes the twin allows %v\npod: %+v\n%s", seed, ignore, places, dropped,
+			slices.Sorted(maps.Keys(allowed)), *p, explain.Provision(snap, plan))
+	}
+	if len(good) == 0 {
+		return -1
+	}
+	return dropped
+}
+
+// TestRelaxationAgainstTheTwin compares where pods with wishes go with the first level at which there is a place.
+func TestRelaxationAgainstTheTwin(t *testing.T) {
+	dropped := map[int]int{}
+	for seed := range uint64(*worlds * 2) {
+		dropped[min(3, relaxed(t, seed, seed%5 == 0))]++
+	}
+	t.Logf("worlds by wishes dropped: %v", dropped)
+	for _, n := range []int{-1, 0, 1, 2, 3} {
+		if dropped[n] < *worlds/100 {
+			t.Errorf("only %d worlds with %d wishes dropped", dropped[n], n)
+		}
+	}
+}
+
+// TestLevelsAgainstTheTwin compares the levels themselves with dropping one wish after the other.
+func TestLevelsAgainstTheTwin(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		w, p := relaxWorld(seed)
+		in := wishes{spread: p.Spread, terms: p.Terms, preferred: p.Preferred, avoid: true}
+		shape := w.snapshot(nil).Groups[0].Shape
+		for i, l := range placement.Levels(shape, false, true) {
+			var spread []model.Spread
+			for _, at := range l.Spreads {
+				spread = append(spread, shape.Spread[at])
+			}
+			var terms []model.Term
+			for _, at := range l.Terms {
+				terms = append(terms, shape.Terms[at])
+			}
+			sorted := cmpopts.SortSlices(func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			if diff := cmp.Diff(in.spread, spread, sorted, cmpopts.EquateEmpty()) + cmp.Diff(in.terms, terms, sorted, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("seed %d, level %d: %s", seed, i, diff)
+			}
+			if (len(in.preferred) > 0) != (l.Preference >= 0) || l.Preference >= 0 && shape.Preferred[l.Preference].Weight != in.preferred[in.heaviest()].Weight {
+				t.Fatalf("seed %d, level %d: preferred term %d is in force, of %v", seed, i, l.Preference, in.preferred)
+			}
+			if l.AvoidTaints != in.avoid {
+				t.Fatalf("seed %d, level %d: avoids taints: %v", seed, i, l.AvoidTaints)
+			}
+			var more bool
+			if in, more = in.less(); !more && i+1 != len(placement.Levels(shape, false, true)) {
+				t.Fatalf("seed %d: there are levels after %d, when no wish is left", seed, i)
+			}
+		}
+	}
+}
+
+func FuzzRelaxation(f *testing.F) {
+	f.Add(uint64(1<<42), false)
+	f.Add(uint64(1<<42), true)
+	f.Fuzz(func(t *testing.T, seed uint64, ignore bool) { relaxed(t, seed, ignore) })
+}

@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+var zones = []string{"test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d"}
+
+// kind is an instance type of the random worlds.
+type kind struct {
+	family, arch string
+	cpus         int64
+}
+
+func kinds() []kind {
+	var all []kind
+	for _, family := range []string{"c", "s", "m"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			for _, cpus := range []int64{2, 4, 8, 16} {
+				all = append(all, kind{family, arch, cpus})
+			}
+		}
+	}
+	return all
+}
+
+func (k kind) name() string { return fmt.Sprintf("%s-%dx-%s", k.family, k.cpus, k.arch) }
+
+// gib of memory: 2, 4 or 8 for each CPU.
+func (k kind) gib() int64 { return k.cpus * map[string]int64{"c": 2, "s": 4, "m": 8}[k.family] }
+
+func (k kind) labels() map[string]string {
+	return map[string]string{kwok.LabelFamily: k.family, kwok.LabelCPU: strconv.FormatInt(k.cpus, 10)}
+}
+
+// catalogueFile is the kinds in the format of --instance-types-file-path.
+func catalogueFile(t *testing.T) string {
+	type offering struct {
+		Zone         string  `json:"zone"`
+		CapacityType string  `json:"capacityType"`
+		Price        float64 `json:"price"`
+	}
+	var types []map[string]any
+	for _, k := range kinds() {
+		price := 0.02*float64(k.cpus) + 0.0025*float64(k.gib())
+		if k.arch == "arm64" {
+			price *= 0.9
+		}
+		var offerings []offering
+		for i, zone := range zones {
+			here := price * (1 + 0.01*float64(i))
+			offerings = append(offerings, offering{zone, karpv1.CapacityTypeOnDemand, here}, offering{zone, karpv1.CapacityTypeSpot, here / 2})
+		}
+		types = append(types, map[string]any{
+			"name": k.name(), "arch": k.arch, "os": []string{"linux"}, "labels": k.labels(), "offerings": offerings,
+			"capacity":     map[string]string{"cpu": strconv.FormatInt(k.cpus, 10), "memory": fmt.Sprintf("%dGi", k.gib()), "pods": "40"},
+			"attachLimits": map[string]int{csiDriver: attachLimit},
+		})
+	}
+	content, err := json.Marshal(map[string]any{"instanceTypes": types})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// mostTried is how many refused pods of a wave are tried.
+const mostTried = 5
+
+// try lets refused pods come again, beside an empty node of every pool, type, zone and capacity type that there is. That
+// kube-scheduler binds one of them is a disagreement.
+func (a *agreement) try(refused []*corev1.Pod) {
+	a.t.Helper()
+	pods := a.someOf(refused)
+	if len(pods) == 0 {
+		return
+	}
+	nodes := a.emptyNodes()
+	a.t.Cleanup(func() { a.takeDown(nodes) })
+	a.each(len(nodes), func(ctx context.Context, i int) error { return a.putUp(ctx, nodes[i]) })
+	await(a.t, patience, "the empty nodes to be ready", a.noneTainted(nodes))
+	a.each(len(pods), func(ctx context.Context, i int) error { return a.Create(ctx, pods[i]) })
+	await(a.t, patience, "the refused pods' claims to be there", a.claimsMade(pods))
+	a.scheduler.start()
+	await(a.t, patience, "kube-scheduler to look at the refused pods", a.lookedAt(pods))
+	a.scheduler.stop()
+	for _, p := range pods {
+		var now corev1.Pod
+		if err := a.Get(a.t.Context(), client.ObjectKeyFromObject(p), &now); err != nil {
+			a.t.Fatal(err)
+		}
+		if now.Spec.NodeName != "" {
+			a.t.Errorf("pod %s was refused, and kube-scheduler bound it to %s; we had said %q", p.Name, now.Spec.NodeName, a.ledger.saidOf(p.UID))
+		}
+	}
+	a.tried += len(pods)
+	a.goes(pods)
+	a.takeDown(nodes)
+}
+
+// someOf are pods like the refused ones: of as many workloads as there are, some of each.
+func (a *agreement) someOf(refused []*corev1.Pod) []*corev1.Pod {
+	turn := map[string]int{}
+	order := map[*corev1.Pod]int{}
+	for _, p := range refused {
+		order[p] = turn[p.Labels["app"]]
+		turn[p.Labels["app"]]++
+	}
+	slices.SortStableFunc(refused, func(p, q *corev1.Pod) int { return cmp.Compare(order[p], order[q]) })
+	var again []*corev1.Pod
+	for _, p := range refused[:min(mostTried, len(refused))] {
+		again = append(again, a.fresh(p))
+	}
+	return again
+}
+
+// fresh is the pod as it was before it was created.
+func (a *agreement) fresh(p *corev1.Pod) *corev1.Pod {
+	for _, wave := range a.world.waves {
+		for _, w := range wave {
+			for _, q := range w.pods() {
+				if q.Name == p.Name {
+					return q
+				}
+			}
+		}
+	}
+	a.t.Fatalf("pod %s is of no workload", p.Name)
+	return nil
+}
+
+// emptyNodes are nodes of every kind that the pools sell.
+func (a *agreement) emptyNodes() []*corev1.Node {
+	var nodes []*corev1.Node
+	for i := range a.world.pools {
+		for _, k := range kinds() {
+			for _, zone := range zones {
+				for _, capacityType := range []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot} {
+					node := emptyNode(&a.world.pools[i], k, zone, capacityType)
+					if meets(node.Labels, a.world.pools[i].Spec.Template.Spec.Requirements) {
+						nodes = append(nodes, node)
+					}
+				}
+			}
+		}
+	}
+	return nodes
+}
+
+func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:        strings.Join([]string{"empty", pool.Name, k.name(), zone, capacityType}, "-"),
+		Labels:      k.labels(),
+		Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}, // its kubelet is played
+	}}
+	maps.Copy(node.Labels, pool.Spec.Template.ObjectMeta.Labels)
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelHostname: node.Name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
+		corev1.LabelArchStable: k.arch, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: k.name(),
+	})
+	node.Spec.Taints = pool.Spec.Template.Spec.Taints
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(k.cpus, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(k.gib()<<30, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(40, resource.DecimalSI),
+	}
+	node.Status.Allocatable = node.Status.Capacity
+	return node
+}
+
+// meets reports whether a node with the labels is one that the requirements allow.
+func meets(have map[string]string, requirements []karpv1.Requirement) bool {
+	operators := map[karpv1.Operator]selection.Operator{
+		karpv1.OperatorIn: selection.In, karpv1.OperatorNotIn: selection.NotIn, karpv1.OperatorExists: selection.Exists,
+		karpv1.OperatorDoesNotExist: selection.DoesNotExist, karpv1.OperatorGt: selection.GreaterThan, karpv1.OperatorLt: selection.LessThan,
+	}
+	return !slices.ContainsFunc(requirements, func(r karpv1.Requirement) bool {
+		wanted, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)
+		return err != nil || !wanted.Matches(labels.Set(have))
+	})
+}
+
+// putUp creates an empty node, and the CSINode that says how many volumes it holds.
+func (a *agreement) putUp(ctx context.Context, node *corev1.Node) error {
+	if err := a.Create(ctx, node.DeepCopy()); err != nil {
+		return err
+	}
+	var made corev1.Node
+	if err := a.Get(ctx, client.ObjectKeyFromObject(node), &made); err != nil {
+		return err
+	}
+	return a.Create(ctx, (&csi{limit: attachLimit}).csiNode(&made))
+}
+
+// noneTainted fails until the nodes are ready and have no taints but their pools'.
+func (a *agreement) noneTainted(nodes []*corev1.Node) func(context.Context) error {
+	return func(context.Context) error {
+		ready := map[string]bool{}
+		for _, n := range a.ledger.nodesOf(a.name) {
+			ready[n.Name] = !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady }) &&
+				slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+					return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+				})
+		}
+		for _, n := range nodes {
+			if !ready[n.Name] {
+				return fmt.Errorf("node %s is not", n.Name)
+			}
+		}
+		return nil
+	}
+}
+
+// claimsMade fails until the claims of the pods' ephemeral volumes are there.
+func (a *agreement) claimsMade(pods []*corev1.Pod) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, p := range pods {
+			for _, v := range p.Spec.Volumes {
+				if v.Ephemeral == nil {
+					continue
+				}
+				key := client.ObjectKey{Namespace: p.Namespace, Name: p.Name + "-" + v.Name}
+				var claim corev1.PersistentVolumeClaim
+				if err := a.Get(ctx, key, &claim); err != nil {
+					return err
+				}
+				if !metav1.IsControlledBy(&claim, p) {
+					return fmt.Errorf("claim %s is not of the pod %s", claim.Name, p.UID)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// lookedAt fails until kube-scheduler has bound each pod, or said that it has no place.
+func (a *agreement) lookedAt(pods []*corev1.Pod) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, p := range pods {
+			var now corev1.Pod
+			if err := a.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
+				return err
+			}
+			if now.Spec.NodeName == "" && !slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+			}) {
+				return fmt.Errorf("it has said nothing of pod %s", p.Name)
+			}
+		}
+		return nil
+	}
+}
+
+// takeDown deletes empty nodes; the ledger shows when they are gone.
+func (a *agreement) takeDown(nodes []*corev1.Node) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, n := range nodes {
+		for _, object := range []client.Object{n, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}} {
+			if err := client.IgnoreNotFound(a.Delete(ctx, object)); err != nil {
+				a.t.Error(err)
+			}
+		}
+	}
+}

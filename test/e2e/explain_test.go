@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// karpenter explain says of pods on a live cluster why each has no place, and the event on the pod says the same.
+func TestExplain(t *testing.T) {
+	s := onShared(t, "explained")
+	explain := func(pod string) (string, error) {
+		output, err := exec.CommandContext(t.Context(), binary, "explain", "pod", "explained/"+pod, "--kubeconfig", s.sandbox.Kubeconfig()).CombinedOutput()
+		return string(output), err
+	}
+	const ofPool = "pool explained: "
+	for _, test := range []struct {
+		pod   string
+		event []string // words that the event has, too
+		more  []string
+	}{
+		{"large", []string{ofPool + "needs 4Ti of memory, the largest of"}, []string{"memory at least 4Ti", " would do for at most 2Ti of memory"}},
+		{"kept-out", []string{ofPool + "taint dedicated=explained:NoSchedule is not tolerated"}, []string{" would do if taint dedicated=explained:NoSchedule were tolerated"}},
+		{"misspelt", []string{ofPool + "label topology.kubernetes.io/zones is required, and the pool does not define it", "did you mean label topology.kubernetes.io/zone?"},
+			[]string{" would do if label topology.kubernetes.io/zones were not required"}},
+		{"elsewhere", []string{ofPool + "of ", "none is on sale", "the zones are test-zone-a, test-zone-b, test-zone-c and test-zone-d"}, nil},
+		{"lonely", []string{ofPool + "the pod affinity on label topology.kubernetes.io/zone asks for a pod that is in none of the places left"}, nil},
+	} {
+		await(t, patience, "karpenter explain to say why pod "+test.pod+" has no place", func(ctx context.Context) error {
+			output, err := explain(test.pod)
+			if err != nil || !strings.HasPrefix(output, "pod explained/"+test.pod+" has no place\n") || !containsAll(output, append(test.more, test.event...)) {
+				return fmt.Errorf("it ended with %v and printed\n%s", err, output)
+			}
+			for _, pod := range s.ledger.podsOf("explained") {
+				if pod.Name == test.pod {
+					return s.says(pod, "FailedScheduling", test.event...)(ctx)
+				}
+			}
+			return fmt.Errorf("the pod is not there")
+		})
+		if testing.Verbose() {
+			output, _ := explain(test.pod) // for those who want to read it
+			t.Log(output)
+		}
+	}
+	if output, err := explain("gated"); err != nil || output != "pod explained/gated is left alone: spec.schedulingGates: the pod has scheduling gates: example.com/quota\n" {
+		t.Errorf("a gated pod: %v\n%s", err, output)
+	}
+	if _, err := explain("nobody"); err == nil {
+		t.Error("a pod that does not exist was explained")
+	}
+}
