@@ -363,6 +363,18 @@ func (s *search) singles(nodes []*model.Node) {
 // unsettled reports whether the node is not to be counted on: it is not initialised, or pods came or went within its
 // pool's consolidateAfter (core specification 3.6).
 func (w *world) unsettled(n *model.Node) bool {
+	if w.young == nil {
+		w.young = map[string]bool{}
+		for _, n := range w.began.Nodes {
+			if w.isYoung(n) {
+				w.young[n.Name] = true
+			}
+		}
+	}
+	return len(w.young) > 0 && w.young[n.Name]
+}
+
+func (w *world) isYoung(n *model.Node) bool {
 	if n.Stage != model.Initialized || !n.Ready {
 		return true
 	}

@@ -19,6 +19,8 @@ type world struct {
 	// began is the snapshot that the run began with; wholes is what its pools had altogether, once asked.
 	began  *model.Snapshot
 	wholes map[string]scale
+	// young are the nodes that nobody is sent to, see unsettled; nil until asked.
+	young map[string]bool
 	// asked is how many what-ifs were.
 	asked int
 }

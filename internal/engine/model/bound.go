@@ -102,6 +102,7 @@ func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Nod
 	}
 	fresh.Ports, fresh.Claims = usedTogether(fresh.Pods)
 	attachShared(s, fresh.Used, n.Claims, pods)
+	fresh.weigh()
 	return &fresh
 }
 

@@ -133,11 +133,9 @@ func (b *Builder) freezeNodes(s *Snapshot) {
 	}
 	stale := func(n *Node) bool { return b.dirtyNodes[n.Name] }
 	s.Nodes = merge(s.Nodes, fresh, stale, compareNodes)
-	s.named = merge(s.named, fresh, stale, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+	s.named = merge(s.named, fresh, stale, compareNames)
 	fresh = slices.DeleteFunc(fresh, func(n *Node) bool { return n.Claim == "" })
-	s.claimed = merge(s.claimed, fresh, stale, func(a, b *Node) int {
-		return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Name, b.Name))
-	})
+	s.claimed = merge(s.claimed, fresh, stale, compareClaims)
 	b.dirtyNodes = map[string]bool{}
 }
 
@@ -194,6 +192,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 		b.encodeReal(n, types)
 		n.Reserved = b.reservation(n, daemons)
 	}
+	n.weigh()
 	return n
 }
 

@@ -1,9 +1,7 @@
 package model
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -50,6 +48,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	}
 	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
 	n.Used = make(quantity.Vector, len(s.Resources))
+	n.weigh()
 	_, classes := x.Offered(n.Row)
 	for t := range set.All() {
 		for _, c := range classes {
@@ -71,10 +70,8 @@ func (s *Snapshot) With(nodes ...*Node) *Snapshot {
 		return merge(list, slices.Clone(nodes), func(*Node) bool { return false }, compare)
 	}
 	what.Nodes = add(s.Nodes, compareNodes)
-	what.named = add(s.named, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
-	what.claimed = add(s.claimed, func(a, b *Node) int {
-		return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Name, b.Name))
-	})
+	what.named = add(s.named, compareNames)
+	what.claimed = add(s.claimed, compareClaims)
 	what.Pools = slices.Clone(s.Pools)
 	for _, n := range nodes {
 		at := slices.IndexFunc(what.Pools, func(p *Pool) bool { return p.Name == n.Pool })

@@ -146,6 +146,7 @@ type Node struct {
 	// Used by bound pods, Reserved for daemons that are still to come.
 	Used     quantity.Vector
 	Reserved quantity.Vector
+	free     quantity.Vector
 	// Pods bound to it, by namespace and name.
 	Pods []*Pod
 	// matchings of the pods, in their order; nil when there are no marks.
@@ -161,10 +162,11 @@ type Node struct {
 	Types []string
 }
 
-// Free is what new pods may still use, per resource; negative where the node is overcommitted.
-func (n *Node) Free() quantity.Vector {
-	return n.Usable.Sub(n.Used).Sub(n.Reserved)
-}
+// Free is what new pods may still use, per resource; negative where the node is overcommitted. It is not to be changed.
+func (n *Node) Free() quantity.Vector { return n.free }
+
+// weigh works out what is free.
+func (n *Node) weigh() { n.free = n.Usable.Sub(n.Used).Sub(n.Reserved) }
 
 // Ours reports whether a claim of ours stands behind the node.
 func (n *Node) Ours() bool { return n.Claim != "" }

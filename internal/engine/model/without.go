@@ -1,25 +1,26 @@
 package model
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 )
 
 // Without returns the snapshot as it would be without the named nodes: their pods that somebody will start again are
 // pending, or set aside where they cannot be placed. Nothing is rebuilt; the receiver is unchanged.
 func (s *Snapshot) Without(names ...string) *Snapshot {
-	gone := make(map[string]bool, len(names))
+	gone := make([]*Node, 0, len(names))
 	for _, name := range names {
-		gone[name] = true
+		if n := s.Node(name); n != nil && !slices.Contains(gone, n) {
+			gone = append(gone, n)
+		}
 	}
+	slices.SortFunc(gone, compareNodes)
 	what := *s
-	what.Nodes = make([]*Node, 0, len(s.Nodes))
+	what.Nodes = cutOut(s.Nodes, gone, compareNodes)
 	var leaving []homeless
 	var rejected []*Pod
-	for _, n := range s.Nodes {
-		if !gone[n.Name] {
-			what.Nodes = append(what.Nodes, n)
-			continue
-		}
+	for _, n := range gone {
 		for i, p := range n.Pods {
 			switch {
 			case !p.Reschedulable:
@@ -30,11 +31,13 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			}
 		}
 	}
-	isGone := func(n *Node) bool { return gone[n.Name] }
-	what.named = slices.DeleteFunc(slices.Clone(s.named), isGone)
-	what.claimed = slices.DeleteFunc(slices.Clone(s.claimed), isGone)
 	what.Pools = s.poolsWithout(gone)
 	what.Groups = s.groupsWith(leaving)
+	slices.SortFunc(gone, compareNames)
+	what.named = cutOut(s.named, gone, compareNames)
+	gone = slices.DeleteFunc(gone, func(n *Node) bool { return n.Claim == "" })
+	slices.SortFunc(gone, compareClaims)
+	what.claimed = cutOut(s.claimed, gone, compareClaims)
 	if len(rejected) > 0 {
 		what.Rejected = slices.Concat(s.Rejected, rejected)
 		slices.SortFunc(what.Rejected, comparePods)
@@ -42,12 +45,32 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 	return &what
 }
 
+func compareNames(a, b *Node) int { return strings.Compare(a.Name, b.Name) }
+
+func compareClaims(a, b *Node) int {
+	return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Name, b.Name))
+}
+
+// cutOut returns a sorted list without the members of another, sorted alike.
+func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
+	rest := make([]*Node, 0, len(list))
+	for _, n := range gone {
+		at, found := slices.BinarySearchFunc(list, n, compare)
+		rest = append(rest, list[:at]...)
+		if found {
+			at++
+		}
+		list = list[at:]
+	}
+	return append(rest, list...)
+}
+
 // poolsWithout copies the pools whose usage shrinks when the nodes go.
-func (s *Snapshot) poolsWithout(gone map[string]bool) []*Pool {
+func (s *Snapshot) poolsWithout(gone []*Node) []*Pool {
 	pools := slices.Clone(s.Pools)
 	copied := map[string]*Pool{}
-	for _, n := range s.Nodes {
-		if !gone[n.Name] || n.Deleting || n.Pool == "" || s.Pool(n.Pool) == nil {
+	for _, n := range gone {
+		if n.Deleting || n.Pool == "" || s.Pool(n.Pool) == nil {
 			continue
 		}
 		p := copied[n.Pool]

@@ -156,8 +156,11 @@ type counterKey struct {
 
 // counters are those of one run.
 type counters struct {
-	snap  *model.Snapshot
-	byKey map[counterKey]*counter
+	snap *model.Snapshot
+	// host is the key of hostnames, if somebody mentions it.
+	host      label.Key
+	hostNamed bool
+	byKey     map[counterKey]*counter
 	// all counters, in the order they were made.
 	all []*counter
 	// byMark lists the counters of a mark; slotOf its hostname slot, -1 without.
@@ -174,6 +177,7 @@ func newCounters(snap *model.Snapshot) *counters {
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
+	c.host, c.hostNamed = snap.Space.Lookup(model.LabelHostname)
 	c.someNameless = len(snap.Marks) > 0 && slices.ContainsFunc(snap.Nodes, c.nameless)
 	return c
 }
@@ -302,8 +306,7 @@ func (c *counters) tallyOf(n *model.Node) tally {
 // nameless reports whether the node has no hostname label: it is in no domain of hostnames, and who is there is nobody's
 // neighbour.
 func (c *counters) nameless(n *model.Node) bool {
-	host, known := c.snap.Space.Lookup(model.LabelHostname)
-	return known && c.snap.Space.AllowsAbsent(n.Row, host)
+	return c.hostNamed && c.snap.Space.AllowsAbsent(n.Row, c.host)
 }
 
 // domainOf returns the atom of the key that the row is pinned to, -1 when it is absent or not pinned.

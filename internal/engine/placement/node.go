@@ -12,7 +12,9 @@ import (
 
 // place is what nodes and bins have in common: what is free, who is there by mark, and what is taken once.
 type place struct {
-	free   quantity.Vector
+	free quantity.Vector
+	// shared: free is the node's own vector, to be copied before it is changed.
+	shared bool
 	tally  tally
 	ports  []model.HostPort
 	claims []string
@@ -33,15 +35,23 @@ type target struct {
 
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
-	for _, n := range r.snap.Nodes {
+	slab := make([]target, len(r.snap.Nodes))
+	r.nodes = make([]*target, 0, len(r.snap.Nodes))
+	for i, n := range r.snap.Nodes {
 		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
 		}
-		t := &target{node: n}
-		t.free, t.ports, t.claims = n.Free(), n.Ports, n.Claims
+		t := &slab[i]
+		t.open(n)
 		r.nodes = append(r.nodes, t)
 		r.avoidable = r.avoidable || prefersNot(n.Taints)
 	}
+}
+
+// open makes the target what the node is before anybody comes.
+func (t *target) open(n *model.Node) {
+	t.node = n
+	t.free, t.shared, t.ports, t.claims = n.Free(), true, n.Ports, n.Claims
 }
 
 // placeTallies counts the marks on the nodes, once the rules say which are counted by hostname.
@@ -247,6 +257,9 @@ func (rs *rules) limitNameless() (int, plan.Verdict) {
 // put takes what n pods of the task use from the place.
 func (r *run) put(t *task, p *place, n int) {
 	// What fits has no request beyond what the place has, so that the trimmed vector is all of it.
+	if p.shared {
+		p.free, p.shared = p.free.Clone(), false
+	}
 	requests := t.group.Requests[:min(len(t.group.Requests), len(p.free))]
 	p.free.AddScaled(requests, -int64(n))
 	for _, slot := range t.rules.hostTouched {

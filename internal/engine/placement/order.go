@@ -139,7 +139,8 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	}
 	for _, n := range r.nodes {
 		if n.lose(gone) {
-			n.free, n.ports, n.claims, n.tally = n.node.Free(), n.node.Ports, n.node.Claims, r.counters.tallyOf(n.node)
+			n.open(n.node)
+			n.tally = r.counters.tallyOf(n.node)
 			for _, s := range n.shares {
 				r.put(s.task, &n.place, len(s.pods))
 			}

@@ -97,11 +97,11 @@ type Command struct {
 	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
 	Replacements []NewClaim
 	// Seats are where the pods go that need no replacement; not stored.
-	Seats []model.Seating
-	Worth Worth
-	Phase        Phase
-	Created      time.Time
-	PhaseSince   time.Time
+	Seats      []model.Seating
+	Worth      Worth
+	Phase      Phase
+	Created    time.Time
+	PhaseSince time.Time
 	// Deadline is when a command that has not come to draining is abandoned.
 	Deadline time.Time
 	// Why it was abandoned; not stored.
