@@ -36,10 +36,10 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 	return ctrl.Result{}, nil
 }
 
-// noteDeadline writes down when the grace period ends, for package node.
+// noteDeadline writes down when the grace period ends, for package node, also over what is no time.
 func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	grace := claim.Spec.TerminationGracePeriod
-	if grace == nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
+	if _, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); grace == nil || err == nil {
 		return 0, nil
 	}
 	deadline := claim.DeletionTimestamp.Add(grace.Duration)
@@ -111,12 +111,12 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 		}
 		waiting = waiting || err == nil
 	}
-	if !waiting {
+	if len(ids) == 0 {
 		return 0, nil
 	}
 	before := claim.Status.DeepCopy()
 	claim.StatusConditions().SetTrue(karpv1.ConditionInstanceTerminating)
-	if err := r.writeStatus(ctx, claim, before); err != nil {
+	if err := r.writeStatus(ctx, claim, before); err != nil || !waiting {
 		return 0, err
 	}
 	return r.Timers.InstancePause(waitedSince(claim, karpv1.ConditionInstanceTerminating, r.Clock.Now())), nil
