@@ -287,7 +287,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	}
 	disrupt := &loop.Disrupt{
 		Snapshot: snapshot, Propose: disruption.Propose, Why: explain.Verdict, Writer: w.executor,
-		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged),
+		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
 	}
@@ -324,6 +324,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
 			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder,
 		},
+		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},

@@ -39,27 +39,13 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Blocked == nil {
 		spec.Blocked = refused
 	}
-	if text, has := pool.Annotations[karpv1.AnnotationNodeOverheadPrice]; has {
-		price, err := NodePrice(text)
-		if spec.NodePrice = price; err != nil && spec.Blocked == nil {
-			spec.Blocked = refuse("metadata.annotations["+karpv1.AnnotationNodeOverheadPrice+"]", "%v", err)
-		}
+	if spec.Static = pool.Static(); spec.Static {
+		spec.Replicas = *pool.Spec.Replicas
+	}
+	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
+		spec.Blocked = refused
 	}
 	return spec
-}
-
-// NodePrice reads what a node costs beyond its price, decimal USD per hour, in the unit and with the meaning of
-// model.PoolSpec.NodePrice: of zero it makes a negative number.
-func NodePrice(text string) (int64, error) {
-	usd, err := strconv.ParseFloat(text, 64)
-	price, ok := nano(usd)
-	switch {
-	case err != nil || !ok:
-		return 0, fmt.Errorf("%q is not a price; it is USD per hour, zero or more, such as 0.005", text)
-	case price == 0:
-		return -1, nil
-	}
-	return price, nil
 }
 
 // blocked says why nothing may be bought from the pool.
@@ -147,7 +133,11 @@ func budgetAt(from *karpv1.Budget, now time.Time) (model.Budget, error) {
 	if err != nil {
 		return model.Budget{}, err
 	}
-	budget := model.Budget{Inactive: !active}
+	changes, err := from.Changes(now)
+	if err != nil {
+		return model.Budget{}, err
+	}
+	budget := model.Budget{Inactive: !active, Changes: changes}
 	for _, reason := range from.Reasons {
 		budget.Reasons = append(budget.Reasons, string(reason))
 	}
