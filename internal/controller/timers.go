@@ -74,6 +74,14 @@ type Timers struct {
 	Retry    time.Duration
 	RetryMax time.Duration
 
+	// Drift is the period in which a claim is asked whether it has drifted, beside events; TypeDrift is the age from which
+	// on its instance type is looked for among those of the cloud (core 5.3).
+	Drift     time.Duration
+	TypeDrift time.Duration
+	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill (core
+	// 5.17).
+	RepairRetry time.Duration
+
 	// Drain is the period in which a drain is looked at (core 6.2).
 	Drain time.Duration
 	// DrainMin is the shortest drain; it catches pods that were bound late (core 6.2).
@@ -90,6 +98,8 @@ type Timers struct {
 	InstancePoll    time.Duration
 	InstancePollMax time.Duration
 
+	// Consistency is the period in which a node is compared with what its claim promises (core 4.6).
+	Consistency time.Duration
 	// PodEvent is the shortest time between two writes of a claim's last pod event (core 4.6).
 	PodEvent time.Duration
 	// Counting is the time in which a pool's node events are counted as one (core 4.6).
@@ -128,6 +138,10 @@ func Production() Timers {
 		Retry:        time.Second,
 		RetryMax:     time.Minute,
 
+		Drift:       5 * time.Minute,
+		TypeDrift:   time.Hour,
+		RepairRetry: 5 * time.Minute,
+
 		Drain:           time.Second,
 		DrainMin:        5 * time.Second,
 		PodStuck:        time.Minute,
@@ -137,6 +151,7 @@ func Production() Timers {
 		InstancePoll:    250 * time.Millisecond,
 		InstancePollMax: 5 * time.Second,
 
+		Consistency:  10 * time.Minute,
 		PodEvent:     10 * time.Second,
 		Counting:     time.Second,
 		ClassRecheck: time.Minute,
@@ -160,10 +175,11 @@ func (t *Timers) all() []timer {
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
-		{"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
+		{"consistency", &t.Consistency}, {"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
 	}
 }
 
