@@ -74,6 +74,8 @@ type claim struct {
 	lastPodEvent time.Time
 	// promised are the uids of the pods that it was bought for.
 	promised []string
+	// owners are the apps, by index of promised, of those that ran elsewhere.
+	owners []string
 
 	launched, registered, initialized, terminating time.Time
 }

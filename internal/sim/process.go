@@ -317,6 +317,19 @@ func (p *process) pending() int {
 	return count
 }
 
+// leaving reports whether pods run on nodes that are leaving.
+func (p *process) leaving() bool {
+	going := map[string]bool{}
+	for _, c := range list[*claim](p.view.present(claimKind)) {
+		if n := c.node; n != "" && (!c.deleting.IsZero() || !c.terminating.IsZero()) {
+			going[n] = true
+		}
+	}
+	return len(going) > 0 && slices.ContainsFunc(list[*pod](p.view.present(podKind)), func(q *pod) bool {
+		return going[q.node] && !q.daemon && q.deleting.IsZero()
+	})
+}
+
 func tolerates(p *pod, taints []model.Taint) bool {
 	return !slices.ContainsFunc(taints, func(t model.Taint) bool {
 		return t.Effect != model.PreferNoSchedule &&

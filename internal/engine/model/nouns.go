@@ -213,6 +213,10 @@ type NodeSpec struct {
 	// Promised are the UIDs of the pods that the claim was bought for, until Stage is Initialized. They are planned onto
 	// it first, so that a plan made again, also after a restart, says the same.
 	Promised []string
+	// Owners are, by index of Promised, the controllers (UIDs) of those pods that ran on a node that was leaving when the
+	// claim was bought for them, empty for the others; nil when there are none. A pod that comes in such a pod's place
+	// has another UID and the same controller.
+	Owners []string
 
 	// Ready is the node's Ready condition.
 	Ready bool

@@ -15,7 +15,7 @@ import (
 // MaxTypes is the longest list of types that a claim carries (core specification 3.10).
 const MaxTypes = 600
 
-// Provision is the answer to the pending pods of a snapshot.
+// Provision is the answer to the pending pods of a snapshot, and to those that will be: see Ahead.
 type Provision struct {
 	// Claims to create, in the order of pools and bins.
 	Claims []NewClaim
@@ -25,6 +25,16 @@ type Provision struct {
 	Refused []Refusal
 	// Order is all placed pods, in an order in which each is admissible at its turn.
 	Order []*model.Pod
+}
+
+// Waiting are those of the pods that are pending. The others still run, on nodes that are leaving: they have their
+// places in a plan, but nobody need hear of that.
+func Waiting(pods []*model.Pod) []*model.Pod {
+	running := func(p *model.Pod) bool { return p.Node != "" }
+	if !slices.ContainsFunc(pods, running) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), running)
 }
 
 // Placement is what goes onto one node of the snapshot.

@@ -117,7 +117,7 @@ const (
 	SpotForbidden
 	// ReplacementChanged: the nodes to be bought for a command are no longer what would be bought (Node: the claim).
 	ReplacementChanged
-	// PodGone: a pod of the plan is no longer pending.
+	// PodGone: the pods of a plan are no longer pending, nor on nodes that are leaving.
 	PodGone
 	// ReplacementLost: a node bought to take a leaving one's place is gone (Node: its claim).
 	ReplacementLost
