@@ -76,7 +76,8 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// sickened passes new nodes, and nodes of which another illness begins or ends: heartbeats do neither.
+// sickened passes nodes that are new, or ours from now on, and those of which another illness begins or ends: heartbeats
+// do neither.
 func (r *Repair) sickened() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -84,7 +85,7 @@ func (r *Repair) sickened() predicate.Predicate {
 			before, isNode := e.ObjectOld.(*corev1.Node)
 			after, _ := e.ObjectNew.(*corev1.Node)
 			return !isNode || after == nil || diagnose(before, r.Policies) != diagnose(after, r.Policies) ||
-				before.Spec.ProviderID != after.Spec.ProviderID
+				before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels)
 		},
 	}
 }

@@ -21,19 +21,56 @@ import (
 // finalize takes a deleted claim down (core specification 4.7). Each step repeats until it has nothing left to do:
 //
 //	deadline noted -> nodes gone -> machines gone -> finalizer off
+//
+// A claim that shows the machine of another one goes without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
 		r.memory.forget(claim.UID)
 		return ctrl.Result{}, nil
 	}
-	for _, step := range []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){
-		r.noteDeadline, r.removeNodes, r.removeMachines, r.release,
-	} {
+	steps := []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){r.noteDeadline, r.removeNodes, r.removeMachines, r.release}
+	owner, err := r.owner(ctx, claim)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if owner != "" {
+		ctrl.LoggerFrom(ctx).Info("letting a claim go without the machine that it shows: the machine is another claim's", "provider-id", claim.Status.ProviderID, "owner", owner)
+		steps = steps[3:]
+	}
+	for _, step := range steps {
 		if again, err := step(ctx, claim); err != nil || again > 0 {
 			return ctrl.Result{RequeueAfter: again}, err
 		}
 	}
 	return ctrl.Result{}, nil
+}
+
+// owner is the living claim that shows the same machine and is older, empty if there is none: a machine has one claim,
+// and the eldest counts, as in package cluster.
+func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
+	id := r.machineOf(claim)
+	if id == "" {
+		return "", nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the claims of machine %s: %w", id, err)
+	}
+	for i := range claims.Items {
+		other := &claims.Items[i]
+		if other.UID != claim.UID && other.DeletionTimestamp.IsZero() && elder(other, claim) {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// elder says whether a was created before b; of the same second, whose name comes first.
+func elder(a, b *karpv1.NodeClaim) bool {
+	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
+		return order < 0
+	}
+	return a.Name < b.Name
 }
 
 // noteDeadline writes down when the grace period ends, for package node, also over what is no time.
