@@ -49,6 +49,12 @@ type Timers struct {
 	CommandRetry time.Duration
 	// CommandTimeout is the shortest time after which a command is rolled back (core 5.16).
 	CommandTimeout time.Duration
+	// Validation is how long a command that moves pods to save money stands before it is carried out (core 5.14).
+	Validation time.Duration
+	// StaticResync is the period in which the number of nodes of static pools is looked at, StaticRetry that of a pool that
+	// lacks nodes it cannot have; a claim that did not live is not made again before that (core 5.17).
+	StaticResync time.Duration
+	StaticRetry  time.Duration
 
 	// CordonQuiet is how long the disruption taint must have stood before claims are deleted: a binding that
 	// kube-scheduler had decided before must have time to reach us.
@@ -125,6 +131,9 @@ func Production() Timers {
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
 		CommandTimeout: 10 * time.Minute,
+		Validation:     15 * time.Second,
+		StaticResync:   time.Minute,
+		StaticRetry:    30 * time.Second,
 		CordonQuiet:    time.Second,
 		Write:          15 * time.Second,
 
@@ -171,7 +180,8 @@ func (t *Timers) all() []timer {
 		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
 		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
 		{"refusal", &t.Refusal},
-		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout},
+		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation},
+		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},

@@ -203,11 +203,30 @@ func TestStaticPool(t *testing.T) {
 		t.Errorf("static %t with %d replicas", spec.Static, spec.Replicas)
 	}
 	pool.Spec.Replicas = new(int64(0))
-	if spec := Pool(pool, words()); !spec.Static || spec.Replicas != 0 || spec.Blocked == nil {
-		t.Errorf("static %t, replicas %d, blocked %+v", spec.Static, spec.Replicas, spec.Blocked)
+	if spec := Pool(pool, words()); !spec.Static || spec.Replicas != 0 {
+		t.Errorf("static %t, replicas %d", spec.Static, spec.Replicas)
 	}
 	pool.Spec.Replicas = new(int64(4))
-	if spec := Pool(pool, words()); !spec.Static || spec.Replicas != 4 {
+	spec := Pool(pool, words())
+	if !spec.Static || spec.Replicas != 4 {
 		t.Errorf("static %t with %d replicas", spec.Static, spec.Replicas)
+	}
+	for _, test := range []struct {
+		name      string
+		catalogue *model.Catalogue
+		blocked   *model.Rejection
+		field     string
+		standing  bool
+	}{
+		{"in order", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, nil, "spec.replicas", true},
+		{"nothing to buy", nil, nil, "spec.template", false},
+		{"not ready", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, &model.Rejection{Field: "status"}, "status", false},
+	} {
+		spec := spec
+		spec.Blocked = test.blocked
+		AddCatalogue(&spec, test.catalogue, "why")
+		if spec.Blocked == nil || spec.Blocked.Field != test.field || spec.Standing() != test.standing {
+			t.Errorf("%s: blocked %+v, standing %v", test.name, spec.Blocked, spec.Standing())
+		}
 	}
 }

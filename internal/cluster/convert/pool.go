@@ -59,8 +59,6 @@ func blocked(pool *karpv1.NodePool, v *Vocabulary) *model.Rejection {
 		}
 	case pool.DeletionTimestamp != nil:
 		return &model.Rejection{Field: "metadata.deletionTimestamp", Reason: "the pool is being deleted"}
-	case pool.Static():
-		return &model.Rejection{Field: "spec.replicas", Reason: "the pool is static: its nodes do not follow pending pods"}
 	}
 	return notReady(pool)
 }
@@ -80,11 +78,15 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
 }
 
-// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none.
+// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none. A static pool that
+// nothing else blocks is blocked for pods.
 func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) {
 	spec.Catalogue = catalogue
 	if spec.Blocked == nil && (catalogue == nil || len(catalogue.Types) == 0) {
 		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: why}
+	}
+	if spec.Blocked == nil && spec.Static {
+		spec.Blocked = model.StaticBlock()
 	}
 }
 

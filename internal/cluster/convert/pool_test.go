@@ -73,7 +73,6 @@ func TestPoolBlocked(t *testing.T) {
 		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`, "status.conditions[Ready]", "NodeClassNotFound: no such class", false},
 		{"no condition", "type: Ready", "type: Other", "status.conditions[Ready]", "not been set yet", false},
 		{"being deleted", "uid: p1", "uid: p1, deletionTimestamp: '2026-11-20T09:00:00Z'", "metadata.deletionTimestamp", "deleted", false},
-		{"static", "weight: 10", "replicas: 1", "spec.replicas", "static", false},
 		{"another provider's", "KWOKNodeClass", "EC2NodeClass", "spec.template.spec.nodeClassRef", "EC2NodeClass.karpenter.kwok.sh", true},
 		{"a requirement that cannot be read", "operator: Gte", "operator: Near", "spec.template.spec.requirements[1].operator", "use In", false},
 	}

@@ -108,8 +108,12 @@ func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string
 		uids[i] = p.UID
 	}
 	slices.Sort(uids)
+	return claimName(pool, poolUID, strings.Join(uids, "\n"), taken)
+}
+
+func claimName(pool, poolUID, purpose string, taken func(string) bool) string {
 	for attempt := 0; ; attempt++ {
-		sum := sha256.Sum256([]byte(poolUID + "\n" + strings.Join(uids, "\n") + "\n" + strconv.Itoa(attempt)))
+		sum := sha256.Sum256([]byte(poolUID + "\n" + purpose + "\n" + strconv.Itoa(attempt)))
 		hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
 		name := cut(pool, 52) + "-" + hash
 		if !taken(name) {
