@@ -46,7 +46,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
-		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
+		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
@@ -122,6 +122,7 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--scheduler-config={podTopologySpread: {constraints: []}}"}, "--scheduler-config: reading the scheduler configuration"},
 		{map[string]string{"SCHEDULER_CONFIG": "podTopologySpread: {defaultConstraints: [{maxSkew: 0}]}"}, []string{"--cloud-provider=kwok"}, "defaultConstraints[0].maxSkew: is 0"},
 		{nil, []string{"--node-overhead-price=-1"}, `--node-overhead-price: "-1" is not a price`},
+		{nil, []string{"--disruption-validation=-1s"}, "--disruption-validation is -1s, want zero or more"},
 		{nil, []string{"--log-level=loud"}, `--log-level is "loud", want debug, info, error`},
 		{nil, []string{"--preference-policy=Maybe"}, "want Respect, Ignore"},
 		{nil, []string{"--min-values-policy=Maybe"}, "want Strict, BestEffort"},

@@ -48,6 +48,7 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 		return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: changed}, Message: fmt.Sprintf("pool %s: %s", pool.Name, changed.Reason)}
 	}
 	claim := x.claimOf(pool, &a.NewClaim)
+	claim.Annotations[karpv1.AnnotationBoughtBy] = a.Reason
 	err := x.Client.Create(ctx, claim)
 	if apierrors.IsAlreadyExists(err) {
 		return x.alreadyThere(ctx, claim)

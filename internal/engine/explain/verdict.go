@@ -210,7 +210,8 @@ func savingTooSmall(o operands) string {
 
 // dollars are nano-USD, to four digits.
 func dollars(nano int64) string {
-	return strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64) + " USD"
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64) // what the one writes, the other reads
+	return strconv.FormatFloat(rounded, 'f', -1, 64) + " USD"
 }
 
 func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'g', -1, 64) }
