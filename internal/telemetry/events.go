@@ -141,7 +141,8 @@ func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []
 		text += fmt.Sprintf(" (PodDisruptionBudgets of the pod: %s)", strings.Join(budgets, ", "))
 	}
 	e := FailedDraining(node, text)
-	e.Related, e.Key = pod, append(e.Key, podKey(pod)...) // not silenced by the drain's own count of pods
+	e.Related = pod
+	e.Key = append(append(e.Key, podKey(pod)...), budgets...) // not silenced by the drain's own count of pods
 	return e
 }
 
