@@ -226,7 +226,7 @@ var gates = map[string]struct {
 	"ReservedCapacity":        {},
 	"SpotToSpotConsolidation": {note: "is on, but consolidation is not built yet"},
 	"NodeRepair":              {},
-	"StaticCapacity":          {note: "is on, but static pools are not built yet"},
+	"StaticCapacity":          {},
 	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
 	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
 }

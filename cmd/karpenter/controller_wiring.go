@@ -277,7 +277,7 @@ func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 	return guard
 }
 
-// addLoops adds the two loops and returns the one that knows which pods a node was bought for.
+// addLoops adds the loops and returns the one that knows which pods a node was bought for.
 func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	log := w.mgr.GetLogger()
 	log.Info("placing pods", "nominate", nominate)
@@ -298,11 +298,17 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
 	}
+	static := &loop.Static{
+		Snapshot: snapshot, Actor: w.executor, On: w.o.on["StaticCapacity"], Why: explain.Verdict,
+		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged),
+		Timers:  w.o.timers, Clock: w.clock, Recorder: w.recorder, Log: log.WithName("static"),
+	}
 	aside := &loop.Aside{
 		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
 	}
 	return provision, errors.Join(
-		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(aside.Start)))
+		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(static.Start)),
+		w.mgr.Add(w.whenSynced(aside.Start)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
