@@ -76,6 +76,8 @@ type claim struct {
 	promised []string
 	// owners are the apps, by index of promised, of those that ran elsewhere.
 	owners []string
+	// replacement: a consolidation bought it.
+	replacement bool
 
 	launched, registered, initialized, terminating time.Time
 }

@@ -273,6 +273,7 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 		return false
 	}
 	fresh := claimOf(pool, &a.NewClaim)
+	fresh.replacement = a.Reason == "underutilized"
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {

@@ -43,10 +43,10 @@ status: {observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desire
 
 // life is what of a node tells how it came and how it will end.
 type life struct {
-	Drifted             string
-	Since, ExpiresAt    time.Time
-	Bounded, Replaces   bool
-	BoughtFor, Promised []string
+	Drifted                     string
+	Since, ExpiresAt            time.Time
+	Bounded, Replaces           bool
+	BoughtFor, Owners, Promised []string
 }
 
 func TestLifeOfANode(t *testing.T) {
@@ -57,16 +57,17 @@ func TestLifeOfANode(t *testing.T) {
 		from, to string
 		want     func(*life)
 	}{
-		"everything":           {"", "", func(*life) {}},
-		"initialized":          {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
-		"not drifted any more": {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
-		"drifted, no reason":   {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
-		"never":                {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"age not known":        {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"no end to the drain":  {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
-		"bought for pods":      {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
-		"bought for drift":     {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
-		"bought for nobody":    {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
+		"everything":                   {"", "", func(*life) {}},
+		"initialized":                  {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
+		"not drifted any more":         {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
+		"drifted, no reason":           {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
+		"never":                        {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"age not known":                {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"no end to the drain":          {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
+		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
+		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
+		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"bought for nobody":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(agedText, c.from, c.to, 1)
@@ -87,7 +88,7 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.Promised}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
 }
 
 // TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.

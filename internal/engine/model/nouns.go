@@ -240,10 +240,11 @@ type NodeSpec struct {
 	ExpiresAt time.Time
 	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can hold the node for ever.
 	DrainBounded bool
-	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage; Replacement says that a
-	// consolidation bought it. Both are what hysteresis goes by.
-	BoughtFor   []string
-	Replacement bool
+	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage, and BoughtOwners their controllers
+	// as Owners has them; Replacement says that a consolidation bought it. They are what hysteresis goes by.
+	BoughtFor    []string
+	BoughtOwners []string
+	Replacement  bool
 	// NominatedUntil: pods were promised this node until then.
 	NominatedUntil time.Time
 }

@@ -131,9 +131,19 @@ func TestSettled(t *testing.T) {
 		"for all that is here": {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b") }, time.Hour},
 		"for half":             {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d") }, time.Hour},
 		"less than half":       {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d", "e") }, 0},
-		"for others":           {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
-		"pool says longer":     {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"pool says nothing":    {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"for predecessors": {func(w *world, n *model.NodeSpec) {
+			bought(n, "gone-1", "gone-2", "gone-3", "gone-4")
+			n.BoughtOwners = []string{"set", "set", "set", "other"}
+			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
+		}, time.Hour},
+		"for more predecessors than came": {func(w *world, n *model.NodeSpec) {
+			bought(n, "gone-1", "gone-2", "gone-3")
+			n.BoughtOwners = []string{"set", "other", ""}
+			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
+		}, 0},
+		"for others":        {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
+		"pool says longer":  {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
+		"pool says nothing": {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
 		"not initialised": {func(_ *world, n *model.NodeSpec) {
 			bought(n, "a")
 			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}

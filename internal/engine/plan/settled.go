@@ -29,15 +29,28 @@ func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	return since.Add(payback)
 }
 
-// mostlyThere reports whether at least half of the pods that the node was bought for are on it.
+// mostlyThere reports whether at least half of the pods that the node was bought for are on it. A pod that ran elsewhere
+// then could not come itself: one of its controller counts for it.
 func mostlyThere(n *model.Node) bool {
-	there := 0
+	if len(n.BoughtFor) == 0 {
+		return false
+	}
+	there, heirs := map[string]bool{}, map[string]int{}
 	for _, p := range n.Pods {
 		if slices.Contains(n.BoughtFor, p.UID) {
-			there++
+			there[p.UID] = true
+		} else {
+			heirs[p.Controller.UID]++
 		}
 	}
-	return there > 0 && 2*there >= len(n.BoughtFor)
+	count := len(there)
+	for i, owner := range n.BoughtOwners {
+		if owner != "" && !there[n.BoughtFor[i]] && heirs[owner] > 0 {
+			heirs[owner]--
+			count++
+		}
+	}
+	return count > 0 && 2*count >= len(n.BoughtFor)
 }
 
 func (g *Guard) settled(n *model.Node) Verdict {
