@@ -11,6 +11,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -152,5 +153,67 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	}
 	if promised != 1 {
 		t.Errorf("%d nodes are promised, want the one that pods will come to", promised)
+	}
+}
+
+// TestStaticDriftLife: drifted nodes of a static pool are replaced wave by wave. While the two loops work side by side
+// there are never fewer ready nodes than the pool says, never more than the budget adds, and nothing is bought twice.
+func TestStaticDriftLife(t *testing.T) {
+	w := newWorld()
+	w.static(3)
+	w.pool.Budgets = []model.Budget{{Count: 1}}
+	for i := range 3 {
+		n := w.node(fmt.Sprint("old-", i), model.Initialized)
+		n.Drifted, n.DriftedSince = "NodePoolDrifted", noon.Add(time.Duration(i)*time.Second)
+	}
+	s, _ := w.staticLoop(true)
+	d := w.disrupt()
+	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+		return disruption.Proposal{Commands: commands, Kept: kept}
+	}
+	created := 0
+	for round := range 40 {
+		d.Tick(t.Context())
+		s.Tick(t.Context())
+		created += strings.Count(w.took(), "create claim")
+		ready := 0
+		for _, n := range w.nodes {
+			if n.Stage == model.Initialized && !n.Deleting {
+				ready++
+			}
+		}
+		if ready < 3 || len(w.nodes) > 4 {
+			t.Fatalf("round %d: %d nodes are ready of %d, want 3 or 4", round, ready, len(w.nodes))
+		}
+		if round%3 == 2 {
+			w.settle()
+		}
+		w.clock.Step(2 * time.Second)
+	}
+	if created != 3 {
+		t.Errorf("%d claims were created for 3 drifted nodes", created)
+	}
+	for claim, n := range w.nodes {
+		if n.Drifted != "" || n.Disrupted || n.Command != "" {
+			t.Errorf("left: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
+		}
+	}
+}
+
+// settle is what others do meanwhile: what is being deleted goes, what was created becomes a node.
+func (w *world) settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for claim, n := range w.nodes {
+		if n.Deleting {
+			delete(w.nodes, claim)
+			continue
+		}
+		if n.Stage != model.Initialized {
+			n.Stage, n.UID, n.Ready, n.InitializedAt = model.Initialized, "uid-"+n.Name, true, w.clock.Now()
+			n.Capacity = []quantity.Amount{{Name: "pods", Value: 10}}
+			n.Allocatable, n.Labels = n.Capacity, map[string]string{model.LabelPool: "p"}
+		}
 	}
 }
