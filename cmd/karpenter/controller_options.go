@@ -43,6 +43,7 @@ type controllerOptions struct {
 	errorOutput string
 
 	batchMax, batchIdle time.Duration
+	validation          time.Duration
 	preferencePolicy    string
 	minValuesPolicy     string
 	ignoreDRA           bool
@@ -58,6 +59,8 @@ type controllerOptions struct {
 
 	timersText string
 	timers     controller.Timers
+	// on are the feature gates that are on.
+	on map[string]bool
 	// notes are lines for the log about options that were given and change nothing.
 	notes []string
 }
@@ -69,7 +72,9 @@ const leastMemory = 64 << 20
 // kwokDelays make the simulated cloud as slow and as poor as a test wants.
 type kwokDelays struct {
 	launch, registration, termination time.Duration
-	unavailable                       []string
+	// repair is for how long a node may be not ready; 0 for what the provider says.
+	repair      time.Duration
+	unavailable []string
 }
 
 func newControllerOptions() *controllerOptions { return &controllerOptions{} }
@@ -97,6 +102,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.errorOutput, "log-error-output-paths", "stderr", "where errors of logging itself go, separated by commas")
 	f.DurationVar(&o.batchMax, "batch-max-duration", 10*time.Second, "longest time in which pods are gathered before planning")
 	f.DurationVar(&o.batchIdle, "batch-idle-duration", time.Second, "time without new pods after which planning begins")
+	f.DurationVar(&o.validation, "disruption-validation", 15*time.Second, "how long a decision to move pods to save money stands before it is judged again and carried out")
 	f.StringVar(&o.preferencePolicy, "preference-policy", "Respect", "Respect or Ignore preferences of pods")
 	f.StringVar(&o.minValuesPolicy, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	f.BoolVar(&o.ignoreDRA, "ignore-dra-requests", true, "treat pods with resource claims as unschedulable; false is not supported")
@@ -113,8 +119,9 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.kwok.launch, "kwok-launch-delay", 0, "kwok: time that a launch takes")
 	f.DurationVar(&o.kwok.registration, "kwok-registration-delay", 0, "kwok: time from a launch to the node's appearance")
 	f.DurationVar(&o.kwok.termination, "kwok-termination-delay", 0, "kwok: time that a termination takes")
+	f.DurationVar(&o.kwok.repair, "kwok-repair-toleration", 0, "kwok: for how long a node may be not ready before it is replaced (0: 10m)")
 	f.StringSliceVar(&o.kwok.unavailable, "kwok-unavailable", nil, "kwok: offerings that are sold out")
-	for _, name := range []string{"timers", "kwok-launch-delay", "kwok-registration-delay", "kwok-termination-delay", "kwok-unavailable", "leader-election-lease"} {
+	for _, name := range []string{"timers", "kwok-launch-delay", "kwok-registration-delay", "kwok-termination-delay", "kwok-repair-toleration", "kwok-unavailable", "leader-election-lease"} {
 		_ = f.MarkHidden(name) // the names are those of the lines above
 	}
 }
@@ -168,16 +175,19 @@ func (o *controllerOptions) complete() error {
 		return usageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
 	case o.batchIdle <= 0 || o.batchMax < o.batchIdle:
 		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
+	case o.validation < 0:
+		return usageErrorf("--disruption-validation is %s, want zero or more", o.validation)
 	case o.electionLease < 2*time.Second:
 		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
 	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:
 		return usageErrorf("--memory-limit is %d bytes, want at least %d (64Mi), or -1 for none", o.memoryLimit, leastMemory)
 	}
 	for flag, delay := range map[string]time.Duration{
-		"launch": o.kwok.launch, "registration": o.kwok.registration, "termination": o.kwok.termination,
+		"launch-delay": o.kwok.launch, "registration-delay": o.kwok.registration, "termination-delay": o.kwok.termination,
+		"repair-toleration": o.kwok.repair,
 	} {
 		if delay < 0 {
-			return usageErrorf("--kwok-%s-delay is %s, want zero or more", flag, delay)
+			return usageErrorf("--kwok-%s is %s, want zero or more", flag, delay)
 		}
 	}
 	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort} {
@@ -203,7 +213,7 @@ func (o *controllerOptions) readPlacement() error {
 
 func (o *controllerOptions) setTimers() error {
 	o.timers = controller.Production()
-	o.timers.BatchIdle, o.timers.BatchMax = o.batchIdle, o.batchMax
+	o.timers.BatchIdle, o.timers.BatchMax, o.timers.Validation = o.batchIdle, o.batchMax, o.validation
 	o.timers.Nomination = max(2*o.batchMax, 10*time.Second)
 	if err := o.timers.Set(o.timersText); err != nil {
 		return usageErrorf("--timers: %w", err)
@@ -218,14 +228,14 @@ var gates = map[string]struct {
 }{
 	"ReservedCapacity":        {},
 	"SpotToSpotConsolidation": {note: "is on, but consolidation is not built yet"},
-	"NodeRepair":              {note: "is on, but node repair is not built yet"},
-	"StaticCapacity":          {note: "is on, but static pools are not built yet"},
+	"NodeRepair":              {},
+	"StaticCapacity":          {},
 	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
 	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
 }
 
 func (o *controllerOptions) readGates() error {
-	o.notes = nil
+	o.notes, o.on = nil, map[string]bool{}
 	for item := range strings.SplitSeq(o.featureGates, ",") {
 		if strings.TrimSpace(item) == "" {
 			continue
@@ -244,6 +254,7 @@ func (o *controllerOptions) readGates() error {
 		case on && gate.note != "":
 			o.notes = append(o.notes, "feature gate "+name+" "+gate.note)
 		}
+		o.on[name] = on
 	}
 	return nil
 }

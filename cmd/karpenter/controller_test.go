@@ -46,7 +46,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
-		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
+		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
@@ -63,7 +63,7 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	o, err := readOptions(t, map[string]string{
 		"CLOUD_PROVIDER": "kwok", "METRICS_PORT": "9000", "HEALTH_PROBE_PORT": "9001", "DISABLE_LEADER_ELECTION": "true",
 		"BATCH_MAX_DURATION": "30s", "BATCH_IDLE_DURATION": "2s", "KUBE_CLIENT_QPS": "50", "LOG_LEVEL": "",
-		"FEATURE_GATES": "ReservedCapacity=true,NodeOverlay=false,SpotToSpotConsolidation=true,Whatever=true",
+		"FEATURE_GATES": "ReservedCapacity=true,NodeOverlay=false,SpotToSpotConsolidation=true,NodeRepair=true,Whatever=true",
 	}, "--metrics-port=7000", "--timers", "drain-min=1s")
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +77,9 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	}
 	if len(o.notes) != 2 || !strings.Contains(o.notes[0], "SpotToSpotConsolidation is on") || !strings.Contains(o.notes[1], "Whatever is not known") {
 		t.Errorf("notes %q", o.notes)
+	}
+	if !o.on["NodeRepair"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
+		t.Errorf("gates that are on: %v", o.on)
 	}
 }
 
@@ -122,6 +125,8 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--scheduler-config={podTopologySpread: {constraints: []}}"}, "--scheduler-config: reading the scheduler configuration"},
 		{map[string]string{"SCHEDULER_CONFIG": "podTopologySpread: {defaultConstraints: [{maxSkew: 0}]}"}, []string{"--cloud-provider=kwok"}, "defaultConstraints[0].maxSkew: is 0"},
 		{nil, []string{"--node-overhead-price=-1"}, `--node-overhead-price: "-1" is not a price`},
+		{nil, []string{"--cloud-provider=kwok", "--kwok-repair-toleration=-1s"}, "--kwok-repair-toleration is -1s, want zero or more"},
+		{nil, []string{"--disruption-validation=-1s"}, "--disruption-validation is -1s, want zero or more"},
 		{nil, []string{"--log-level=loud"}, `--log-level is "loud", want debug, info, error`},
 		{nil, []string{"--preference-policy=Maybe"}, "want Respect, Ignore"},
 		{nil, []string{"--min-values-policy=Maybe"}, "want Strict, BestEffort"},

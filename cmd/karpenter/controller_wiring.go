@@ -180,7 +180,7 @@ func (w *wiring) addKwok() error {
 	options := kwok.Options{
 		Client: w.mgr.GetClient(), Reader: w.mgr.GetAPIReader(),
 		LaunchDelay: w.o.kwok.launch, RegistrationDelay: w.o.kwok.registration, TerminationDelay: w.o.kwok.termination,
-		Unavailable: w.o.kwok.unavailable,
+		Unavailable: w.o.kwok.unavailable, RepairToleration: w.o.kwok.repair,
 	}
 	if path := w.o.instanceTypesFile; path != "" {
 		file, err := os.Open(path)
@@ -265,12 +265,19 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 	w.executor = &execute.Executor{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store,
 		Metrics: w.metrics, Recorder: w.recorder, WellKnown: wellKnown,
-		WriteTimeout: w.o.timers.Write, CordonQuiet: w.o.timers.CordonQuiet,
+		WriteTimeout: w.o.timers.Write, CordonQuiet: w.o.timers.CordonQuiet, Guard: w.guard,
 	}
 	return nil
 }
 
-// addLoops adds the two loops and returns the one that knows which pods a node was bought for.
+// guard judges what is under way as the flags say.
+func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
+	guard := plan.NewGuard(snap)
+	guard.Validation = w.o.timers.Validation
+	return guard
+}
+
+// addLoops adds the loops and returns the one that knows which pods a node was bought for.
 func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	log := w.mgr.GetLogger()
 	log.Info("placing pods", "nominate", nominate)
@@ -287,15 +294,21 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	}
 	disrupt := &loop.Disrupt{
 		Snapshot: snapshot, Propose: func(s *model.Snapshot) disruption.Proposal { return disruption.Propose(s, disruption.Options{}) }, Why: explain.Verdict, Writer: w.executor,
-		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged),
+		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
+	}
+	static := &loop.Static{
+		Snapshot: snapshot, Actor: w.executor, On: w.o.on["StaticCapacity"], Why: explain.Verdict,
+		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged),
+		Timers:  w.o.timers, Clock: w.clock, Recorder: w.recorder, Log: log.WithName("static"),
 	}
 	aside := &loop.Aside{
 		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
 	}
 	return provision, errors.Join(
-		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(aside.Start)))
+		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(static.Start)),
+		w.mgr.Add(w.whenSynced(aside.Start)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
@@ -309,11 +322,14 @@ func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable 
 	})
 }
 
+// part is a controller that is to be registered.
+type part interface {
+	SetupWithManager(manager.Manager) error
+}
+
 func (w *wiring) addControllers(provision *loop.Provision) error {
 	health, timers := nodepool.NewHealth(), w.o.timers
-	for _, part := range []interface {
-		SetupWithManager(manager.Manager) error
-	}{
+	parts := []part{
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
@@ -324,6 +340,11 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
 			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder,
 		},
+		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
+		&nodeclaim.Ageing{
+			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.AgeingName), Recorder: w.recorder, Metrics: w.metrics,
+			Timers: timers, Clock: w.clock,
+		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
@@ -331,10 +352,23 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock,
 		},
-	} {
-		if err := part.SetupWithManager(w.mgr); err != nil {
+	}
+	for _, p := range append(parts, w.repair()...) {
+		if err := p.SetupWithManager(w.mgr); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// repair is node repair, if the gate is on and the provider knows what calls for it.
+func (w *wiring) repair() []part {
+	repairer, knows := w.provider.(cloud.Repairer)
+	if !w.o.on["NodeRepair"] || !knows {
+		return nil
+	}
+	return []part{&node.Repair{
+		Client: w.mgr.GetClient(), Provider: w.provider, Policies: repairer.RepairPolicies(), Recorder: w.recorder, Metrics: w.metrics,
+		Timers: w.o.timers, Clock: w.clock,
+	}}
 }

@@ -36,7 +36,7 @@ type objects struct {
 	daemons   []from[*appsv1.DaemonSet]
 	workloads []*workload
 	around    surroundings
-	budgets   []*policyv1.PodDisruptionBudget
+	budgets   []from[*policyv1.PodDisruptionBudget]
 	// priorities by class; ordinary is that of pods without one.
 	priorities map[string]int32
 	ordinary   int32
@@ -189,7 +189,7 @@ func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
 			o.ordinary = object.Value
 		}
 	case *policyv1.PodDisruptionBudget:
-		o.budgets = append(o.budgets, object)
+		o.budgets = append(o.budgets, from[*policyv1.PodDisruptionBudget]{object, origin, live})
 	default:
 		return o.around.take(object) || o.takeWorkload(origin, object, live)
 	}
@@ -226,6 +226,7 @@ func (o *objects) finish() {
 			assumeUnschedulable(p.object)
 		}
 	}
+	o.assumeHealthy()
 	o.around.index(o.pods)
 	o.claimNodes()
 }

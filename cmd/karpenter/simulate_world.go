@@ -143,6 +143,9 @@ func (w *world) tell() *told {
 	for _, set := range w.daemons {
 		t.builder.UpsertDaemon(convert.Daemon(set.object, v))
 	}
+	for _, b := range w.budgets {
+		t.builder.UpsertPDB(convert.PDB(b.object))
+	}
 	w.tellNodes(t, v)
 	for _, p := range w.pods {
 		spec, disposition := convert.Pod(p.object, v, around)

@@ -9,7 +9,8 @@
 //
 // What a pod means depends on its claims, volumes, storage classes and on labels of namespaces; a pod is converted again
 // when one of those that it asked for changes (around.go). How many volumes a node holds is in its CSINode. Services and
-// controllers are watched only where the cluster has default topology spread.
+// controllers are watched only where the cluster has default topology spread. PodDisruptionBudgets are told as they are:
+// which pods they select is asked of the snapshot.
 //
 // An object's present state is the newest of what the watch showed and what we wrote. An own write is kept until the
 // watch shows that UID at that version or later, or its deletion. When Options.WriteVisible has passed, or a watch

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +29,7 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func scheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -253,5 +254,15 @@ func daemonAt(t testing.TB, name, uid, version, cpu string) *appsv1.DaemonSet {
 	return object[appsv1.DaemonSet](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$CPU", cpu).Replace(`
 metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
 spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: $CPU}}}]}}}
+`))
+}
+
+// pdbAt is a PodDisruptionBudget with that status.
+func pdbAt(t testing.TB, name, uid, version, status string) *policyv1.PodDisruptionBudget {
+	t.Helper()
+	return object[policyv1.PodDisruptionBudget](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$STATUS", status).Replace(`
+metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
+spec: {selector: {matchLabels: {app: "$NAME"}}}
+status: {expectedPods: 1, $STATUS}
 `))
 }

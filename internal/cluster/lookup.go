@@ -66,6 +66,9 @@ func (s *Store) Capture(now time.Time) *convert.Capture {
 	for _, spec := range s.daemons {
 		c.Daemons = append(c.Daemons, spec)
 	}
+	for _, spec := range s.pdbs {
+		c.PDBs = append(c.PDBs, spec)
+	}
 	c.Sort()
 	return c
 }

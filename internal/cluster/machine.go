@@ -21,7 +21,8 @@ import (
 //
 //	claim, no node           one node of the model, under the claim's name
 //	claim and node           one, under the node's name
-//	node, no claim           one, unmanaged; none while it carries our pool label and is not registered, because its
+//	node, no claim           one, unmanaged (named as set aside if it says that it is of a pool of ours and not which
+//	                         machine it is); none while it carries our pool label and is not registered, because its
 //	                         claim is about to tell its provider id and would count twice
 //	more of either           the eldest counts (of nodes, the one the claim names); the others are set aside
 //
@@ -219,6 +220,9 @@ func (s *Store) describe(u *unit) outcome {
 			spec, _ := convert.Node(node, nil, s.vocabulary)
 			convert.AddAttachLimits(&spec, s.csiNode(node.Name))
 			out.add(s, spec)
+			if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // ours, and no claim can be told to be its
+				out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
+			}
 		}
 	}
 	return out

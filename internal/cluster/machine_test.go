@@ -54,6 +54,7 @@ func TestMachines(t *testing.T) {
 		{"node whose claim does not know of it yet", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "n", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
 		{"the same under one name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
 		{"registered node without a claim", []client.Object{nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},
+		{"registered node without a machine", []client.Object{nodeAt(t, "n", "2", "1", "", registered)}, "n()initialized", "Node n spec.providerID"},
 		{"two nodes of one machine", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1(c)registered", "Node n2 spec.providerID"},
 		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
 		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""), nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -23,6 +24,7 @@ const (
 	claims
 	pools
 	daemons
+	pdbs
 	// What pods depend on.
 	namespaces
 	volumeClaims
@@ -38,14 +40,14 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet",
+	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet", "PodDisruptionBudget",
 		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode",
 		"Service", "ReplicaSet", "StatefulSet", "ReplicationController"}[k]
 }
 
 // prototype is an empty object of the kind.
 func (k kind) prototype() client.Object {
-	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{},
+	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
 }
@@ -66,6 +68,8 @@ func kindOf(obj client.Object) (kind, bool) {
 		return pools, true
 	case *appsv1.DaemonSet:
 		return daemons, true
+	case *policyv1.PodDisruptionBudget:
+		return pdbs, true
 	}
 	return kindAround(obj)
 }

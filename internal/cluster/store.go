@@ -94,6 +94,7 @@ type Store struct {
 	machines machines
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
+	pdbs     map[types.NamespacedName]model.PDBSpec
 	aside    aside
 	around   around
 	wakes    []wake
@@ -116,7 +117,8 @@ func NewStore(config Config) (*Store, error) {
 		vocabulary: convert.NewVocabulary(config.Provider.Declared(), classes...),
 		recheck:    make(chan struct{}, 1), builder: model.NewBuilder(),
 		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
-		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{}, aside: newAside(config.SetAside),
+		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
+		pdbs: map[types.NamespacedName]model.PDBSpec{}, aside: newAside(config.SetAside),
 	}
 	for k := range s.objects {
 		s.objects[k] = map[types.NamespacedName]*entry{}
@@ -202,6 +204,8 @@ func (s *Store) apply(at ref, e *entry) {
 		s.applyPool(at.key.Name, e)
 	case daemons:
 		s.applyDaemon(at.key, e)
+	case pdbs:
+		s.applyPDB(at.key, e)
 	case csiNodes:
 		s.tellUnits(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])
 	default:

@@ -84,6 +84,8 @@ func (h *history) object(t *testing.T) client.Object {
 		return poolAt(t, name, "o"+uid, version)
 	case daemons:
 		return daemonAt(t, name, "d"+uid, version, h.pick("1", "2"))
+	case pdbs:
+		return pdbAt(t, name, "b"+uid, version, "disruptionsAllowed: "+h.pick("0", "1", "2"))
 	default:
 		return h.surrounding(t, k, name, uid, version)
 	}
@@ -302,6 +304,10 @@ func TestSubscribe(t *testing.T) {
 		}, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
 		{"daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }, PoolsChanged, nil},
 		{"status of a daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "2", "1")) }, 0, func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }},
+		{"budget of pods", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }, PDBsChanged, nil},
+		{"budget opens", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 1")) }, PDBsChanged, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 0")) }},
+		{"budget allows more", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 2")) }, 0, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 1")) }},
+		{"budget gone", func(s *Store) { s.Gone(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }, PDBsChanged, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -309,7 +315,7 @@ func TestSubscribe(t *testing.T) {
 			if test.setUp != nil {
 				test.setUp(s)
 			}
-			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, AsideChanged}
+			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, AsideChanged, PDBsChanged}
 			var channels []<-chan struct{}
 			for _, change := range all {
 				channels = append(channels, s.Subscribe(change))
@@ -324,7 +330,7 @@ func TestSubscribe(t *testing.T) {
 				}
 			}
 			if got != test.want {
-				t.Errorf("change is %06b, want %06b", got, test.want)
+				t.Errorf("change is %07b, want %07b", got, test.want)
 			}
 		})
 	}

@@ -17,6 +17,8 @@ const (
 	NodesLost
 	// AsideChanged: what Aside lists of claims and nodes has changed.
 	AsideChanged
+	// PDBsChanged: a PodDisruptionBudget came, went, or changed in whether it allows an eviction.
+	PDBsChanged
 )
 
 type wake struct {

@@ -33,6 +33,9 @@ type memoryCloud struct {
 	slow  int
 	asked map[string]int // terminations by provider id
 	ready error
+	// types are the catalogue; outdated, if set, says what a claim has drifted for.
+	types    []cloud.InstanceType
+	outdated func(claim *karpv1.NodeClaim) (string, error)
 }
 
 func newMemoryCloud() *memoryCloud {
@@ -56,7 +59,25 @@ func (c *memoryCloud) Ready(context.Context, cloud.ClassRef) error {
 }
 
 func (c *memoryCloud) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
-	return nil, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.types, nil
+}
+
+func (c *memoryCloud) Drifted(_ context.Context, claim *karpv1.NodeClaim) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outdated == nil {
+		return "", nil
+	}
+	return c.outdated(claim)
+}
+
+// sell sets the catalogue, and what machines drift for.
+func (c *memoryCloud) sell(outdated func(claim *karpv1.NodeClaim) (string, error), types ...cloud.InstanceType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.types, c.outdated = types, outdated
 }
 
 func (c *memoryCloud) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {

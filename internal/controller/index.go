@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,8 @@ const (
 	FieldClaimProviderID = "status.providerID"
 	// FieldPool is the pool of a node or of a claim, by its label.
 	FieldPool = "metadata.labels." + karpv1.LabelNodePool
+	// FieldAttachmentNode is the node that a VolumeAttachment attaches to.
+	FieldAttachmentNode = "spec.nodeName"
 	// FieldPoolClass is the node class of a pool, as ClassKey writes it.
 	FieldPoolClass = "spec.template.spec.nodeClassRef"
 )
@@ -43,6 +46,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 		{&corev1.Node{}, FieldPool, poolLabel},
 		{&karpv1.NodeClaim{}, FieldClaimProviderID, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
 		{&karpv1.NodeClaim{}, FieldPool, poolLabel},
+		{&storagev1.VolumeAttachment{}, FieldAttachmentNode, func(o client.Object) string { return o.(*storagev1.VolumeAttachment).Spec.NodeName }},
 		{&karpv1.NodePool{}, FieldPoolClass, func(o client.Object) string {
 			return ClassKey(o.(*karpv1.NodePool).Spec.Template.Spec.NodeClassRef)
 		}},

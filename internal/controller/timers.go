@@ -49,6 +49,12 @@ type Timers struct {
 	CommandRetry time.Duration
 	// CommandTimeout is the shortest time after which a command is rolled back (core 5.16).
 	CommandTimeout time.Duration
+	// Validation is how long a command that moves pods to save money stands before it is carried out (core 5.14).
+	Validation time.Duration
+	// StaticResync is the period in which the number of nodes of static pools is looked at, StaticRetry that of a pool that
+	// lacks nodes it cannot have; a claim that did not live is not made again before that (core 5.17).
+	StaticResync time.Duration
+	StaticRetry  time.Duration
 
 	// CordonQuiet is how long the disruption taint must have stood before claims are deleted: a binding that
 	// kube-scheduler had decided before must have time to reach us.
@@ -74,6 +80,14 @@ type Timers struct {
 	Retry    time.Duration
 	RetryMax time.Duration
 
+	// Drift is the period in which a claim is asked whether it has drifted, beside events; TypeDrift is the age from which
+	// on its instance type is looked for among those of the cloud (core 5.3).
+	Drift     time.Duration
+	TypeDrift time.Duration
+	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill (core
+	// 5.17).
+	RepairRetry time.Duration
+
 	// Drain is the period in which a drain is looked at (core 6.2).
 	Drain time.Duration
 	// DrainMin is the shortest drain; it catches pods that were bound late (core 6.2).
@@ -90,6 +104,8 @@ type Timers struct {
 	InstancePoll    time.Duration
 	InstancePollMax time.Duration
 
+	// Consistency is the period in which a node is compared with what its claim promises (core 4.6).
+	Consistency time.Duration
 	// PodEvent is the shortest time between two writes of a claim's last pod event (core 4.6).
 	PodEvent time.Duration
 	// Counting is the time in which a pool's node events are counted as one (core 4.6).
@@ -115,6 +131,9 @@ func Production() Timers {
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
 		CommandTimeout: 10 * time.Minute,
+		Validation:     15 * time.Second,
+		StaticResync:   time.Minute,
+		StaticRetry:    30 * time.Second,
 		CordonQuiet:    time.Second,
 		Write:          15 * time.Second,
 
@@ -128,6 +147,10 @@ func Production() Timers {
 		Retry:        time.Second,
 		RetryMax:     time.Minute,
 
+		Drift:       5 * time.Minute,
+		TypeDrift:   time.Hour,
+		RepairRetry: 5 * time.Minute,
+
 		Drain:           time.Second,
 		DrainMin:        5 * time.Second,
 		PodStuck:        time.Minute,
@@ -137,6 +160,7 @@ func Production() Timers {
 		InstancePoll:    250 * time.Millisecond,
 		InstancePollMax: 5 * time.Second,
 
+		Consistency:  10 * time.Minute,
 		PodEvent:     10 * time.Second,
 		Counting:     time.Second,
 		ClassRecheck: time.Minute,
@@ -156,14 +180,16 @@ func (t *Timers) all() []timer {
 		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
 		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
 		{"refusal", &t.Refusal},
-		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout},
+		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation},
+		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
-		{"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
+		{"consistency", &t.Consistency}, {"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
 	}
 }
 

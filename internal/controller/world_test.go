@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +36,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
@@ -102,8 +104,9 @@ type world struct {
 	hook func(*karpv1.NodeClaim, *corev1.Node) error
 	// written lets events go to the API instead of sink.
 	written bool
-	// collect starts garbage collection as well.
-	collect bool
+	// collect starts garbage collection as well, ageing what keeps Drifted and Consolidatable, and policies node repair.
+	collect, ageing bool
+	policies        []cloud.RepairPolicy
 
 	mu     sync.Mutex
 	hooked []corev1.Node
@@ -154,6 +157,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
 			Clock: clock.RealClock{}, BeforeReady: w.beforeReady, Attempted: health.Record,
 		},
+		&nodeclaim.Consistency{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&node.Reconciler{
 			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
 		},
@@ -162,6 +166,17 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 		set = append(set, &nodeclaim.Collector{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
 			Recorder: recorder,
+		})
+	}
+	if w.ageing {
+		set = append(set, &nodeclaim.Ageing{
+			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
+		})
+	}
+	if len(w.policies) > 0 {
+		set = append(set, &node.Repair{
+			Client: mgr.GetClient(), Provider: w.cloud, Policies: w.policies, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
+			Clock: clock.RealClock{},
 		})
 	}
 	for _, c := range set {
@@ -383,7 +398,7 @@ func (w *world) budget(app string) *policyv1.PodDisruptionBudget {
 func (w *world) clear() {
 	ctx := context.WithoutCancel(w.t.Context())
 	for _, list := range []client.ObjectList{
-		&corev1.PodList{}, &policyv1.PodDisruptionBudgetList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{},
+		&corev1.PodList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PersistentVolumeClaimList{}, &storagev1.VolumeAttachmentList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{},
 		&karpv1.NodePoolList{}, &kwokv1alpha1.KWOKNodeClassList{},
 	} {
 		if err := w.client.List(ctx, list); err != nil {

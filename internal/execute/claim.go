@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -48,6 +48,7 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 		return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: changed}, Message: fmt.Sprintf("pool %s: %s", pool.Name, changed.Reason)}
 	}
 	claim := x.claimOf(pool, &a.NewClaim)
+	claim.Annotations[karpv1.AnnotationBoughtBy] = a.Reason
 	err := x.Client.Create(ctx, claim)
 	if apierrors.IsAlreadyExists(err) {
 		return x.alreadyThere(ctx, claim)
@@ -118,17 +119,9 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
 	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(planned.MinValuesRelaxed)
 	if len(planned.Pods) > 0 {
-		claim.Annotations[karpv1.AnnotationPods] = uidsOf(planned.Pods)
+		claim.Annotations[karpv1.AnnotationPods] = convert.Promises(planned.Pods)
 	}
 	return claim
-}
-
-func uidsOf(pods []*model.Pod) string {
-	uids := make([]string, len(pods))
-	for i, p := range pods {
-		uids[i] = p.UID
-	}
-	return strings.Join(uids, " ")
 }
 
 // labelsOf are the template's labels, those that say whose the claim is, and a value for every label of the user's own
@@ -173,7 +166,7 @@ func requestsOf(amounts []quantity.Amount) corev1.ResourceList {
 
 // announce tells users where pods are planned to go; either name may be empty.
 func (x *Executor) announce(pods []*model.Pod, claim, node string) {
-	for _, p := range pods {
+	for _, p := range plan.Waiting(pods) {
 		x.Recorder.Emit(telemetry.Nominated(PodReference(p), claim, node))
 	}
 }

@@ -212,7 +212,7 @@ func testCreate(t *testing.T, b *bench) {
 			Labels: map[string]string{"team": "a", "rack": "7", "disk": "nvme", karpv1.LabelNodePool: "create",
 				"karpenter.kwok.sh/kwoknodeclass": "default"},
 			Annotations: map[string]string{"note": "n", karpv1.AnnotationNodePoolHash: pool.Hash(),
-				karpv1.AnnotationNodePoolHashVersion: karpv1.HashVersion, karpv1.AnnotationMinValuesRelaxed: "false"},
+				karpv1.AnnotationNodePoolHashVersion: karpv1.HashVersion, karpv1.AnnotationMinValuesRelaxed: "false", karpv1.AnnotationBoughtBy: "provisioned"},
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "create", UID: pool.UID,
 				BlockOwnerDeletion: new(true)}},

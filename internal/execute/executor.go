@@ -3,7 +3,7 @@
 //	loop: provision                    loop: disrupt
 //	    | *plan.Provision                  | []plan.Command
 //	    v                                  v
-//	Provision ---- one lock: newest snapshot, check, first write ---- Advance
+//	Provision ---- one lock: newest snapshot, check, first write ---- Advance, Act (static pools)
 //	    |                                  |
 //	    +---------> Do([]plan.Action) <----+      bounded parallel API writes, each idempotent
 //	                   |            |
@@ -66,6 +66,8 @@ type Executor struct {
 	// WriteTimeout bounds one action, retries included; 0 means 15 s. CordonQuiet is that of plan.Guard.
 	WriteTimeout time.Duration
 	CordonQuiet  time.Duration
+	// Guard makes the guard that commands are stepped with; nil means plan.NewGuard.
+	Guard func(*model.Snapshot) *plan.Guard
 
 	// mu orders "check, then first write" of both loops.
 	mu sync.Mutex
@@ -128,6 +130,21 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions)}
 }
 
+// Act decides on the newest snapshot and does what is decided, before any other loop decides anything: the check and the
+// decision are one.
+func (x *Executor) Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []Outcome {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.Do(ctx, decide(newest()))
+}
+
+func (x *Executor) newGuard(snap *model.Snapshot) *plan.Guard {
+	if x.Guard == nil {
+		return plan.NewGuard(snap)
+	}
+	return x.Guard(snap)
+}
+
 // Advanced is a command after one step.
 type Advanced struct {
 	Command  plan.Command
@@ -142,7 +159,7 @@ func (x *Executor) Advance(ctx context.Context, newest func() *model.Snapshot, c
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	guard := plan.NewGuard(newest())
+	guard := x.newGuard(newest())
 	guard.CordonQuiet = cmp.Or(x.CordonQuiet, guard.CordonQuiet)
 	advanced := make([]Advanced, len(commands))
 	var actions []plan.Action

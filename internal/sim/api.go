@@ -74,6 +74,10 @@ type claim struct {
 	lastPodEvent time.Time
 	// promised are the uids of the pods that it was bought for.
 	promised []string
+	// owners are the apps, by index of promised, of those that ran elsewhere.
+	owners []string
+	// replacement: a consolidation bought it.
+	replacement bool
 
 	launched, registered, initialized, terminating time.Time
 }

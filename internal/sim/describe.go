@@ -51,8 +51,11 @@ func factsOf(s *setting, now time.Time, objects func(kind) map[string]object, pr
 func podSpec(p *pod) (model.PodSpec, bool) {
 	spec := model.PodSpec{UID: p.uid, Namespace: "default", Name: p.name, Created: p.created, Node: p.node, Priority: p.priority,
 		Requests: p.requests, Alternatives: p.alternatives, Tolerations: p.tolerations, Daemon: p.daemon, EvictionCost: 1000}
-	if p.daemon {
+	switch {
+	case p.daemon:
 		spec.Controller = model.Owner{Kind: "DaemonSet", Name: p.app, UID: p.app}
+	case p.app != "":
+		spec.Controller = model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
 	}
 	if p.node != "" {
 		spec.State = model.Bound
@@ -67,8 +70,9 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
+	spec.BoughtFor, spec.BoughtOwners, spec.Replacement = c.promised, c.owners, c.replacement
 	if c.initialized.IsZero() && (n == nil || !n.initialized) {
-		spec.Promised = c.promised
+		spec.Promised, spec.Owners = c.promised, c.owners
 	}
 	switch {
 	case n == nil && c.launched.IsZero():
@@ -241,6 +245,15 @@ func claimOf(pool *model.PoolSpec, planned *plan.NewClaim) *claim {
 	c.labels[model.LabelPool] = pool.Name
 	for _, p := range planned.Pods {
 		c.promised = append(c.promised, p.UID)
+	}
+	if slices.ContainsFunc(planned.Pods, func(p *model.Pod) bool { return p.Node != "" }) {
+		for _, p := range planned.Pods {
+			owner := ""
+			if p.Node != "" {
+				owner = p.Controller.UID
+			}
+			c.owners = append(c.owners, owner)
+		}
 	}
 	return c
 }

@@ -34,7 +34,7 @@ func (p *process) loops() {
 	since := p.w.now.Sub(p.provision.last)
 	news := p.provision.version != p.view.version || p.provision.catalogues != p.w.catalogues
 	switch {
-	case (news && since > batchIdle || since > podRetrigger) && p.pending() > 0:
+	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving()):
 		p.plan()
 	case !p.w.now.Before(p.disrupt.at):
 		p.tick()

@@ -35,7 +35,7 @@ type Stepped struct {
 // Production are the functions that the binary runs.
 func Production() Options {
 	return Options{
-		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(s, placement.Options{}) },
+		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(plan.Ahead(s), placement.Options{}) },
 		CheckProvision: plan.CheckProvision,
 		Propose:        func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands },
 		Resume:         plan.Resume,
@@ -56,7 +56,7 @@ func advance(snap *model.Snapshot, commands []plan.Command) []Stepped {
 
 func problems(snap *model.Snapshot, p *plan.Provision) []string {
 	var texts []string
-	for _, problem := range audit.Provision(snap, p) {
+	for _, problem := range audit.Provision(plan.Ahead(snap), p) {
 		texts = append(texts, problem.String())
 	}
 	return texts

@@ -273,6 +273,7 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 		return false
 	}
 	fresh := claimOf(pool, &a.NewClaim)
+	fresh.replacement = a.Reason == "underutilized"
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {
@@ -315,6 +316,19 @@ func (p *process) pending() int {
 		}
 	}
 	return count
+}
+
+// leaving reports whether pods run on nodes that are leaving.
+func (p *process) leaving() bool {
+	going := map[string]bool{}
+	for _, c := range list[*claim](p.view.present(claimKind)) {
+		if n := c.node; n != "" && (!c.deleting.IsZero() || !c.terminating.IsZero()) {
+			going[n] = true
+		}
+	}
+	return len(going) > 0 && slices.ContainsFunc(list[*pod](p.view.present(podKind)), func(q *pod) bool {
+		return going[q.node] && !q.daemon && q.deleting.IsZero()
+	})
 }
 
 func tolerates(p *pod, taints []model.Taint) bool {

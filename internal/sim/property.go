@@ -38,7 +38,7 @@ const (
 	// BoughtOnce: no need is paid for twice, no machine is more than its plan asked for. Money is the damage that
 	// nobody notices.
 	BoughtOnce = "bought once"
-	// Checked: what is about to be bought is for pods that still wait and within the limits of its pool, as far as the
+	// Checked: what is about to be bought is for pods that still wait, or whose nodes are leaving, and within the limits of its pool, as far as the
 	// process can know at that moment.
 	Checked = "checked"
 	// WithinBudgets: at no moment are more nodes of a pool leaving by our will than its budgets allow.
@@ -114,9 +114,12 @@ func (c *checks) idempotent(known facts, decided *plan.Provision) {
 
 // kept judges what is about to be bought: Checked.
 func (c *checks) kept(p *process, kept *plan.Provision) {
-	waiting := map[string]bool{}
+	waiting, leaving := map[string]bool{}, map[string]bool{}
+	for _, n := range p.facts().nodes {
+		leaving[n.Name] = n.Deleting || n.Command != ""
+	}
 	for _, q := range list[*pod](p.view.present(podKind)) {
-		waiting[q.uid] = q.node == "" && q.deleting.IsZero()
+		waiting[q.uid] = (q.node == "" || leaving[q.node]) && q.deleting.IsZero()
 	}
 	used := map[string]map[string]int64{}
 	take := func(pool string, capacity map[string]int64) {

@@ -22,6 +22,9 @@ const (
 	ReasonDisruptionTerminating      = "DisruptionTerminating"
 	ReasonUnconsolidatable           = "Unconsolidatable"
 	ReasonEvicted                    = "Evicted"
+	ReasonDisrupted                  = "Disrupted"
+	ReasonProtectedUntil             = "DoNotDisruptUntil"
+	ReasonProtectionElapsed          = "DoNotDisruptGracePeriodElapsed"
 	ReasonFailedDraining             = "FailedDraining"
 	ReasonAwaitingVolumeDetachment   = "AwaitingVolumeDetachment"
 	ReasonTerminationDeadline        = "TerminationGracePeriodExpiring"
@@ -30,6 +33,7 @@ const (
 	ReasonNodeClassNotReady          = "NodeClassNotReady"
 	ReasonUnregisteredTaintMissing   = "UnregisteredTaintMissing"
 	ReasonInvalidDoNotDisrupt        = "InvalidDoNotDisruptAnnotation"
+	ReasonNodeRepairBlocked          = "NodeRepairBlocked"
 	ReasonSetAside                   = "SetAside"     // ours
 	ReasonClaimRefused               = "ClaimRefused" // ours
 	ReasonNodeGone                   = "NodeGone"     // ours
@@ -100,6 +104,19 @@ func DisruptionTerminating(object client.Object, reason karpv1.DisruptionReason)
 	return event(object, normal, ReasonDisruptionTerminating, "Disrupting "+kind(object)+": "+string(reason), uid(object), string(reason))
 }
 
+// Reasons of DisruptionTerminating that no budget can name.
+const (
+	EventExpired   karpv1.DisruptionReason = "Expired"
+	EventUnhealthy karpv1.DisruptionReason = "Unhealthy"
+)
+
+// NodeRepairBlocked says why an unhealthy node, or its claim, is not replaced.
+func NodeRepairBlocked(object client.Object, why string) Event {
+	e := event(object, warning, ReasonNodeRepairBlocked, why, uid(object))
+	e.Window = 15 * time.Minute
+	return e
+}
+
 // Unconsolidatable says why consolidation keeps a node.
 func Unconsolidatable(object client.Object, why string) Event {
 	e := event(object, normal, ReasonUnconsolidatable, why, uid(object))
@@ -117,11 +134,47 @@ func FailedDraining(node *corev1.Node, why string) Event {
 	return event(node, warning, ReasonFailedDraining, "Failed to drain node, "+why, node.Name)
 }
 
-// EvictionRefused says which pod a drain waits for and what the API said.
-func EvictionRefused(node *corev1.Node, pod *corev1.Pod, cause error) Event {
-	e := FailedDraining(node, fmt.Sprintf("evicting pod %s/%s: %s", pod.Namespace, pod.Name, cause))
-	e.Related, e.Key = pod, append(e.Key, podKey(pod)...) // not silenced by the drain's own count of pods
+// EvictionRefused says which pod a drain waits for, what the API said, and which PodDisruptionBudgets select the pod.
+func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []string) Event {
+	text := fmt.Sprintf("evicting pod %s/%s: %s", pod.Namespace, pod.Name, said)
+	if len(budgets) > 0 {
+		text += fmt.Sprintf(" (PodDisruptionBudgets of the pod: %s)", strings.Join(budgets, ", "))
+	}
+	e := FailedDraining(node, text)
+	e.Related = pod
+	e.Key = append(append(e.Key, podKey(pod)...), budgets...) // not silenced by the drain's own count of pods
 	return e
+}
+
+// DeadlineUnreadable says that the end of a claim's grace period cannot be read off it.
+func DeadlineUnreadable(node *corev1.Node, claim *karpv1.NodeClaim) Event {
+	const key = karpv1.AnnotationTerminationTimestamp
+	e := FailedDraining(node, fmt.Sprintf("annotation %s of NodeClaim %s is %q; it should be a time such as 2026-01-31T12:00:00Z", key, claim.Name, claim.Annotations[key]))
+	e.Related, e.Key = claim, append(e.Key, key) // not silenced by the drain's own count of pods
+	return e
+}
+
+// Disrupted says that a pod was deleted because its node has a deadline, and how many seconds it was given of its own
+// grace period.
+func Disrupted(pod *corev1.Pod, deadline time.Time, grace int64) Event {
+	own := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		own = *s
+	}
+	return event(pod, normal, ReasonDisrupted, fmt.Sprintf(
+		"Deleted the pod because its node is removed at %s; it was given %d seconds of its grace period of %d seconds, past PodDisruptionBudgets and do-not-disrupt",
+		deadline.UTC().Format(time.RFC3339), grace, own), podKey(pod)...)
+}
+
+// ProtectedUntil says until when a pod's do-not-disrupt keeps its node.
+func ProtectedUntil(pod *corev1.Pod, until time.Time) Event {
+	at := until.UTC().Format(time.RFC3339)
+	return event(pod, normal, ReasonProtectedUntil, "Pod must not be disrupted until "+at, uid(pod), at)
+}
+
+// ProtectionElapsed says that the time for which a pod forbade to disrupt it is over.
+func ProtectionElapsed(pod *corev1.Pod, duration string) Event {
+	return event(pod, normal, ReasonProtectionElapsed, "Pod may be disrupted: its do-not-disrupt of "+duration+" has elapsed", uid(pod))
 }
 
 // AwaitingVolumeDetachment says which VolumeAttachments a node waits for; at most five are named.

@@ -38,6 +38,12 @@ type Metrics struct {
 	NodeClaimsTerminated *prometheus.CounterVec
 	// NodeClaimsDisrupted counts claims that we deleted. Labels: reason, nodepool, capacity_type.
 	NodeClaimsDisrupted *prometheus.CounterVec
+	// NodeClaimsUnhealthyDisrupted counts claims deleted because a condition of their node called for it. Labels:
+	// condition (snake case), nodepool, capacity_type, image_id.
+	NodeClaimsUnhealthyDisrupted *prometheus.CounterVec
+	// NodeClaimsUnjudged is the number of claims of which nobody can tell whether they have drifted. Labels: nodepool, cause
+	// (nodepool_missing, nodeclass_missing, catalogue or provider). Our own.
+	NodeClaimsUnjudged *prometheus.GaugeVec
 	// NodeClaimsTermination is the time from a claim's deletion to its end. Label: nodepool.
 	NodeClaimsTermination *prometheus.HistogramVec
 	// NodeClaimsInstanceTermination is the time from the first accepted request to end the machine until it was
@@ -138,6 +144,9 @@ func (f factory) nodeClaims(m *Metrics) {
 	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
 	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
 	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type")
+	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
+		"condition", "nodepool", "capacity_type", "image_id")
+	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")
 	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
 		prometheus.ExponentialBuckets(1, 2, 12), "nodepool")
 	m.NodeClaimsInstanceTermination = f.histogram(s, "instance_termination_duration_seconds", "Time the cloud takes to end a machine.",

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -26,9 +27,9 @@ const (
 // csi is a stand-in for a CSI driver on nodes that have no kubelet. It does what the driver's node plugin, its
 // provisioner and its attacher do, as far as the API shows it:
 //
-//	node registered        -> CSINode with a limit, then the startup taint goes
+//	node registered        -> CSINode with a limit, kube-controller-manager may attach, then the startup taint goes
 //	claim, node selected   -> PersistentVolume in that node's zone; kube-controller-manager binds the two
-//	VolumeAttachment       -> attached
+//	VolumeAttachment       -> attached, and when it is deleted detached, unless the test holds that up
 //	volume released        -> deleted
 //
 // All state is in the API, so that a round can be repeated at any time.
@@ -39,10 +40,22 @@ type csi struct {
 
 	mu   sync.Mutex
 	last error
+	// held keeps volumes attached.
+	held bool
 }
 
+// hold keeps volumes attached to their nodes, or no longer.
+func (d *csi) hold(held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+}
+
+// csiFinalizer keeps a VolumeAttachment until the volume is detached, as that of an external attacher.
+const csiFinalizer = "external-attacher/csi-e2e-example-org"
+
 // startCSI runs the stand-in until the test ends.
-func startCSI(t *testing.T, c *cluster, limit int32) {
+func startCSI(t *testing.T, c *cluster, limit int32) *csi {
 	t.Helper()
 	d := &csi{Client: c.Client, limit: limit}
 	ctx, stop := context.WithCancel(context.Background())
@@ -55,13 +68,14 @@ func startCSI(t *testing.T, c *cluster, limit int32) {
 			t.Logf("the CSI stand-in's last error: %v", d.last)
 		}
 	})
+	return d
 }
 
 func (d *csi) run(ctx context.Context) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		for _, round := range []func(context.Context) error{d.publish, d.provision, d.attach, d.reclaim} {
+		for _, round := range []func(context.Context) error{d.publish, d.provision, d.attach, d.detach, d.reclaim} {
 			if err := round(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				d.mu.Lock()
 				d.last = err
@@ -93,6 +107,8 @@ func (d *csi) publish(ctx context.Context) error {
 		}
 		base := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, waits)
+		// As a kubelet says of its node: kube-controller-manager attaches and detaches there.
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, "volumes.kubernetes.io/controller-managed-attach-detach", "true")
 		if err := d.Patch(ctx, node, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 			return err
 		}
@@ -165,8 +181,36 @@ func (d *csi) attach(ctx context.Context) error {
 			continue
 		}
 		base := a.DeepCopy()
+		if controllerutil.AddFinalizer(a, csiFinalizer) {
+			if err := d.Patch(ctx, a, client.MergeFrom(base)); err != nil {
+				return err
+			}
+			base = a.DeepCopy()
+		}
 		a.Status.Attached = true
 		if err := d.Status().Patch(ctx, a, client.MergeFrom(base)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detach lets go of the attachments that kube-controller-manager has deleted.
+func (d *csi) detach(ctx context.Context) error {
+	d.mu.Lock()
+	held := d.held
+	d.mu.Unlock()
+	var attachments storagev1.VolumeAttachmentList
+	if err := d.List(ctx, &attachments); err != nil || held {
+		return err
+	}
+	for i := range attachments.Items {
+		a := &attachments.Items[i]
+		base := a.DeepCopy()
+		if a.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(a, csiFinalizer) {
+			continue
+		}
+		if err := d.Patch(ctx, a, client.MergeFrom(base)); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -25,12 +27,12 @@ func TestVolumes(t *testing.T) {
 	c := ownCluster(t)
 	types := filepath.Join(t.TempDir(), "types.json")
 	write(t, types, volumeTypes)
-	startCSI(t, c, 3)
+	driver := startCSI(t, c, 3)
 	c.runController(t, filepath.Join(artefacts, "volumes.log"), append([]string{"--instance-types-file-path=" + types}, quickTimers...)...)
 	for _, play := range []struct {
 		name string
 		test func(*stage)
-	}{{"volumes", playVolumes}, {"attach", playAttachLimits}} {
+	}{{"volumes", playVolumes}, {"attach", playAttachLimits}, {"detach", func(s *stage) { playDetach(s, driver) }}} {
 		t.Run(play.name, func(t *testing.T) { play.test(newStage(t, c, play.name)) })
 	}
 }
@@ -90,6 +92,32 @@ func playAttachLimits(s *stage) {
 	if n := s.ledger.count(s.name).claimsEver; n != 3 {
 		s.t.Errorf("%d claims were created, want 3 for seven volumes; pods by node: %v", n, on)
 	}
+}
+
+// A machine waits until the volumes of the pods that left it are detached.
+func playDetach(s *stage, driver *csi) {
+	s.setReplicas("db", 1)
+	await(s.t, patience, "the pod to run", s.running("db", 1))
+	pod := s.pod("db-0")
+	node, claim := s.node(pod).DeepCopy(), &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: s.claimOf(pod)}}
+	driver.hold(true)
+	defer driver.hold(false)
+	s.remove(claim)
+	await(s.t, patience, "the drain to wait for the volume", s.says(node, "AwaitingVolumeDetachment", "volumeattachments"))
+	if err := s.cluster.Get(s.t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		s.t.Fatal(err)
+	}
+	conditions := claim.StatusConditions()
+	if !conditions.Get(karpv1.ConditionDrained).IsTrue() || !conditions.Get(karpv1.ConditionVolumesDetached).IsUnknown() || conditions.Get(karpv1.ConditionInstanceTerminating) != nil {
+		s.t.Errorf("conditions %+v, want drained, volumes attached, and the machine not asked to end", claim.Status.Conditions)
+	}
+	driver.hold(false)
+	await(s.t, patience, "the node to go", func(ctx context.Context) error {
+		if err := s.cluster.Get(ctx, client.ObjectKeyFromObject(node), node); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there, or cannot be read: %v", err)
+		}
+		return nil
+	})
 }
 
 func (s *stage) setReplicas(set string, replicas int) {

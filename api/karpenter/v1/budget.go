@@ -33,6 +33,35 @@ func (b *Budget) Active(now time.Time) (bool, error) {
 	return !hit.IsZero() && !hit.After(now), nil
 }
 
+// mostWindows bounds the windows in a row that Changes looks at.
+const mostWindows = 50
+
+// Changes is when Active turns next after now, zero when nothing will turn it. A budget whose windows follow each other
+// without a gap is said to turn at the end of one of them; asked then, it is active still.
+func (b *Budget) Changes(now time.Time) (time.Time, error) {
+	active, err := b.Active(now)
+	if err != nil || b.Schedule == nil {
+		return time.Time{}, err
+	}
+	schedule, err := parseSchedule(*b.Schedule)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now = now.UTC()
+	if !active {
+		return schedule.Next(now), nil
+	}
+	hit := schedule.Next(now.Add(-b.Duration.Duration))
+	for range mostWindows {
+		next := schedule.Next(hit)
+		if next.IsZero() || next.After(hit.Add(b.Duration.Duration)) {
+			break
+		}
+		hit = next
+	}
+	return hit.Add(b.Duration.Duration), nil
+}
+
 // Allowed is the number of nodes out of total that the budget lets be in disruption
 // together; a percentage is rounded up.
 func (b *Budget) Allowed(total int) (int, error) {

@@ -44,6 +44,59 @@ func TestBudgetActive(t *testing.T) {
 	}
 }
 
+func TestBudgetChanges(t *testing.T) {
+	at := func(day, hour, minute int) time.Time { return time.Date(2026, 1, day, hour, minute, 0, 0, time.UTC) }
+	spell := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	for _, test := range []struct {
+		name      string
+		budget    Budget
+		now, want time.Time
+	}{
+		{"no schedule", Budget{}, at(7, 0, 0), time.Time{}},
+		{"not yet", Budget{Schedule: new("0 9 * * *"), Duration: spell(8 * time.Hour)}, at(7, 8, 0), at(7, 9, 0)},
+		{"at the hit", Budget{Schedule: new("0 9 * * *"), Duration: spell(8 * time.Hour)}, at(7, 9, 0), at(7, 17, 0)},
+		{"within", Budget{Schedule: new("0 9 * * *"), Duration: spell(8 * time.Hour)}, at(7, 16, 59), at(7, 17, 0)},
+		{"at the end", Budget{Schedule: new("0 9 * * *"), Duration: spell(8 * time.Hour)}, at(7, 17, 0), at(8, 9, 0)},
+		{"windows overlap", Budget{Schedule: new("0,30 9 * * *"), Duration: spell(45 * time.Minute)}, at(7, 9, 10), at(7, 10, 15)},
+		{"windows touch", Budget{Schedule: new("0,30 9 * * *"), Duration: spell(30 * time.Minute)}, at(7, 9, 10), at(7, 10, 0)},
+		{"never", Budget{Schedule: new("0 0 30 2 *"), Duration: spell(time.Hour)}, at(7, 0, 0), time.Time{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := test.budget.Changes(test.now)
+			if err != nil || !got.Equal(test.want) {
+				t.Errorf("got %v and error %v, want %v", got, err, test.want)
+			}
+		})
+	}
+	always := Budget{Schedule: new("@hourly"), Duration: spell(time.Hour)}
+	if got, err := always.Changes(at(7, 0, 30)); err != nil || !got.After(at(7, 1, 0)) {
+		t.Errorf("always active: %v and error %v, want a time after its first window", got, err)
+	}
+	if _, err := (&Budget{Schedule: new("x"), Duration: spell(time.Hour)}).Changes(at(7, 0, 0)); err == nil {
+		t.Error("no error for a schedule that is none")
+	}
+}
+
+// TestBudgetChangesIsWhenItTurns compares with asking every minute.
+func TestBudgetChangesIsWhenItTurns(t *testing.T) {
+	for _, schedule := range []string{"0 9 * * 1-5", "*/20 8-10 * * *", "15 3,4 * * *"} {
+		for _, minutes := range []int{10, 20, 25, 60, 90} {
+			b := Budget{Schedule: new(schedule), Duration: &metav1.Duration{Duration: time.Duration(minutes) * time.Minute}}
+			for hour := range 48 {
+				now := time.Date(2026, 1, 9, hour, 7, 0, 0, time.UTC)
+				is, _ := b.Active(now)
+				want := now
+				for turned := is; turned == is; turned, _ = b.Active(want) {
+					want = want.Add(time.Minute)
+				}
+				if got, err := b.Changes(now); err != nil || !got.Equal(want) {
+					t.Fatalf("%q for %d minutes at %v: %v and error %v, want %v", schedule, minutes, now, got, err, want)
+				}
+			}
+		}
+	}
+}
+
 func TestBudgetAllowed(t *testing.T) {
 	for _, test := range []struct {
 		nodes string

@@ -37,6 +37,7 @@ const (
 	ReasonNodeNotFound                  = "NodeNotFound"
 	ReasonRegistrationHookPending       = "RegistrationHookPending"
 	ReasonMultipleNodesFound            = "MultipleNodesFound"
+	ReasonMachineTaken                  = "MachineTaken" // ours: another claim shows the same providerID
 	ReasonNodeNotReady                  = "NodeNotReady"
 	ReasonStartupTaintsExist            = "StartupTaintsExist"
 	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"

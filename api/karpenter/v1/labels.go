@@ -88,6 +88,10 @@ const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 // bought for is still there.
 const AnnotationPods = OwnAnnotationPrefix + "pods"
 
+// AnnotationRepair, on a claim that is about to be deleted because its node is unhealthy, is the node's condition. The
+// claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
+const AnnotationRepair = OwnAnnotationPrefix + "repair"
+
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"
 

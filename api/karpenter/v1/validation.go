@@ -25,17 +25,32 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 		validateTaints(spec, &pool.Spec.Template.Spec),
 		validatePoolRequirements(spec.Child("requirements"), pool.Spec.Template.Spec.Requirements, rules),
 		validateClaimSize(spec.Child("requirements"), &pool.Spec.Template, rules),
-		validateOverheadPrice(pool.Annotations),
+		validateEconomics(pool.Annotations),
 	)
 }
 
-func validateOverheadPrice(annotations map[string]string) field.ErrorList {
-	text, has := annotations[AnnotationNodeOverheadPrice]
-	if price, err := strconv.ParseFloat(text, 64); has && (err != nil || !(price >= 0) || price > 1e9) {
-		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationNodeOverheadPrice), text,
-			"it is USD per hour, zero or more, such as 0.005")}
+// validateEconomics checks the annotations that say what things cost.
+func validateEconomics(annotations map[string]string) field.ErrorList {
+	money := func(parse func(string) (float64, error)) func(string) error {
+		return func(text string) error { _, err := parse(text); return err }
 	}
-	return nil
+	var errs field.ErrorList
+	for _, a := range []struct {
+		name  string
+		check func(string) error
+	}{
+		{AnnotationNodeOverheadPrice, money(ParseNodePrice)},
+		{AnnotationPayback, func(text string) error { _, err := ParsePayback(text); return err }},
+		{AnnotationMovePrice, money(ParseMovePrice)},
+		{AnnotationMinSaving, money(ParseMinSaving)},
+	} {
+		if text, has := annotations[a.name]; has {
+			if err := a.check(text); err != nil {
+				errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(a.name), text, err.Error()))
+			}
+		}
+	}
+	return errs
 }
 
 // validateOwnLabels checks the names that become values of labels of claims and nodes.

@@ -217,13 +217,19 @@ func TestLabelRules(t *testing.T) {
 	}
 }
 
-func TestValidateOverheadPrice(t *testing.T) {
-	for text, wrong := range map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true, "much": true} {
-		pool := &NodePool{}
-		pool.Annotations = map[string]string{"karpenter-go.github.io/node-overhead-price": text}
-		errs := Validate(pool, testRules())
-		if (len(errs) > 0) != wrong || wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/node-overhead-price]" {
-			t.Errorf("%q: %v, want an error: %t", text, errs, wrong)
+func TestValidateEconomics(t *testing.T) {
+	money := map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true, "much": true, "1e10": true}
+	for name, texts := range map[string]map[string]bool{
+		"node-overhead-price": money, "move-price": money, "min-saving": money,
+		"payback": {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
+	} {
+		for text, wrong := range texts {
+			pool := &NodePool{}
+			pool.Annotations = map[string]string{OwnAnnotationPrefix + name: text}
+			errs := Validate(pool, testRules())
+			if (len(errs) > 0) != wrong || wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/"+name+"]" {
+				t.Errorf("%s %q: %v, want an error: %t", name, text, errs, wrong)
+			}
 		}
 	}
 }

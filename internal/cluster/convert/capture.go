@@ -20,6 +20,7 @@ type Capture struct {
 	Nodes   []model.NodeSpec
 	Pools   []model.PoolSpec
 	Daemons []model.DaemonSpec
+	PDBs    []model.PDBSpec
 }
 
 // Of is the capture of a snapshot. A snapshot does not hold everything: pods on nodes that are not known are missing, and
@@ -31,6 +32,9 @@ func Of(snapshot *model.Snapshot) *Capture {
 	}
 	for _, d := range snapshot.Daemons {
 		c.Daemons = append(c.Daemons, *d.DaemonSpec)
+	}
+	for _, pdb := range snapshot.PDBs {
+		c.PDBs = append(c.PDBs, *pdb)
 	}
 	for _, g := range snapshot.Groups {
 		c.add(snapshot, model.Pending, g.Pods...)
@@ -51,7 +55,7 @@ func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*m
 			Rejected: p.Rejected, Priority: p.Priority, Requests: requestsOf(snapshot, p), Alternatives: p.Alternatives,
 			VolumeAlternatives: p.VolumeAlternatives, Volumes: p.Shared, Preferred: p.Preferred, Spread: p.Spread, Terms: p.Terms,
 			HostPorts: p.HostPorts, Labels: p.Labels, Tolerations: p.Tolerations, Controller: p.Controller, Daemon: p.Daemon,
-			Reschedulable: p.Reschedulable, Terminating: p.Terminating, EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,
+			Reschedulable: p.Reschedulable, Terminating: p.Terminating, Ready: p.Ready, EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,
 		})
 	}
 }
@@ -79,6 +83,7 @@ type captureFile struct {
 	Pools      []capturedPool
 	Nodes      []model.NodeSpec
 	Daemons    []model.DaemonSpec
+	PDBs       []model.PDBSpec
 	Pods       []model.PodSpec
 }
 
@@ -95,6 +100,9 @@ func (c *Capture) Sort() {
 	})
 	slices.SortFunc(c.Nodes, func(a, b model.NodeSpec) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Pools, func(a, b model.PoolSpec) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.PDBs, func(a, b model.PDBSpec) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
 	slices.SortFunc(c.Daemons, func(a, b model.DaemonSpec) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 	})
@@ -103,7 +111,7 @@ func (c *Capture) Sort() {
 // Bytes encodes the capture as JSON, sorting it first.
 func (c *Capture) Bytes() ([]byte, error) {
 	c.Sort()
-	file := captureFile{Version: captureVersion, Now: c.Now, Nodes: c.Nodes, Daemons: c.Daemons, Pods: c.Pods}
+	file := captureFile{Version: captureVersion, Now: c.Now, Nodes: c.Nodes, Daemons: c.Daemons, PDBs: c.PDBs, Pods: c.Pods}
 	for _, pool := range c.Pools {
 		place := -1
 		if pool.Catalogue != nil {
@@ -133,7 +141,7 @@ func Load(data []byte) (*Capture, error) {
 	if file.Version != captureVersion {
 		return nil, fmt.Errorf("reading a capture: its version is %d, want %d", file.Version, captureVersion)
 	}
-	c := &Capture{Now: file.Now, Nodes: file.Nodes, Daemons: file.Daemons, Pods: file.Pods}
+	c := &Capture{Now: file.Now, Nodes: file.Nodes, Daemons: file.Daemons, PDBs: file.PDBs, Pods: file.Pods}
 	for _, pool := range file.Pools {
 		switch {
 		case pool.Catalogue >= len(file.Catalogues) || pool.Catalogue < -1:
@@ -154,6 +162,9 @@ func (c *Capture) Builder() *model.Builder {
 	}
 	for _, daemon := range c.Daemons {
 		b.UpsertDaemon(daemon)
+	}
+	for _, pdb := range c.PDBs {
+		b.UpsertPDB(pdb)
 	}
 	for _, node := range c.Nodes {
 		b.UpsertNode(node)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -24,6 +25,8 @@ func world(t testing.TB) *Capture {
 	}}, v)
 	for _, name := range []string{"pool", "other"} {
 		pool := decode[karpv1.NodePool](t, strings.Replace(poolText, "name: pool,", "name: "+name+",", 1))
+		pool.Annotations = map[string]string{karpv1.AnnotationPayback: "2h", karpv1.AnnotationMovePrice: "0", karpv1.AnnotationMinSaving: "0.01"}
+		pool.Spec.Replicas = new(int64(3))
 		spec := Pool(pool, v)
 		spec.Budgets, spec.BudgetError = Budgets(pool, c.Now)
 		AddCatalogue(&spec, shared, "")
@@ -34,13 +37,15 @@ func world(t testing.TB) *Capture {
 	c.Pools = append(c.Pools, blocked)
 	launching, _ := Node(nil, decode[karpv1.NodeClaim](t, claimText), v)
 	node, _ := Node(decode[corev1.Node](t, strings.Replace(nodeText, "LABELS", "a: b", 1)), nil, v)
-	c.Nodes = []model.NodeSpec{launching, node}
+	aged, _ := Node(nil, decode[karpv1.NodeClaim](t, agedText), v)
+	c.Nodes = []model.NodeSpec{launching, node, aged}
+	c.PDBs = []model.PDBSpec{PDB(decode[policyv1.PodDisruptionBudget](t, pdbText)), PDB(decode[policyv1.PodDisruptionBudget](t, "metadata: {name: a, namespace: shop, uid: b2}"))}
 	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v)}
 	for _, text := range []string{
 		"metadata: {name: w2, uid: u2, annotations: {karpenter.sh/do-not-disrupt: 'true'}}" + unschedulableStatus,
 		"metadata: {name: w1, uid: u1}\nspec: {nodeSelector: {a: b}}" + unschedulableStatus,
 		"metadata: {name: w3, uid: u3}\nspec: {nodeSelector: {karpenter.sh/x: b}}" + unschedulableStatus,
-		"metadata: {name: w4, uid: u4}\nspec: {nodeName: node-1}",
+		"metadata: {name: w4, uid: u4}\nspec: {nodeName: node-1}\nstatus: {conditions: [{type: Ready, status: 'True'}]}",
 		"metadata: {name: w5, uid: u5, namespace: shop, labels: {app: db}, deletionTimestamp: '2026-11-20T09:00:00Z'}\nspec: {nodeName: node-1, volumes: [{name: v, persistentVolumeClaim: {claimName: bound}}]}",
 		"metadata: {name: w6, uid: u6, namespace: shop, labels: {app: db}}" + betweenSpec + unschedulableStatus,
 	} {
@@ -52,6 +57,9 @@ func world(t testing.TB) *Capture {
 
 func TestCaptureRoundTrip(t *testing.T) {
 	c := world(t)
+	if pool := c.Pools[0]; !pool.Static || pool.Payback == 0 || pool.MovePrice == 0 || pool.MinSaving == 0 || pool.Budgets[1].Changes.IsZero() {
+		t.Errorf("the pool is too poor for this test: %+v", pool)
+	}
 	data, err := c.Bytes()
 	if err != nil {
 		t.Fatal(err)

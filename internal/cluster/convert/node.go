@@ -42,9 +42,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 	}
 	spec.Deleting = claim.DeletionTimestamp != nil || spec.Terminating
 	spec.Taints = taints(claim.Spec.Taints)
-	if pods := claim.Annotations[karpv1.AnnotationPods]; pods != "" && spec.Stage < model.Initialized {
-		spec.Promised = strings.Fields(claim.Annotations[karpv1.AnnotationPods])
-	}
+	addLife(&spec, claim)
 	switch {
 	case spec.Stage == model.Launching:
 		reqs, refused := v.api("spec.requirements", claim.Spec.Requirements)
@@ -59,6 +57,24 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		mergeNode(&spec, node, claim)
 	}
 	return spec, nil
+}
+
+// addLife says why the claim was created and what will end it.
+func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
+	pods, owners := promises(claim.Annotations[karpv1.AnnotationPods])
+	if spec.BoughtFor, spec.BoughtOwners = pods, owners; spec.Stage < model.Initialized {
+		spec.Promised, spec.Owners = pods, owners
+	}
+	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))
+	for i := range claim.Status.Conditions {
+		if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionDrifted && c.Status == metav1.ConditionTrue {
+			spec.Drifted, spec.DriftedSince = cmp.Or(c.Reason, karpv1.ConditionDrifted), utc(c.LastTransitionTime)
+		}
+	}
+	if !claim.Spec.ExpireAfter.IsNever() && !claim.CreationTimestamp.IsZero() {
+		spec.ExpiresAt = utc(claim.CreationTimestamp).Add(*claim.Spec.ExpireAfter.Duration)
+	}
+	spec.DrainBounded = claim.Spec.TerminationGracePeriod != nil
 }
 
 // stageOf is how far the claim has come. The node's labels count beside the claim's conditions, because the node is

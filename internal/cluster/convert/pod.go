@@ -54,7 +54,7 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 		spec.State = model.Pending
 		spec.Nominated = pod.Status.NominatedNodeName
 	}
-	spec.Terminating = pod.DeletionTimestamp != nil
+	spec.Terminating, spec.Ready = pod.DeletionTimestamp != nil, podReady(pod)
 	spec.HostPorts = hostPorts(pod)
 	if daemon {
 		return spec, disposition
@@ -92,6 +92,15 @@ func unschedulable(pod *corev1.Pod) bool {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled {
 			return c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
 		}
 	}
 	return false

@@ -39,27 +39,13 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Blocked == nil {
 		spec.Blocked = refused
 	}
-	if text, has := pool.Annotations[karpv1.AnnotationNodeOverheadPrice]; has {
-		price, err := NodePrice(text)
-		if spec.NodePrice = price; err != nil && spec.Blocked == nil {
-			spec.Blocked = refuse("metadata.annotations["+karpv1.AnnotationNodeOverheadPrice+"]", "%v", err)
-		}
+	if spec.Static = pool.Static(); spec.Static {
+		spec.Replicas = *pool.Spec.Replicas
+	}
+	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
+		spec.Blocked = refused
 	}
 	return spec
-}
-
-// NodePrice reads what a node costs beyond its price, decimal USD per hour, in the unit and with the meaning of
-// model.PoolSpec.NodePrice: of zero it makes a negative number.
-func NodePrice(text string) (int64, error) {
-	usd, err := strconv.ParseFloat(text, 64)
-	price, ok := nano(usd)
-	switch {
-	case err != nil || !ok:
-		return 0, fmt.Errorf("%q is not a price; it is USD per hour, zero or more, such as 0.005", text)
-	case price == 0:
-		return -1, nil
-	}
-	return price, nil
 }
 
 // blocked says why nothing may be bought from the pool.
@@ -73,8 +59,6 @@ func blocked(pool *karpv1.NodePool, v *Vocabulary) *model.Rejection {
 		}
 	case pool.DeletionTimestamp != nil:
 		return &model.Rejection{Field: "metadata.deletionTimestamp", Reason: "the pool is being deleted"}
-	case pool.Static():
-		return &model.Rejection{Field: "spec.replicas", Reason: "the pool is static: its nodes do not follow pending pods"}
 	}
 	return notReady(pool)
 }
@@ -94,11 +78,15 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
 }
 
-// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none.
+// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none. A static pool that
+// nothing else blocks is blocked for pods.
 func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) {
 	spec.Catalogue = catalogue
 	if spec.Blocked == nil && (catalogue == nil || len(catalogue.Types) == 0) {
 		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: why}
+	}
+	if spec.Blocked == nil && spec.Static {
+		spec.Blocked = model.StaticBlock()
 	}
 }
 
@@ -147,7 +135,11 @@ func budgetAt(from *karpv1.Budget, now time.Time) (model.Budget, error) {
 	if err != nil {
 		return model.Budget{}, err
 	}
-	budget := model.Budget{Inactive: !active}
+	changes, err := from.Changes(now)
+	if err != nil {
+		return model.Budget{}, err
+	}
+	budget := model.Budget{Inactive: !active, Changes: changes}
 	for _, reason := range from.Reasons {
 		budget.Reasons = append(budget.Reasons, string(reason))
 	}

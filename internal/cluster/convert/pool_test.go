@@ -56,7 +56,8 @@ func TestPool(t *testing.T) {
 		Taints:           []model.Taint{{Key: "team", Value: "shop", Effect: model.NoSchedule}},
 		Limits:           []quantity.Amount{{Name: "cpu", Value: 100_000}, {Name: "memory", Value: 0}, {Name: "nodes", Value: 5}},
 		ConsolidateAfter: 30 * time.Second, Policy: "WhenEmptyOrUnderutilized",
-		Budgets: []model.Budget{{IsPercent: true, Percent: 10}, {Reasons: []string{"Empty"}, Inactive: true}},
+		Budgets: []model.Budget{{IsPercent: true, Percent: 10}, {Reasons: []string{"Empty"}, Inactive: true,
+			Changes: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -72,7 +73,6 @@ func TestPoolBlocked(t *testing.T) {
 		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`, "status.conditions[Ready]", "NodeClassNotFound: no such class", false},
 		{"no condition", "type: Ready", "type: Other", "status.conditions[Ready]", "not been set yet", false},
 		{"being deleted", "uid: p1", "uid: p1, deletionTimestamp: '2026-11-20T09:00:00Z'", "metadata.deletionTimestamp", "deleted", false},
-		{"static", "weight: 10", "replicas: 1", "spec.replicas", "static", false},
 		{"another provider's", "KWOKNodeClass", "EC2NodeClass", "spec.template.spec.nodeClassRef", "EC2NodeClass.karpenter.kwok.sh", true},
 		{"a requirement that cannot be read", "operator: Gte", "operator: Near", "spec.template.spec.requirements[1].operator", "use In", false},
 	}
@@ -156,6 +156,7 @@ func TestAddCatalogue(t *testing.T) {
 
 // TestBudgets has the worked examples of core specification, appendix B 1-2.
 func TestBudgets(t *testing.T) {
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 	const daily = `{nodes: "0", schedule: "0 9 * * *", duration: 8h}`
 	tests := []struct {
 		name, budgets, clock string
@@ -165,9 +166,9 @@ func TestBudgets(t *testing.T) {
 		{"unset", "null", "12:00", []model.Budget{{IsPercent: true, Percent: 10}}, ""},
 		{"empty", "[]", "12:00", []model.Budget{}, ""},
 		{"number", `[{nodes: "3"}]`, "12:00", []model.Budget{{Count: 3}}, ""},
-		{"before the window", "[" + daily + "]", "08:59", []model.Budget{{Inactive: true}}, ""},
-		{"within the window", "[" + daily + "]", "16:59", []model.Budget{{}}, ""},
-		{"after the window", "[" + daily + "]", "17:01", []model.Budget{{Inactive: true}}, ""},
+		{"before the window", "[" + daily + "]", "08:59", []model.Budget{{Inactive: true, Changes: at(20, 9)}}, ""},
+		{"within the window", "[" + daily + "]", "16:59", []model.Budget{{Changes: at(20, 17)}}, ""},
+		{"after the window", "[" + daily + "]", "17:01", []model.Budget{{Inactive: true, Changes: at(21, 9)}}, ""},
 		{"schedule that cannot be read", `[{nodes: "1"}, {nodes: "0", schedule: "61 9 * * *", duration: 8h}]`, "12:00", nil, "spec.disruption.budgets[1]"},
 		{"nodes that cannot be read", `[{nodes: many}]`, "12:00", nil, `"many"`},
 	}

@@ -193,12 +193,12 @@ func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, to
 	}
 }
 
-// blocked tells users of nodes that somebody protects, and of pools whose budgets keep a node that could go.
+// blocked tells users of nodes that somebody or a PodDisruptionBudget protects, and of pools whose budgets keep a node that could go.
 func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	told := map[string]bool{}
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
-		case plan.NodeProtected:
+		case plan.NodeProtected, plan.PDBBlocks, plan.PDBsConflict:
 			d.protected(snap, kept)
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
 			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool] {

@@ -2,7 +2,7 @@
 //
 //	bell: a pod is pending --batch--> Provision.Tick                bell, timer --> Disrupt.Tick
 //	                                    Snapshot                                     Snapshot
-//	                                    Schedule       (placement)                   plan.Resume, disruption.Propose
+//	                                    plan.Ahead, Schedule (placement)             plan.Resume, disruption.Propose
 //	                                    Writer.Provision                             Writer.Advance ... until nothing is left to do
 //	                                    nominations, events                          orphaned taints, events
 //	                                    History                                      History

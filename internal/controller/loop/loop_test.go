@@ -167,7 +167,7 @@ func (w *world) provision(schedule func(*model.Snapshot) *plan.Provision) *loop.
 
 func (w *world) disrupt() *loop.Disrupt {
 	return &loop.Disrupt{
-		Snapshot: w.Snapshot, Propose: disruption.Propose, Writer: w, Timers: controller.Production(), Clock: w.clock,
+		Snapshot: w.Snapshot, Propose: func(s *model.Snapshot) disruption.Proposal { return disruption.Propose(s, disruption.Options{}) }, Writer: w, Timers: controller.Production(), Clock: w.clock,
 		Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
 	}
 }
@@ -703,7 +703,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	d := w.disrupt()
 	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
 		passes.to <- w.clock.Now()
-		return disruption.Propose(snap)
+		return disruption.Propose(snap, disruption.Options{})
 	}
 	asleep := started(t, w.clock, d.Start)
 	for _, pause := range []time.Duration{10, 3, 1} { // poll, consolidateAfter, command retry

@@ -23,7 +23,7 @@ import (
 // provisioner is the value of the label controller of scheduling metrics (core specification 7.1).
 const provisioner = "provisioner"
 
-// Provision is the loop that buys nodes for pending pods. Set the exported fields before Start.
+// Provision is the loop that buys nodes for pending pods, and for those that will be because their nodes are leaving. Set the exported fields before Start.
 type Provision struct {
 	Snapshot func() *model.Snapshot
 	Schedule func(*model.Snapshot) *plan.Provision
@@ -32,8 +32,8 @@ type Provision struct {
 	// Reasons is the same as data, for the log; nil for no log of it.
 	Reasons func(*model.Snapshot, plan.Refusal) any
 	Writer  Writer
-	// Pending rings when pods became pending, or when something changed that may give pending pods a place. One
-	// element is enough for its buffer.
+	// Pending rings when pods became pending, when a node begins to leave, or when something changed that may give
+	// pending pods a place. One element is enough for its buffer.
 	Pending <-chan struct{}
 	// Promise keeps a node from being disrupted until then, because pods were planned onto it; may be nil.
 	Promise func(node string, until time.Time)
@@ -156,7 +156,7 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	refused := 0
 	for _, r := range decided.Refused {
 		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked { // else they are counted as ignored
-			refused += len(r.Pods)
+			refused += len(plan.Waiting(r.Pods))
 		}
 	}
 	p.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
@@ -218,7 +218,7 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 				node = ""
 			}
 		}
-		for _, pod := range placed.Pods {
+		for _, pod := range plan.Waiting(placed.Pods) {
 			p.Recorder.Emit(telemetry.Nominated(execute.PodReference(pod), claim, node))
 		}
 	}
@@ -244,11 +244,14 @@ func (p *Provision) barren(snap *model.Snapshot) {
 
 // explain tells why pods have no place: each of them by an event, the log once for all, and not again while it stays so.
 func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
+	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
+		return
+	}
 	why := p.Refusal(snap, refusal)
 	for _, pod := range refusal.Pods {
 		p.Recorder.Emit(telemetry.FailedScheduling(execute.PodReference(pod), why))
 	}
-	if p.Reasons == nil || len(refusal.Pods) == 0 {
+	if p.Reasons == nil {
 		return
 	}
 	id := refusal.Pods[0].UID + " " + why

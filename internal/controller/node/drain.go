@@ -1,7 +1,9 @@
 package node
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,8 +16,12 @@ import (
 type left struct {
 	// waiting are all pods that have to be gone before the drain is over.
 	waiting []*corev1.Pod
-	// evict are those of them to ask to leave now: the first group that is not empty.
+	// evict are those of them to ask to leave now: of the first group that is not empty.
 	evict []*corev1.Pod
+	// force are those, of any group, to delete now, because the deadline leaves them no more than their grace period.
+	force []*corev1.Pod
+	// protected are those of the first group that forbid it, and elapsed those whose time to forbid it is over.
+	protected, elapsed []*corev1.Pod
 	// mistaken pods have a do-not-disrupt that means nothing.
 	mistaken []*corev1.Pod
 }
@@ -31,35 +37,69 @@ const (
 	groups
 )
 
-// remaining is what is left to do for a node with these pods. A terminating pod that is stuck for longer than that
-// after its deletion timestamp is no longer waited for.
-func remaining(pods []corev1.Pod, now time.Time, stuck time.Duration) left {
+// remaining is what is left to do for a node with these pods. The groups count all pods that are waited for, also those
+// that are deleted by force: a daemon may be what they need to end well.
+func remaining(pods []corev1.Pod, t terms) left {
 	var l left
 	var byGroup [groups][]*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
-		if karpv1.EndedPod(pod) || karpv1.MirrorPod(pod) || staying(pod) || lost(pod, now, stuck) {
+		if karpv1.EndedPod(pod) || !drainable(pod, t) {
 			continue
 		}
 		l.waiting = append(l.waiting, pod)
 		byGroup[groupOf(pod)] = append(byGroup[groupOf(pod)], pod)
+		if next(pod, t).action == force {
+			l.force = append(l.force, pod)
+		}
 	}
 	for _, first := range byGroup {
-		if len(first) == 0 {
-			continue
+		if len(first) > 0 {
+			l.sort(first, t)
+			break
 		}
-		for _, pod := range first {
-			protection, valid := karpv1.ProtectionOf(pod)
-			if !valid {
-				l.mistaken = append(l.mistaken, pod)
-			}
-			if !protection.Holds(now) && pod.DeletionTimestamp.IsZero() {
-				l.evict = append(l.evict, pod)
-			}
-		}
-		break
 	}
 	return l
+}
+
+// sort fills in what to do with the group whose turn it is.
+func (l *left) sort(first []*corev1.Pod, t terms) {
+	for _, pod := range first {
+		protection, valid := karpv1.ProtectionOf(pod)
+		if !valid {
+			l.mistaken = append(l.mistaken, pod)
+		}
+		switch next(pod, t).action {
+		case evict:
+			l.evict = append(l.evict, pod)
+			if !protection.Until.IsZero() {
+				l.elapsed = append(l.elapsed, pod)
+			}
+		case protected:
+			l.protected = append(l.protected, pod)
+		}
+	}
+}
+
+// why says what the drain waits for: how many pods, and of those that will not leave by being asked at most five.
+func (l left) why() string {
+	const most = 5
+	var named []string
+	for _, pod := range l.protected {
+		until := ""
+		if p, _ := karpv1.ProtectionOf(pod); !p.Until.IsZero() {
+			until = " until " + p.Until.UTC().Format(time.RFC3339)
+		}
+		named = append(named, fmt.Sprintf("%s/%s forbids it by %s%s", pod.Namespace, pod.Name, karpv1.AnnotationDoNotDisrupt, until))
+	}
+	text := fmt.Sprintf("%d pods are waiting to be evicted", len(l.waiting))
+	if len(named) == 0 {
+		return text
+	}
+	if more := len(named) - most; more > 0 {
+		named = append(named[:most], fmt.Sprintf("and %d more", more))
+	}
+	return text + ": " + strings.Join(named, ", ")
 }
 
 func groupOf(pod *corev1.Pod) group {
@@ -76,15 +116,31 @@ func groupOf(pod *corev1.Pod) group {
 	return workload
 }
 
+// drainable pods have to leave before the node does. The others go with the machine, would be back at once, or are
+// lost.
+func drainable(pod *corev1.Pod, t terms) bool {
+	return !karpv1.MirrorPod(pod) && !staying(pod) && !lost(pod, t)
+}
+
 // staying pods tolerate the disrupted taint: they would be back at once.
 func staying(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		return t.ToleratesTaint(logr.Discard(), &taint, false)
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
+		return toleration.ToleratesTaint(logr.Discard(), &taint, false)
 	})
 }
 
-// lost pods should have ended some time ago; their kubelet does not say so.
-func lost(pod *corev1.Pod, now time.Time, stuck time.Duration) bool {
-	return !pod.DeletionTimestamp.IsZero() && now.Sub(pod.DeletionTimestamp.Time) > stuck
+// lost pods should have ended some time ago; their kubelet does not say so. The API counts a grace period that was made
+// shorter from the first deletion, so that its end may be in the past; the kubelet counts it from when it was told, and
+// at the latest to the deadline.
+func lost(pod *corev1.Pod, t terms) bool {
+	if pod.DeletionTimestamp.IsZero() {
+		return false
+	}
+	end := pod.DeletionTimestamp.Time
+	given := pod.DeletionGracePeriodSeconds
+	if given != nil && *given < graceOf(pod) && end.Before(t.deadline) {
+		end = t.deadline
+	}
+	return t.now.Sub(end) > t.stuck
 }

@@ -1,25 +1,28 @@
 package node
 
 import (
-	"errors"
-	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
+
+// until are the terms of a drain with this deadline.
+func until(deadline time.Time) terms {
+	return terms{now: now, deadline: deadline, slack: 2 * time.Second, stuck: time.Minute}
+}
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type option func(*corev1.Pod)
 
 func pod(name string, options ...option) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	for _, o := range options {
 		o(&p)
 	}
@@ -42,7 +45,7 @@ func terminatingFor(d time.Duration) option {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(-d)} }
 }
 
-func protected(value string, age time.Duration) option {
+func guarded(value string, age time.Duration) option {
 	return func(p *corev1.Pod) {
 		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: value}
 		p.Status.StartTime = &metav1.Time{Time: now.Add(-age)}
@@ -74,11 +77,11 @@ func TestRemaining(t *testing.T) {
 			[]string{"critical daemon", "critical"}, []string{"critical"}},
 		{"then critical daemons", []corev1.Pod{pod("critical daemon", daemonSet, critical)}, []string{"critical daemon"}, []string{"critical daemon"}},
 		{"a terminating pod holds its group", []corev1.Pod{pod("w", terminatingFor(time.Second)), pod("daemon", daemonSet)}, []string{"w", "daemon"}, nil},
-		{"a protected pod holds its group", []corev1.Pod{pod("w", protected("true", 0)), pod("daemon", daemonSet)}, []string{"w", "daemon"}, nil},
-		{"protection that has passed", []corev1.Pod{pod("w", protected("10m", 11*time.Minute))}, []string{"w"}, []string{"w"}},
-		{"protection that has not", []corev1.Pod{pod("w", protected("10m", 9*time.Minute))}, []string{"w"}, nil},
+		{"a protected pod holds its group", []corev1.Pod{pod("w", guarded("true", 0)), pod("daemon", daemonSet)}, []string{"w", "daemon"}, nil},
+		{"protection that has passed", []corev1.Pod{pod("w", guarded("10m", 11*time.Minute))}, []string{"w"}, []string{"w"}},
+		{"protection that has not", []corev1.Pod{pod("w", guarded("10m", 9*time.Minute))}, []string{"w"}, nil},
 	} {
-		left := remaining(test.pods, now, time.Minute)
+		left := remaining(test.pods, until(time.Time{}))
 		if diff := cmp.Diff(test.waiting, names(left.waiting)); diff != "" {
 			t.Errorf("%s: waiting: %s", test.name, diff)
 		}
@@ -98,15 +101,15 @@ func names(pods []*corev1.Pod) []string {
 
 // A do-not-disrupt that means nothing is ignored and named.
 func TestRemainingMistaken(t *testing.T) {
-	pods := []corev1.Pod{pod("false", protected("false", 0)), pod("negative", protected("-1m", 0)), pod("fine", protected("true", 0))}
-	left := remaining(pods, now, time.Minute)
+	pods := []corev1.Pod{pod("false", guarded("false", 0)), pod("negative", guarded("-1m", 0)), pod("fine", guarded("true", 0))}
+	left := remaining(pods, until(time.Time{}))
 	want := []string{"false", "negative"}
 	if diff := cmp.Diff(want, names(left.mistaken)) + cmp.Diff(want, names(left.evict)); diff != "" {
 		t.Error(diff)
 	}
-	unstarted := pod("unstarted", protected("1m", 0))
+	unstarted := pod("unstarted", guarded("1m", 0))
 	unstarted.Status.StartTime = nil
-	if left := remaining([]corev1.Pod{unstarted}, now, time.Minute); len(left.mistaken)+len(left.evict) != 0 {
+	if left := remaining([]corev1.Pod{unstarted}, until(time.Time{})); len(left.mistaken)+len(left.evict) != 0 {
 		t.Errorf("a pod that has not started: mistaken %v, to evict %v", names(left.mistaken), names(left.evict))
 	}
 }
@@ -126,15 +129,49 @@ func TestDisrupted(t *testing.T) {
 	}
 }
 
-func TestCode(t *testing.T) {
+// At the deadline groups and protection no longer matter; the groups stay for those that have time left.
+func TestRemainingAtADeadline(t *testing.T) {
+	daemonSet := owned("apps/v1", "DaemonSet")
+	pods := []corev1.Pod{
+		pod("held", guarded("true", 0), grace(600)), pod("mirror", owned("v1", "Node"), grace(600)),
+		pod("tolerant", tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}), grace(600)),
+		pod("w", grace(30)), pod("daemon", daemonSet, grace(30)), pod("slow daemon", daemonSet, grace(600)),
+		pod("lost", terminatingFor(2*time.Minute)), pod("done", phase(corev1.PodSucceeded)),
+	}
+	left := remaining(pods, until(now.Add(5*time.Minute)))
+	if diff := cmp.Diff([]string{"held", "slow daemon"}, names(left.force)); diff != "" {
+		t.Errorf("by force: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"w"}, names(left.evict)); diff != "" {
+		t.Errorf("evict: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(left.waiting)); diff != "" {
+		t.Errorf("waiting: %s", diff)
+	}
+	left = remaining(pods, until(now))
+	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(left.force)); diff != "" || len(left.evict) != 0 {
+		t.Errorf("by force: %s; evict %v, want none", diff, names(left.evict))
+	}
+}
+
+func TestWhy(t *testing.T) {
 	for _, test := range []struct {
-		err  error
-		want int
+		pods []corev1.Pod
+		want string
 	}{
-		{nil, http.StatusOK}, {errors.New("no connection"), 0}, {apierrors.NewTooManyRequests("a budget says no", 0), http.StatusTooManyRequests},
+		{[]corev1.Pod{pod("a"), pod("b")}, "2 pods are waiting to be evicted"},
+		{[]corev1.Pod{pod("a"), pod("b", guarded("true", 0)), pod("c", guarded("10m", time.Minute))},
+			"3 pods are waiting to be evicted: ns/b forbids it by karpenter.sh/do-not-disrupt, ns/c forbids it by karpenter.sh/do-not-disrupt until 2026-01-01T00:09:00Z"},
 	} {
-		if got := code(test.err); got != test.want {
-			t.Errorf("%v: %d, want %d", test.err, got, test.want)
+		if diff := cmp.Diff(test.want, remaining(test.pods, until(time.Time{})).why()); diff != "" {
+			t.Error(diff)
 		}
+	}
+	var many []corev1.Pod
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		many = append(many, pod(name, guarded("true", 0)))
+	}
+	if got := remaining(many, until(time.Time{})).why(); !strings.HasSuffix(got, ", and 2 more") || strings.Contains(got, "ns/f") {
+		t.Errorf("%q: want five named and two counted", got)
 	}
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -18,11 +17,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 const (
+	// evictorName is the queue's name in logs and in the metrics of work queues.
+	evictorName = "eviction-queue"
 	// evictWorkers is how many evictions are asked for at a time.
 	evictWorkers = 100
 	// evictPerSecond and evictBurst bound the repetitions of refused evictions.
@@ -31,56 +31,81 @@ const (
 	evictSweep = 4096
 )
 
-// eviction asks one pod to leave.
-type eviction struct {
-	namespace, name string
-	uid             types.UID
-	node            string
-	reason          string
+// target is a pod that shall leave.
+type target struct {
+	types.NamespacedName
+	uid types.UID
 }
 
-// evictor asks pods to leave, again and again with a back-off per pod until they go. What was asked is in the API as
-// soon as it has an effect, so a restart loses nothing: the drain adds its pods again.
+// order is what is known about a target beside its name.
+type order struct {
+	node, reason string
+	// deadline is the earliest that was heard of; zero for none. A later one does not give the pod more time: it may
+	// have been told already.
+	deadline time.Time
+	// hurry: the pod is to be deleted by force, and nothing that was refused before delays that.
+	hurry bool
+	// agreed is when the pod was evicted or deleted; zero while it is in the queue. The cache may show it as running
+	// for a moment after.
+	agreed time.Time
+}
+
+// evictor makes pods leave: it asks, again and again with a back-off per pod until they go, and deletes those whose
+// deadline leaves them no more than their grace period. What was asked is in the API as soon as it has an effect, so a
+// restart loses nothing: the drain adds its pods again.
 //
-//	add --> queue --> Eviction API --> 201: the pod terminates
+//	add --> queue --> Eviction, or at the deadline DELETE --> 2xx: the pod terminates
 //	          ^             |--------> 404, 409: the pod is another one, or gone
-//	          +-- back-off -+--------> 429 (a PDB says no), or an error
+//	          +-- back-off -+--------> 429 (a PDB says no), 500 (several PDBs), 403, or an error
 type evictor struct {
 	r     *Reconciler
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[eviction]
+	queue workqueue.TypedRateLimitingInterface[target]
 
-	mu sync.Mutex
-	// asked has every pod in the queue, with a zero time, and those that agreed, with the time: the cache may show
-	// them as running for a moment.
-	asked map[types.UID]time.Time
+	mu     sync.Mutex
+	orders map[target]*order
 }
 
 func newEvictor(r *Reconciler, log logr.Logger) *evictor {
 	limiter := workqueue.NewTypedMaxOfRateLimiter(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[eviction](r.Timers.Eviction, r.Timers.EvictionMax),
-		&workqueue.TypedBucketRateLimiter[eviction]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
+		workqueue.NewTypedItemExponentialFailureRateLimiter[target](r.Timers.Eviction, r.Timers.EvictionMax),
+		&workqueue.TypedBucketRateLimiter[target]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
 	)
-	return &evictor{r: r, log: log, queue: workqueue.NewTypedRateLimitingQueue(limiter), asked: map[types.UID]time.Time{}}
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[target]{Name: evictorName})
+	return &evictor{r: r, log: log, queue: queue, orders: map[target]*order{}}
 }
 
-// add asks the pod to leave, unless it is being asked or has just agreed.
-func (e *evictor) add(item eviction) {
+// add makes the pod leave, unless it is being asked or has just agreed. A pod in a hurry does not wait for its back-off.
+func (e *evictor) add(pod *corev1.Pod, o order) {
+	item := target{client.ObjectKeyFromObject(pod), pod.UID}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.r.Clock.Now()
-	if agreed, known := e.asked[item.uid]; known && (agreed.IsZero() || now.Sub(agreed) < e.r.Timers.WriteVisible) {
-		return
+	have := e.orders[item]
+	if have != nil {
+		o.deadline = earlier(have.deadline, o.deadline)
+		if !e.over(have, now) && (!o.hurry || have.hurry) {
+			have.deadline = o.deadline
+			return
+		}
 	}
-	if len(e.asked) >= evictSweep {
-		for uid, agreed := range e.asked {
-			if !agreed.IsZero() && now.Sub(agreed) >= e.r.Timers.WriteVisible {
-				delete(e.asked, uid)
+	if len(e.orders) >= evictSweep {
+		for other, order := range e.orders {
+			if e.over(order, now) {
+				delete(e.orders, other)
 			}
 		}
 	}
-	e.asked[item.uid] = time.Time{}
+	e.orders[item] = &o
+	if o.hurry {
+		e.queue.Forget(item)
+	}
 	e.queue.Add(item)
+}
+
+// over says whether an order was carried out long enough ago for the cache to show it.
+func (e *evictor) over(o *order, now time.Time) bool {
+	return !o.agreed.IsZero() && now.Sub(o.agreed) >= e.r.Timers.WriteVisible
 }
 
 // Start works on the queue until the context ends.
@@ -107,68 +132,87 @@ func (e *evictor) next(ctx context.Context) bool {
 		return false
 	}
 	defer e.queue.Done(item)
-	if !e.try(ctx, item) {
+	o := e.order(item)
+	if !e.try(ctx, item, o) {
 		e.queue.AddRateLimited(item)
 		return true
 	}
 	e.queue.Forget(item)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.asked[item.uid] = e.r.Clock.Now()
+	// What came in while we asked (a deadline, a hurry) has its own turn.
+	if now := e.orders[item]; now != nil && (now.hurry == o.hurry) {
+		now.agreed = e.r.Clock.Now()
+	}
 	return true
 }
 
-// try asks once and says whether that settles it.
-func (e *evictor) try(ctx context.Context, item eviction) (settled bool) {
+// order is a copy of what is known about a target now.
+func (e *evictor) order(item target) order {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o := e.orders[item]; o != nil {
+		return *o
+	}
+	return order{}
+}
+
+// try asks, or deletes, once and says whether that settles it.
+func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) {
 	pod := &corev1.Pod{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Namespace: item.namespace, Name: item.name}, pod); err != nil {
+	if err := e.r.Client.Get(ctx, item.NamespacedName, pod); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	if pod.UID != item.uid || !pod.DeletionTimestamp.IsZero() || karpv1.EndedPod(pod) {
+	if pod.UID != item.uid {
 		return true
-	}
-	if protection, _ := karpv1.ProtectionOf(pod); protection.Holds(e.r.Clock.Now()) {
-		return true // the drain adds it again when that ends
 	}
 	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
 	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
 	defer cancel()
-	err := e.r.Client.SubResource("eviction").Create(bounded, pod, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: item.namespace, Name: item.name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &item.uid}},
+	switch step := next(pod, e.r.termsOf(o.deadline)); step.action {
+	case evict:
+		return e.evict(bounded, pod, o)
+	case force:
+		return e.force(bounded, pod, o, step.grace)
+	}
+	return true // gone, going, or protected: then the drain adds it again when that ends
+}
+
+// evict asks through the Eviction API.
+func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles bool) {
+	err := e.r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	})
 	e.r.Metrics.PodsEvictionRequests.WithLabelValues(strconv.Itoa(code(err))).Inc()
-	switch code(err) {
-	case http.StatusOK:
-		e.r.Metrics.PodsDrained.WithLabelValues(item.reason).Inc()
-		e.r.Recorder.Emit(telemetry.Evicted(pod, item.reason))
+	switch {
+	case err == nil:
+		e.r.Metrics.PodsDrained.WithLabelValues(o.reason).Inc()
+		e.r.Recorder.Emit(telemetry.Evicted(pod, o.reason))
 		return true
-	case http.StatusNotFound, http.StatusConflict:
+	case code(err) == http.StatusNotFound, code(err) == http.StatusConflict:
 		return true
-	case http.StatusTooManyRequests, http.StatusInternalServerError: // a PDB says no; more than one PDB
-		e.complain(ctx, pod, err)
+	case refused(err):
+		e.complain(context.WithoutCancel(ctx), pod, err)
 		return false
 	}
-	e.log.Error(err, "evicting a pod", "Pod", item.namespace+"/"+item.name, "Node", item.node)
+	e.log.Error(err, "evicting a pod", "Pod", pod.Namespace+"/"+pod.Name, "Node", o.node)
 	return false
 }
 
-// complain says on the node which pod keeps it and why.
-func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
-	node := &corev1.Node{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
-		return
+// force deletes a pod with the seconds that its node's deadline leaves it.
+func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o order, grace int64) (settles bool) {
+	err := e.r.Client.Delete(ctx, pod, client.GracePeriodSeconds(grace), client.Preconditions{UID: &pod.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return true
 	}
-	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, cause))
-}
-
-// code is the HTTP status of an answer: 200 for success, 0 when there was no answer.
-func code(err error) int {
-	if err == nil {
-		return http.StatusOK
+	if err != nil {
+		e.log.Error(err, "deleting a pod at its node's deadline", "Pod", pod.Namespace+"/"+pod.Name, "Node", o.node)
+		return false
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return int(status.Status().Code)
+	if pod.DeletionTimestamp.IsZero() {
+		e.r.Metrics.PodsDrained.WithLabelValues(o.reason).Inc()
 	}
-	return 0
+	e.r.Recorder.Emit(telemetry.Disrupted(pod, o.deadline, grace))
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -58,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Workers == 0 {
 		r.Workers = workers
 	}
-	r.evictor = newEvictor(r, mgr.GetLogger().WithName("eviction-queue"))
+	r.evictor = newEvictor(r, mgr.GetLogger().WithName(evictorName))
 	if err := mgr.Add(r.evictor); err != nil {
 		return fmt.Errorf("setting up the eviction queue: %w", err)
 	}
@@ -67,6 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&corev1.Node{}, builder.WithPredicates(leaving)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ending())).
+		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(nodeOfAttachment), builder.WithPredicates(detached())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: r.Workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Eviction, r.Timers.EvictionMax),
@@ -91,6 +93,19 @@ func ending() predicate.Predicate {
 	}
 }
 
+// detached passes the ends of volume attachments.
+func detached() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	}
+}
+
+func nodeOfAttachment(_ context.Context, attachment client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: attachment.(*storagev1.VolumeAttachment).Spec.NodeName}}}
+}
+
 func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
 	name := pod.(*corev1.Pod).Spec.NodeName
 	if name == "" {
@@ -106,6 +121,10 @@ type leave struct {
 	claim *karpv1.NodeClaim
 	pods  []corev1.Pod // shared with the cache: read only
 	now   time.Time
+	// deadline is when everything that is left is removed by force; zero for never. readable is false when the claim's
+	// annotation about it is no time.
+	deadline time.Time
+	readable bool
 }
 
 // Reconcile takes a deleted node as far as it goes now.
@@ -159,6 +178,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
 	}
 	l.pods = pods.Items
+	l.deadline, l.readable = deadlineOf(l.claim)
 	return l, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,10 +24,9 @@ import (
 // was done once is found done again, so that every reconcile, also after a restart, walks them all.
 type stage func(ctx context.Context, l *leave) (again time.Duration, err error)
 
-// stages are a node's way out. Volume detachment belongs between drain and terminate, and the forced end at the
-// claim's deadline into drain, once they come.
+// stages are a node's way out.
 func (r *Reconciler) stages() []stage {
-	return []stage{r.removeClaim, r.cordon, r.drain, r.terminate, r.release}
+	return []stage{r.removeClaim, r.warn, r.cordon, r.drain, r.detach, r.terminate, r.release}
 }
 
 // removeClaim deletes the claim of a node that somebody deleted directly.
@@ -37,6 +37,17 @@ func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, 
 	err := r.Client.Delete(ctx, l.claim, client.Preconditions{UID: &l.claim.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("deleting claim %s of node %s: %w", l.claim.Name, l.node.Name, err)
+	}
+	return 0, nil
+}
+
+// warn says when the node will be emptied by force, if it will.
+func (r *Reconciler) warn(_ context.Context, l *leave) (time.Duration, error) {
+	if !l.readable {
+		r.Recorder.Emit(telemetry.DeadlineUnreadable(l.node, l.claim))
+	}
+	if !l.deadline.IsZero() {
+		r.Recorder.Emit(telemetry.TerminationDeadline(l.node, l.deadline))
 	}
 	return 0, nil
 }
@@ -72,25 +83,54 @@ func disrupted(taints []corev1.Taint) []corev1.Taint {
 // drain waits until no pod is left that has to go, and then until the drain is Timers.DrainMin old: a pod that the
 // scheduler was just binding may still turn up.
 func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error) {
-	if err := r.setDrained(ctx, l, false); err != nil {
+	if err := r.beginDrain(ctx, l); err != nil {
 		return 0, err
 	}
-	left := remaining(l.pods, l.now, r.Timers.PodStuck)
+	left := remaining(l.pods, r.terms(l))
 	if len(left.waiting) > 0 {
-		reason := reasonOf(l.claim)
-		for _, pod := range left.evict {
-			r.evictor.add(eviction{namespace: pod.Namespace, name: pod.Name, uid: pod.UID, node: l.node.Name, reason: reason})
-		}
-		for _, pod := range left.mistaken {
-			r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
-		}
-		r.Recorder.Emit(telemetry.FailedDraining(l.node, fmt.Sprintf("%d pods are waiting to be evicted", len(left.waiting))))
+		r.push(l, left)
 		return r.Timers.Drain, nil
 	}
 	if wait := r.lateComers(l); wait > 0 {
 		return wait, nil
 	}
-	return 0, r.setDrained(ctx, l, true)
+	return 0, r.endDrain(ctx, l)
+}
+
+// push makes pods leave, and says which do not.
+func (r *Reconciler) push(l *leave, left left) {
+	o := order{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
+	for _, pod := range left.evict {
+		r.evictor.add(pod, o)
+	}
+	o.hurry = true
+	for _, pod := range left.force {
+		r.evictor.add(pod, o)
+	}
+	for _, pod := range left.mistaken {
+		r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
+	}
+	for _, pod := range left.elapsed {
+		r.Recorder.Emit(telemetry.ProtectionElapsed(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
+	}
+	for _, pod := range left.protected {
+		if p, _ := karpv1.ProtectionOf(pod); !p.Until.IsZero() {
+			r.Recorder.Emit(telemetry.ProtectedUntil(pod, p.Until))
+		}
+	}
+	r.Recorder.Emit(telemetry.FailedDraining(l.node, left.why()))
+}
+
+// terms are what the drain of this node is judged by.
+func (r *Reconciler) terms(l *leave) terms {
+	t := r.termsOf(l.deadline)
+	t.now = l.now
+	return t
+}
+
+// termsOf are what a drain with this deadline is judged by now.
+func (r *Reconciler) termsOf(deadline time.Time) terms {
+	return terms{now: r.Clock.Now(), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck}
 }
 
 // lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds.
@@ -105,26 +145,39 @@ func (r *Reconciler) lateComers(l *leave) time.Duration {
 	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(l.now), 0)
 }
 
-// setDrained writes the claim's condition Drained: Unknown when the drain begins, True when it has ended.
-func (r *Reconciler) setDrained(ctx context.Context, l *leave, done bool) error {
+// beginDrain notes that the drain has begun, for lateComers to count from.
+func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
+	return r.mark(ctx, l, func(conditions status.ConditionSet) {
+		if conditions.Get(karpv1.ConditionDrained) == nil {
+			conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
+		}
+	})
+}
+
+// endDrain notes that it has ended.
+func (r *Reconciler) endDrain(ctx context.Context, l *leave) error {
+	if l.claim == nil || l.claim.StatusConditions().Get(karpv1.ConditionDrained).IsTrue() {
+		return nil
+	}
+	if err := r.mark(ctx, l, func(conditions status.ConditionSet) { conditions.SetTrue(karpv1.ConditionDrained) }); err != nil {
+		return err
+	}
+	r.Metrics.NodesDrained.WithLabelValues(l.node.Labels[karpv1.LabelNodePool]).Inc()
+	return nil
+}
+
+// mark writes the claim's conditions, if the node has a claim and change changes them.
+func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.ConditionSet)) error {
 	if l.claim == nil {
 		return nil
 	}
 	base := l.claim.DeepCopy()
-	conditions := l.claim.StatusConditions()
-	if have := conditions.Get(karpv1.ConditionDrained); have.IsTrue() || have != nil && !done {
+	change(l.claim.StatusConditions())
+	if equality.Semantic.DeepEqual(base.Status, l.claim.Status) {
 		return nil
 	}
-	if done {
-		conditions.SetTrue(karpv1.ConditionDrained)
-	} else {
-		conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
-	}
 	if err := r.Client.Status().Patch(ctx, l.claim, controller.Locked(base)); err != nil {
-		return fmt.Errorf("writing the drain of claim %s: %w", l.claim.Name, err)
-	}
-	if done {
-		r.Metrics.NodesDrained.WithLabelValues(l.node.Labels[karpv1.LabelNodePool]).Inc()
+		return fmt.Errorf("writing how far the end of claim %s is: %w", l.claim.Name, err)
 	}
 	return nil
 }
@@ -146,20 +199,18 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 		return 0, nil
 	}
 	err := r.Provider.Terminate(ctx, l.claim.Status.ProviderID)
-	if errors.Is(err, cloud.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
+	gone := errors.Is(err, cloud.ErrNotFound)
+	if err != nil && !gone {
 		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
 		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
-	conditions := l.claim.StatusConditions()
-	if !conditions.Get(karpv1.ConditionInstanceTerminating).IsTrue() {
-		base := l.claim.DeepCopy()
-		conditions.SetTrue(karpv1.ConditionInstanceTerminating)
-		if err := r.Client.Status().Patch(ctx, l.claim, controller.Locked(base)); err != nil {
-			return 0, fmt.Errorf("writing the end of claim %s: %w", l.claim.Name, err)
+	err = r.mark(ctx, l, func(conditions status.ConditionSet) {
+		if !conditions.Get(karpv1.ConditionInstanceTerminating).IsTrue() {
+			conditions.SetTrue(karpv1.ConditionInstanceTerminating)
 		}
+	})
+	if err != nil || gone {
+		return 0, err
 	}
 	began := l.claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
 	return r.Timers.InstancePause(l.now.Sub(began)), nil

@@ -17,7 +17,11 @@
 //	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer off
 //
 //	 node removed by force: not Initialized; not back after a minute: deleted
+//	 older than its expireAfter: deleted, in whatever state it is
 //	 not launched after 5 min, or not registered after 15 min: deleted
+//
+// Two conditions say beside that whether it still is what it should be and whether it is quiet (Ageing); disruption goes
+// by them. A third, whether its node has the shape that it promises (Consistency), only informs.
 //
 // The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go, describe.go),
 // then acts. Everything lives in the API but one memory: what the provider answered to Launch, kept until the claim

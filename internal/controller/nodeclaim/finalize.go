@@ -21,14 +21,23 @@ import (
 // finalize takes a deleted claim down (core specification 4.7). Each step repeats until it has nothing left to do:
 //
 //	deadline noted -> nodes gone -> machines gone -> finalizer off
+//
+// A claim that shows the machine of another one goes without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
 		r.memory.forget(claim.UID)
 		return ctrl.Result{}, nil
 	}
-	for _, step := range []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){
-		r.noteDeadline, r.removeNodes, r.removeMachines, r.release,
-	} {
+	steps := []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){r.noteDeadline, r.removeNodes, r.removeMachines, r.release}
+	owner, err := r.owner(ctx, claim)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if owner != "" {
+		ctrl.LoggerFrom(ctx).Info("letting a claim go without the machine that it shows: the machine is another claim's", "provider-id", claim.Status.ProviderID, "owner", owner)
+		steps = steps[3:]
+	}
+	for _, step := range steps {
 		if again, err := step(ctx, claim); err != nil || again > 0 {
 			return ctrl.Result{RequeueAfter: again}, err
 		}
@@ -36,10 +45,38 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 	return ctrl.Result{}, nil
 }
 
-// noteDeadline writes down when the grace period ends, for package node.
+// owner is the living claim that shows the same machine and is older, empty if there is none: a machine has one claim,
+// and the eldest counts, as in package cluster.
+func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
+	id := r.machineOf(claim)
+	if id == "" {
+		return "", nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the claims of machine %s: %w", id, err)
+	}
+	for i := range claims.Items {
+		other := &claims.Items[i]
+		if other.UID != claim.UID && other.DeletionTimestamp.IsZero() && elder(other, claim) {
+			return other.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// elder says whether a was created before b; of the same second, whose name comes first.
+func elder(a, b *karpv1.NodeClaim) bool {
+	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
+		return order < 0
+	}
+	return a.Name < b.Name
+}
+
+// noteDeadline writes down when the grace period ends, for package node, also over what is no time.
 func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	grace := claim.Spec.TerminationGracePeriod
-	if grace == nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
+	if _, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); grace == nil || err == nil {
 		return 0, nil
 	}
 	deadline := claim.DeletionTimestamp.Add(grace.Duration)
@@ -111,12 +148,12 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 		}
 		waiting = waiting || err == nil
 	}
-	if !waiting {
+	if len(ids) == 0 {
 		return 0, nil
 	}
 	before := claim.Status.DeepCopy()
 	claim.StatusConditions().SetTrue(karpv1.ConditionInstanceTerminating)
-	if err := r.writeStatus(ctx, claim, before); err != nil {
+	if err := r.writeStatus(ctx, claim, before); err != nil || !waiting {
 		return 0, err
 	}
 	return r.Timers.InstancePause(waitedSince(claim, karpv1.ConditionInstanceTerminating, r.Clock.Now())), nil

@@ -121,6 +121,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // advance leads a living claim on. Each step works on what the one before left in claim; the status is written once.
 func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	r.remember(claim)
+	// 0. What has expired ends, whatever has become of it.
+	expired, expires, err := r.expire(ctx, claim)
+	if err != nil || expired {
+		return ctrl.Result{}, err
+	}
 	// 1. The finalizer and the pool's label, before anything is bought.
 	if err := r.protect(ctx, claim); err != nil {
 		return ctrl.Result{}, err
@@ -149,10 +154,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if joined.again > 0 && (left == 0 || joined.again < left) {
-		left = joined.again
-	}
-	return ctrl.Result{RequeueAfter: left}, nil
+	return ctrl.Result{RequeueAfter: soonest(left, joined.again, expires)}, nil
 }
 
 // remember drops from memory what the claim, as read from the cache, shows by now.
@@ -192,6 +194,37 @@ func poolOf(claim *karpv1.NodeClaim) string {
 		}
 	}
 	return ""
+}
+
+// soonest is the shortest of the pauses that are not zero.
+func soonest(pauses ...time.Duration) time.Duration {
+	var least time.Duration
+	for _, pause := range pauses {
+		if pause > 0 && (least == 0 || pause < least) {
+			least = pause
+		}
+	}
+	return least
+}
+
+// expire deletes the claim once it is as old as its expireAfter, without asking budgets, pods or anybody, and otherwise
+// says how long it has (core specification 4.6); zero when it never expires. Pods are drained as of any deleted node. A
+// replacement in good time is the business of disruption.
+func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expired bool, left time.Duration, err error) {
+	at, expires := expiry(claim)
+	if !expires {
+		return false, 0, nil
+	}
+	if left := at.Sub(r.Clock.Now()); left > 0 {
+		return false, left, nil
+	}
+	if err := retire(ctx, r.Client, claim); err != nil {
+		return false, 0, err
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter", claim.Spec.ExpireAfter.String(), "provider-id", claim.Status.ProviderID)
+	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
+	r.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	return true, 0, nil
 }
 
 // giveUp deletes a claim that ran into a timeout.

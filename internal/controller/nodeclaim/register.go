@@ -64,6 +64,15 @@ func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node
 		conditions.SetUnknownWithReason(karpv1.ConditionInitialized, missing.reason, missing.message)
 		return joining{}, nil
 	}
+	owner, err := r.owner(ctx, claim)
+	if err != nil {
+		return joining{}, err
+	}
+	if owner != "" {
+		conditions.SetFalse(karpv1.ConditionRegistered, karpv1.ReasonMachineTaken,
+			fmt.Sprintf("Machine %s and its node are those of claim %s", claim.Status.ProviderID, owner))
+		return joining{}, nil
+	}
 	opened := registered(claim, node)
 	if !equality.Semantic.DeepEqual(node, opened) {
 		r.warnOpen(claim, node)

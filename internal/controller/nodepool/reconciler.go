@@ -109,9 +109,11 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if err != nil {
 		return err
 	}
-	// 2. Hashes: claims before the pool, so that a pool with the current version has none of an older one.
-	if err := r.stamp(ctx, pool); err != nil {
-		return err
+	// 2. Hashes: claims before the pool, so that a pool with the current version has none of an older one. A claim that
+	// cannot be stamped keeps the pool from being stamped, and from nothing else.
+	unstamped := r.stamp(ctx, pool)
+	if controller.Stale(unstamped) {
+		return unstamped
 	}
 	// 3. Evaluate.
 	base := pool.DeepCopy()
@@ -128,12 +130,12 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	pool.Status.NodeClassObservedGeneration = class.generation
 	// 4. Act.
 	if equality.Semantic.DeepEqual(base.Status, pool.Status) {
-		return nil
+		return unstamped
 	}
 	if err := r.Client.Status().Patch(ctx, pool, controller.Locked(base)); err != nil {
-		return fmt.Errorf("writing the status of pool %s: %w", pool.Name, err)
+		return errors.Join(unstamped, fmt.Errorf("writing the status of pool %s: %w", pool.Name, err))
 	}
-	return nil
+	return unstamped
 }
 
 // class reads the pool's node class and asks the provider about it.

@@ -115,11 +115,9 @@ var sayings = [...]saying{
 	plan.NodeFull:    {"NodeFull", nodeFull},
 	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is leaving" }},
 
-	plan.NodeGone: {"NodeGone", func(o operands) string { return o.node() + " is gone" }},
-	plan.NodeBusy: {"NodeBusy", func(o operands) string { return o.node() + " was to be empty and has " + count(int(o.Have), "pod") }},
-	plan.NodeProtected: {"NodeProtected", func(o operands) string {
-		return o.node() + " is protected by the annotation karpenter.sh/do-not-disrupt"
-	}},
+	plan.NodeGone:      {"NodeGone", func(o operands) string { return o.node() + " is gone" }},
+	plan.NodeBusy:      {"NodeBusy", func(o operands) string { return o.node() + " was to be empty and has " + count(int(o.Have), "pod") }},
+	plan.NodeProtected: {"NodeProtected", nodeProtected},
 	plan.NodeNominated: {"NodeNominated", func(o operands) string { return o.node() + " is promised to pods" }},
 	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "consolidateAfter has not passed for " + o.node() }},
 	plan.NodeNotReady:  {"NodeNotReady", func(o operands) string { return o.node() + " is not initialized" }},
@@ -127,14 +125,96 @@ var sayings = [...]saying{
 	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
 		return "the pool's budget allows " + count(int(o.Have), "node") + " at once, and no more"
 	}},
-	plan.BudgetUnreadable:  {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
-	plan.PolicyForbids:     {"PolicyForbids", says("the pool's consolidation policy forbids it")},
-	plan.PoolGone:          {"PoolGone", says("the pool is gone")},
+	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
+	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
+	plan.PoolGone:         {"PoolGone", says("the pool is gone")},
+	plan.NodeStatic: {"NodeStatic", func(o operands) string {
+		return o.node() + " belongs to a pool with a fixed number of nodes, which are not consolidated"
+	}},
+	plan.PoolAboveReplicas: {"PoolAboveReplicas", func(o operands) string {
+		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
+	}},
+	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
+		return o.node() + " was bought not long ago, and its purchase has not paid back yet"
+	}},
+	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " has not drifted, or no longer" }},
+	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {
+		return "what " + o.node() + " costs is not known: its instance type, zone or capacity type is not on sale"
+	}},
+	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
+		return o.pdb() + " allows no eviction of " + o.pod() + " on " + o.node() + " now"
+	}},
+	plan.PDBsConflict:   {"PDBsConflict", pdbsConflict},
+	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
+	plan.NoSaving:       {"NoSaving", func(o operands) string { return "no way was found to run the pods of " + o.node() + " for less" }},
+	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
+	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
+		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)
+	}},
+	plan.SpotForbidden: {"SpotForbidden", func(o operands) string {
+		return o.node() + " is a spot node, and only another spot node would cost less; the feature gate SpotToSpotConsolidation is off"
+	}},
+	plan.ReplacementChanged: {"ReplacementChanged", func(o operands) string {
+		return "the replacement " + o.Node + " is no longer what would be bought"
+	}},
 	plan.PodGone:           {"PodGone", says("the pods no longer wait")},
 	plan.ReplacementLost:   {"ReplacementLost", func(o operands) string { return "the replacement " + o.Node + " is gone" }},
 	plan.DeadlinePassed:    {"DeadlinePassed", says("it took too long")},
 	plan.CommandUnreadable: {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
 }
+
+func (o operands) pod() string {
+	if o.Holder == nil || o.Holder.Pod == "" {
+		return "a pod"
+	}
+	return "pod " + o.Holder.Pod
+}
+
+func (o operands) pdb() string {
+	if o.Holder == nil || o.Holder.PDB == "" {
+		return "a PodDisruptionBudget"
+	}
+	return "PodDisruptionBudget " + o.Holder.PDB
+}
+
+func nodeProtected(o operands) string {
+	text := o.node() + " is protected by the annotation karpenter.sh/do-not-disrupt"
+	if o.Holder != nil {
+		text += " of " + o.pod()
+	}
+	return text
+}
+
+func pdbsConflict(o operands) string {
+	others := "another"
+	if o.Have > 2 {
+		others = count(int(o.Have-1), "other")
+	}
+	return o.pod() + " on " + o.node() + " is selected by " + o.pdb() + " and " + others + ", and is then refused eviction; leave it one"
+}
+
+func podsHomeless(o operands) string {
+	if o.Have > 1 {
+		return count(int(o.Have), "pod") + " of " + o.node() + " would have no place elsewhere, " + o.pod() + " among them"
+	}
+	return o.pod() + " of " + o.node() + " would have no place elsewhere"
+}
+
+func savingTooSmall(o operands) string {
+	text := "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less"
+	if o.Have <= 0 {
+		text = "without " + o.node() + " the fleet would cost no less"
+	}
+	return text + "; to be worth the disruption it takes " + dollars(o.Need)
+}
+
+// dollars are nano-USD, to four digits.
+func dollars(nano int64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64) // what the one writes, the other reads
+	return strconv.FormatFloat(rounded, 'f', -1, 64) + " USD"
+}
+
+func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'g', -1, 64) }
 
 func typesExcluded(o operands) string {
 	return "none of " + count(o.Types, "type") + " has what is required of " + o.key()

@@ -216,6 +216,10 @@ type NodeSpec struct {
 	// Promised are the UIDs of the pods that the claim was bought for, until Stage is Initialized. They are planned onto
 	// it first, so that a plan made again, also after a restart, says the same.
 	Promised []string
+	// Owners are, by index of Promised, the controllers (UIDs) of those pods that ran on a node that was leaving when the
+	// claim was bought for them, empty for the others; nil when there are none. A pod that comes in such a pod's place
+	// has another UID and the same controller.
+	Owners []string
 
 	// Ready is the node's Ready condition.
 	Ready bool
@@ -239,10 +243,11 @@ type NodeSpec struct {
 	ExpiresAt time.Time
 	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can hold the node for ever.
 	DrainBounded bool
-	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage; Replacement says that a
-	// consolidation bought it. Both are what hysteresis goes by.
-	BoughtFor   []string
-	Replacement bool
+	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage, and BoughtOwners their controllers
+	// as Owners has them; Replacement says that a consolidation bought it. They are what hysteresis goes by.
+	BoughtFor    []string
+	BoughtOwners []string
+	Replacement  bool
 	// NominatedUntil: pods were promised this node until then.
 	NominatedUntil time.Time
 }

@@ -17,8 +17,16 @@ func Check(snap *model.Snapshot, cmd Command) Verdict {
 // common. Commands that were admitted count against the budgets for the following ones; it is therefore not safe for
 // concurrent use. Making one costs a pass over nodes and pending pods.
 type Guard struct {
-	// CordonQuiet is how long the taint must have stood before claims are deleted; NewGuard sets the usual.
+	// CordonQuiet is how long the taint must have stood before claims are deleted, Validation how long a command that moves
+	// pods to save money is left standing before it is carried out, and Payback how long a purchase is not undone in pools
+	// that do not say. NewGuard sets the usual.
 	CordonQuiet time.Duration
+	Validation  time.Duration
+	Payback     time.Duration
+	// Judge tells whether a command that moves pods to save money is still right on this snapshot: feasible, worth its
+	// price, its replacements still what would be bought. It is asked before the first visible effect and before anything
+	// is deleted; of candidates that are gone or going meanwhile it is not told. Nil takes every command for right.
+	Judge func(Command) Verdict
 
 	snap     *model.Snapshot
 	promised map[string]bool
@@ -37,7 +45,7 @@ type fleet struct {
 
 // NewGuard counts what the snapshot shows.
 func NewGuard(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Payback: Payback, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {
@@ -68,13 +76,10 @@ func (g *Guard) fleet(pool string) *fleet {
 }
 
 // Admit checks the command and, when the answer is yes, takes its nodes from the budgets. Of a command that has begun to
-// delete, only what is left is asked about.
+// delete, or has its replacements, only what is left is asked about.
 func (g *Guard) Admit(cmd Command) Verdict {
-	if g.begun(cmd) {
-		cmd.Candidates = slices.DeleteFunc(slices.Clone(cmd.Candidates), func(c Candidate) bool {
-			n := g.candidate(c)
-			return n == nil || n.Deleting
-		})
+	if cmd.Phase == Launching || cmd.Phase == Draining || g.begun(cmd) {
+		cmd = g.rest(cmd)
 	}
 	for _, c := range cmd.Candidates {
 		n := g.candidate(c)
@@ -107,6 +112,15 @@ func (g *Guard) begun(cmd Command) bool {
 	})
 }
 
+// rest is the command without the candidates that are gone or going.
+func (g *Guard) rest(cmd Command) Command {
+	cmd.Candidates = slices.DeleteFunc(slices.Clone(cmd.Candidates), func(c Candidate) bool {
+		n := g.candidate(c)
+		return n == nil || n.Deleting
+	})
+	return cmd
+}
+
 // release gives the nodes of an abandoned command back to the budgets.
 func (g *Guard) release(cmd Command) {
 	for _, c := range cmd.Candidates {
@@ -117,7 +131,8 @@ func (g *Guard) release(cmd Command) {
 }
 
 // Removable tells whether the node may be taken away for the reason, budgets and other commands left aside (core
-// specification 5.2, 5.4, 5.8).
+// specification 5.2, 5.4, 5.8 to 5.10, 5.17). The rules are asked in order: is there such a node, does somebody protect
+// it, does the reason hold for it, and can all of its pods be evicted.
 func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 	pool := g.snap.Pool(n.Pool)
 	switch {
@@ -127,22 +142,53 @@ func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 		return Verdict{Code: NodeNotReady, Node: n.Name}
 	case pool == nil:
 		return Verdict{Code: PoolGone, Node: n.Name}
-	case g.protected(n):
+	case n.DoNotDisrupt:
 		return Verdict{Code: NodeProtected, Node: n.Name}
-	case g.promised[n.Name] || n.NominatedUntil.After(g.snap.Now):
+	}
+	// The drain of a node that has to go, and whose claim bounds it, ends whatever its pods say.
+	forced := n.DrainBounded && (reason == Drifted || reason == Expired)
+	if p := g.protected(n); p != nil && !forced {
+		return Verdict{Code: NodeProtected, Node: n.Name, Holder: &Holder{Pod: p.Key()}}
+	}
+	if g.promised[n.Name] || n.NominatedUntil.After(g.snap.Now) {
 		return Verdict{Code: NodeNominated, Node: n.Name}
 	}
+	if v := g.holds(n, pool, reason); !v.OK() || forced {
+		return v
+	}
+	return g.evictable(n)
+}
+
+// holds tells whether the reason itself, and the policy of the pool about it, let the node go.
+func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 	switch reason {
 	case Empty:
+		if pool.Static {
+			return Verdict{Code: NodeStatic, Node: n.Name}
+		}
 		if pods := Inhabitants(n); pods > 0 {
 			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
 		}
 		return g.quiet(n, pool)
 	case Underutilized:
-		if pool.Policy == whenEmpty {
+		switch {
+		case pool.Static:
+			return Verdict{Code: NodeStatic, Node: n.Name}
+		case pool.Policy == whenEmpty || pool.ConsolidateAfter < 0:
 			return Verdict{Code: PolicyForbids, Node: n.Name}
+		case n.Price <= 0:
+			return Verdict{Code: PriceUnknown, Node: n.Name}
+		case n.Disrupted && n.Command != "":
+			return Verdict{} // no pod can come any more; that some leave is no reason to begin anew
 		}
-		return g.quiet(n, pool)
+		if v := g.quiet(n, pool); !v.OK() {
+			return v
+		}
+		return g.settled(n)
+	case Drifted:
+		if n.Drifted == "" {
+			return Verdict{Code: NodeNotDrifted, Node: n.Name}
+		}
 	}
 	return Verdict{}
 }
@@ -161,10 +207,6 @@ func Inhabitants(n *model.Node) int {
 		}
 	}
 	return count
-}
-
-func (g *Guard) protected(n *model.Node) bool {
-	return n.DoNotDisrupt || slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.ProtectedUntil.After(g.snap.Now) })
 }
 
 func (g *Guard) quiet(n *model.Node, pool *model.Pool) Verdict {
@@ -246,7 +288,8 @@ func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowanc
 	return a
 }
 
-// allowed is the least value of the budgets that apply now; percentages are rounded up.
+// allowed is the least value of the budgets that apply now; percentages are rounded up. No budget can name Expired, so
+// that only those without reasons are about it.
 func allowed(budgets []model.Budget, reason Reason, total int64) int64 {
 	least := Unlimited
 	for _, b := range budgets {

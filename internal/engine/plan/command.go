@@ -19,15 +19,18 @@ import (
 //	             written on every        replacements         replacements          claims
 //	             claim, all tainted      seen in the API      initialised           gone
 //	proposed ------------> cordoned ----------> launching ----------> draining ----------> done
-//	   |                      |  \                  |                    ^
-//	   | no longer safe       |   `-- no replacements, quiet and safe --´
+//	   |  15 s, judged        |  \                  |  safe and judged    ^
+//	   | no longer right      |   `-- no replacements, quiet and judged --´
 //	   v                      v                     v
 //	   +----------------- abandoned <---------------+   replacement lost, deadline passed
 //	              (untaint, clear the reason, then the annotation)
 //
-// Draining has no way back: its claims are being deleted, and Kubernetes knows no undelete. What the cluster shows is
-// not stored twice: that nodes are tainted, replacements there and claims deleted can be seen, so only launching (a
-// missing replacement now means "lost", no longer "not yet created") is written over proposed in the annotation.
+// A command that moves pods to save money is left standing for Guard.Validation after it was written, without anything
+// to be seen of it on its nodes; then, and again before the first deletion, Guard.Judge is asked about it. Every step
+// asks Guard.Admit. Draining has no way back: its claims are being deleted, and Kubernetes knows no undelete. What the
+// cluster shows is not stored twice: that nodes are tainted, replacements there and claims deleted can be seen, so only
+// launching (a missing replacement now means "lost", no longer "not yet created") is written over proposed in the
+// annotation.
 type Phase string
 
 // The phases of a command.
@@ -68,6 +71,10 @@ const CommandTimeout = 10 * time.Minute
 // CordonQuiet is how long the taint must usually have stood before claims are deleted, see Guard: kube-scheduler may have chosen the
 // node a moment before it saw the taint, and the binding must have time to reach us.
 const CordonQuiet = time.Second
+
+// Validation is how long a command that moves pods to save money usually stands before it is carried out (core
+// specification 5.14).
+const Validation = 15 * time.Second
 
 // Candidate is a node that a command removes, by names and UIDs: an object of the same name that came later is
 // another one.

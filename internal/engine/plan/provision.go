@@ -15,7 +15,7 @@ import (
 // MaxTypes is the longest list of types that a claim carries (core specification 3.10).
 const MaxTypes = 600
 
-// Provision is the answer to the pending pods of a snapshot.
+// Provision is the answer to the pending pods of a snapshot, and to those that will be: see Ahead.
 type Provision struct {
 	// Claims to create, in the order of pools and bins.
 	Claims []NewClaim
@@ -25,6 +25,16 @@ type Provision struct {
 	Refused []Refusal
 	// Order is all placed pods, in an order in which each is admissible at its turn.
 	Order []*model.Pod
+}
+
+// Waiting are those of the pods that are pending. The others still run, on nodes that are leaving: they have their
+// places in a plan, but nobody need hear of that.
+func Waiting(pods []*model.Pod) []*model.Pod {
+	running := func(p *model.Pod) bool { return p.Node != "" }
+	if !slices.ContainsFunc(pods, running) {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), running)
 }
 
 // Placement is what goes onto one node of the snapshot.
@@ -98,8 +108,12 @@ func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string
 		uids[i] = p.UID
 	}
 	slices.Sort(uids)
+	return claimName(pool, poolUID, strings.Join(uids, "\n"), taken)
+}
+
+func claimName(pool, poolUID, purpose string, taken func(string) bool) string {
 	for attempt := 0; ; attempt++ {
-		sum := sha256.Sum256([]byte(poolUID + "\n" + strings.Join(uids, "\n") + "\n" + strconv.Itoa(attempt)))
+		sum := sha256.Sum256([]byte(poolUID + "\n" + purpose + "\n" + strconv.Itoa(attempt)))
 		hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
 		name := cut(pool, 52) + "-" + hash
 		if !taken(name) {

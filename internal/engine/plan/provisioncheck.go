@@ -15,10 +15,10 @@ type Dropped struct {
 }
 
 // CheckProvision returns what of a plan is still right on this, newer, snapshot: pools are there and ready, limits
-// (the number of nodes included) have room for the largest type of every claim, pods are still pending. What is no
-// longer right is dropped; the next plan decides about its pods anew.
+// (the number of nodes included) have room for the largest type of every claim, pods are still pending or on a node that
+// is leaving (see Ahead). What is no longer right is dropped; the next plan decides about its pods anew.
 func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) {
-	c := provisionCheck{snap: snap, pending: pendingPods(snap), rooms: map[string]*room{}}
+	c := provisionCheck{snap: snap, pending: pendingPods(Ahead(snap)), rooms: map[string]*room{}}
 	kept := &Provision{Refused: p.Refused}
 	var dropped []Dropped
 	for i := range p.Claims {
@@ -31,7 +31,7 @@ func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) 
 	}
 	for _, placed := range p.Placed {
 		n := snap.Node(placed.Node)
-		if n == nil || n.Deleting {
+		if n == nil || n.Deleting || Leaving(n) {
 			continue
 		}
 		if pods := c.stillPending(placed.Pods); len(pods) > 0 {

@@ -24,6 +24,9 @@ func (g *Guard) Step(cmd Command) (Command, []Action) {
 	case Launching:
 		return g.stepLaunching(cmd)
 	case Draining:
+		if len(g.rest(cmd).Candidates) > 0 { // a deletion did not come through
+			return g.drainIfRight(cmd)
+		}
 		return g.stepDraining(cmd)
 	case Abandoned:
 		return cmd, g.rollback(cmd)
@@ -43,8 +46,15 @@ func (g *Guard) stepProposed(cmd Command) (Command, []Action) {
 	if actions := g.writes(cmd); len(actions) > 0 {
 		return cmd, actions
 	}
-	// 2. No new pods.
+	// 2. What moves pods to save money stands for a while; then it is judged, before anything can be seen of it.
+	if cmd.judged() && now.Before(cmd.Created.Add(g.Validation)) {
+		return cmd, nil
+	}
+	// 3. No new pods.
 	if actions := g.taints(cmd); len(actions) > 0 {
+		if v := g.judge(cmd); !v.OK() {
+			return g.abandon(cmd, v)
+		}
 		return cmd, actions
 	}
 	return g.proceed(cmd.enter(Cordoned, now))
@@ -80,6 +90,9 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 		return cmd, nil
 	}
 	if len(cmd.Replacements) == 0 {
+		if v := g.judge(cmd); !v.OK() {
+			return g.abandon(cmd, v)
+		}
 		return g.stepDraining(cmd.enter(Draining, now))
 	}
 	var missing []Action
@@ -102,6 +115,10 @@ func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
 	if actions := g.writes(cmd); len(actions) > 0 {
 		return cmd, actions
 	}
+	if actions := g.taints(cmd); len(actions) > 0 {
+		cmd.PhaseSince = now
+		return cmd, actions
+	}
 	ready := true
 	for _, r := range cmd.Replacements {
 		n := g.snap.Claim(r.Name)
@@ -110,13 +127,41 @@ func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
 		}
 		ready = ready && n.Stage == model.Initialized
 	}
-	if ready {
-		return g.stepDraining(cmd.enter(Draining, now))
-	}
-	if now.After(cmd.Deadline) {
+	switch {
+	case ready && (g.begun(cmd) || !now.Before(cmd.PhaseSince.Add(g.CordonQuiet))):
+		return g.drainIfRight(cmd)
+	case now.After(cmd.Deadline):
 		return g.abandon(cmd, Verdict{Code: DeadlinePassed})
 	}
 	return cmd, nil
+}
+
+// drainIfRight goes on from a command whose replacements are there, or that has begun to delete: minutes may have passed
+// since it was last looked at as a whole. What passes by itself is waited for, because what is left has been moved by
+// nobody yet, and the replacements are paid.
+func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
+	v := g.Admit(cmd)
+	if v.OK() {
+		v = g.judge(cmd)
+	}
+	switch {
+	case v.OK():
+		return g.stepDraining(cmd.enter(Draining, g.snap.Now))
+	case (v.Code == PDBBlocks || v.Code == BudgetExhausted) && !g.snap.Now.After(cmd.Deadline):
+		return cmd, nil
+	}
+	return g.abandon(cmd, v)
+}
+
+// judged reports whether the command is of those that Guard.Judge is asked about. Drifted and expired nodes go whatever
+// it costs, and an empty one costs nobody anything.
+func (c *Command) judged() bool { return c.Reason == Underutilized }
+
+func (g *Guard) judge(cmd Command) Verdict {
+	if g.Judge == nil || !cmd.judged() {
+		return Verdict{}
+	}
+	return g.Judge(g.rest(cmd))
 }
 
 func (g *Guard) stepDraining(cmd Command) (Command, []Action) {

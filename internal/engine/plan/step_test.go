@@ -17,7 +17,7 @@ import (
 // run steps a command until it is over, and returns every step as text.
 func run(w *world, cmd plan.Command) (plan.Command, string) {
 	var steps []string
-	for range 20 {
+	for range 200 {
 		var actions []plan.Action
 		cmd, actions = plan.Step(w.snapshot(), cmd)
 		steps = append(steps, string(cmd.Phase)+"\n"+texts(actions))
@@ -67,6 +67,7 @@ done
 
 func replacing(w *world) plan.Command {
 	cmd := w.command("c0", "c1")
+	w.nodes["c0"].Drifted, w.nodes["c1"].Drifted = "NodePoolDrifted", "NodePoolDrifted"
 	cmd.Reason, cmd.Method = plan.Drifted, ""
 	cmd.Replacements = []plan.NewClaim{{Name: "r", Pool: "p", PoolUID: "pool-uid",
 		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"a", "b"}, MinValues: 2}},
@@ -129,6 +130,13 @@ func TestStepRollsBack(t *testing.T) {
 		"replacement lost":   {plan.Launching, func(w *world) { delete(w.nodes, "r") }, plan.ReplacementLost},
 		"replacement leaves": {plan.Launching, func(w *world) { w.nodes["r"].Stage, w.nodes["r"].Deleting = model.Initialized, true }, plan.ReplacementLost},
 		"too slow":           {plan.Launching, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
+		"protected late":     {plan.Launching, func(w *world) { w.nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
+		"not drifted":        {plan.Launching, func(w *world) { w.nodes["c1"].Drifted = "" }, plan.NodeNotDrifted},
+		"blocked for ever": {plan.Launching, func(w *world) {
+			w.bind("web", "n0")
+			w.guard("web", 0)
+			w.now = w.now.Add(8 * time.Minute)
+		}, plan.PDBBlocks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -175,6 +183,7 @@ func TestCrashAnywhere(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, 3)
+		w.pools[0].Catalogue = nil // nobody asks for prices here, and it takes time
 		commands := []plan.Command{w.command("c0"), w.command("c1", "c2")}
 		if seed%2 == 0 {
 			w.nodes["c2"].LastPodEvent = noon.Add(-time.Minute)

@@ -75,7 +75,7 @@ const (
 	NodeGone
 	// NodeBusy: pods came onto a node that was to be empty (Node, Have: how many).
 	NodeBusy
-	// NodeProtected: do-not-disrupt on the node or a pod of it (Node).
+	// NodeProtected: do-not-disrupt on the node, or on a pod of it (Node; Holder when it is a pod).
 	NodeProtected
 	// NodeNominated: pods were promised the node (Node).
 	NodeNominated
@@ -95,13 +95,19 @@ const (
 	PoolGone
 	// NodeStatic: the pool has a fixed number of nodes, which are not consolidated (Node).
 	NodeStatic
+	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done
+	// (Node, Need: the number, Have: nodes).
+	PoolAboveReplicas
 	// NodeUnsettled: what the node was bought for is still there, and its purchase has not paid back yet (Node).
 	NodeUnsettled
+	// NodeNotDrifted: the node is again what its pool says (Node).
+	NodeNotDrifted
 	// PriceUnknown: the node's type or offering is not in the catalogue, so that nobody can say what it costs (Node).
 	PriceUnknown
 	// PDBBlocks: a PodDisruptionBudget allows no eviction of a pod now (Node, Holder).
 	PDBBlocks
-	// PDBsConflict: more than one PodDisruptionBudget selects a pod, which the eviction API refuses (Node, Holder).
+	// PDBsConflict: more than one PodDisruptionBudget selects a pod, which the eviction API refuses (Node; Holder: the
+	// first of them; Have: how many).
 	PDBsConflict
 	// PodsHomeless: pods of the node would have no place elsewhere (Node, Holder: the first of them; Have: how many).
 	PodsHomeless
@@ -117,7 +123,7 @@ const (
 	SpotForbidden
 	// ReplacementChanged: the nodes to be bought for a command are no longer what would be bought (Node: the claim).
 	ReplacementChanged
-	// PodGone: a pod of the plan is no longer pending.
+	// PodGone: the pods of a plan are no longer pending, nor on nodes that are leaving.
 	PodGone
 	// ReplacementLost: a node bought to take a leaving one's place is gone (Node: its claim).
 	ReplacementLost
@@ -150,7 +156,7 @@ func (c Code) Class() Class {
 		return NotSupported
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
-		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PDBBlocks, PodsHomeless, NoSaving,
+		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow:
 		return NotNow
 	default:

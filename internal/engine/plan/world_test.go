@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -21,14 +22,21 @@ type world struct {
 	nodes map[string]*model.NodeSpec // by claim
 	pods  []model.PodSpec
 	pools []model.PoolSpec
+	pdbs  []model.PDBSpec
 	// reasons are the claims with a disruption reason.
 	reasons map[string]bool
 }
 
+// onSale is the one type of all nodes, for a dollar an hour.
+var onSale = model.Catalogue{Types: []model.InstanceType{{
+	Name: "t", Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}}, Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}},
+	Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true}},
+}}}
+
 // newWorld has one pool without budgets and so many empty, quiet nodes n0, n1, ... with claims c0, c1, ...
 func newWorld(t testing.TB, nodes int) *world {
 	w := &world{t: t, now: noon, nodes: map[string]*model.NodeSpec{}, reasons: map[string]bool{},
-		pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty"}}}
+		pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty", Catalogue: &onSale}}}
 	for i := range nodes {
 		w.add(fmt.Sprint("n", i), fmt.Sprint("c", i))
 	}
@@ -37,7 +45,8 @@ func newWorld(t testing.TB, nodes int) *world {
 
 func (w *world) add(node, claim string) *model.NodeSpec {
 	n := &model.NodeSpec{Name: node, UID: "uid-" + node, Claim: claim, ClaimUID: "uid-" + claim, Pool: "p", Stage: model.Initialized,
-		InitializedAt: noon.Add(-time.Hour), Ready: true, Labels: map[string]string{model.LabelPool: "p"},
+		InitializedAt: noon.Add(-time.Hour), Ready: true,
+		Labels:      map[string]string{model.LabelPool: "p", model.LabelType: "t", model.LabelZone: "z", model.LabelCapacityType: "on-demand"},
 		Capacity:    []quantity.Amount{{Name: "cpu", Value: 4000}},
 		Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}}}
 	w.nodes[claim] = n
@@ -47,7 +56,16 @@ func (w *world) add(node, claim string) *model.NodeSpec {
 // bind puts a pod on a node; its name says of what kind: daemon-*, web-*.
 func (w *world) bind(pod, node string) {
 	daemon := strings.HasPrefix(pod, "daemon")
-	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Daemon: daemon, Reschedulable: !daemon})
+	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Daemon: daemon, Reschedulable: !daemon,
+		Ready: true, Labels: map[string]string{"app": pod}})
+}
+
+// guard adds a PodDisruptionBudget for the pods of that name.
+func (w *world) guard(pod string, allowed int64) *model.PDBSpec {
+	name := fmt.Sprint("pdb-", len(w.pdbs))
+	w.pdbs = append(w.pdbs, model.PDBSpec{UID: name, Namespace: "default", Name: name, Allowed: allowed,
+		Selector: model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{pod}}}}})
+	return &w.pdbs[len(w.pdbs)-1]
 }
 
 func (w *world) pend(pod, nominated string) {
@@ -65,6 +83,9 @@ func (w *world) snapshot() *model.Snapshot {
 	}
 	for _, p := range w.pods {
 		b.UpsertPod(p)
+	}
+	for _, pdb := range w.pdbs {
+		b.UpsertPDB(pdb)
 	}
 	return b.Snapshot(w.now)
 }

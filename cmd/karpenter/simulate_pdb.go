@@ -1,0 +1,151 @@
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// assumeHealthy gives what files hold the status that a cluster would have given it: pods on nodes that do not say
+// otherwise are ready, and PodDisruptionBudgets without a status allow what the disruption controller would let them
+// allow, taking for the scale of a controller the number of its pods that are seen.
+func (o *objects) assumeHealthy() {
+	for _, p := range o.pods {
+		if !p.live {
+			assumeReady(p.object)
+		}
+	}
+	var scales map[owner]int
+	var pods podIndex
+	for _, b := range o.budgets {
+		if b.live || !bare(&b.object.Status) {
+			continue
+		}
+		if scales == nil {
+			pods = newPodIndex(o.pods)
+			scales = pods.scales()
+		}
+		assumeStatus(b.object, pods.selected(b.object), scales)
+	}
+}
+
+// bare reports whether nobody has written a status.
+func bare(status *policyv1.PodDisruptionBudgetStatus) bool {
+	return status.ObservedGeneration == 0 && status.DisruptionsAllowed == 0 && status.CurrentHealthy == 0 &&
+		status.DesiredHealthy == 0 && status.ExpectedPods == 0 && len(status.Conditions) == 0
+}
+
+func assumeReady(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+}
+
+// owner is the controller of pods, by what files say of it.
+type owner struct{ namespace, kind, name string }
+
+func ownerOf(pod *corev1.Pod) (owner, bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return owner{}, false
+	}
+	return owner{pod.Namespace, ref.Kind, ref.Name}, true
+}
+
+// scales counts the pods of each controller.
+func (index podIndex) scales() map[owner]int {
+	scales := map[owner]int{}
+	for at, pods := range index {
+		for _, pod := range pods {
+			if of, has := ownerOf(pod); has && at == pod.Namespace { // the other entries are the same pods by label
+				scales[of]++
+			}
+		}
+	}
+	return scales
+}
+
+// selected are the pods that the PodDisruptionBudget is about.
+func (index podIndex) selected(pdb *policyv1.PodDisruptionBudget) []*corev1.Pod {
+	selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
+	if err != nil {
+		return nil
+	}
+	at := pdb.Namespace
+	if pdb.Spec.Selector != nil {
+		for name, value := range pdb.Spec.Selector.MatchLabels {
+			if candidate := labelKey(pdb.Namespace, name, value); at == pdb.Namespace || len(index[candidate]) < len(index[at]) {
+				at = candidate
+			}
+		}
+	}
+	var pods []*corev1.Pod
+	for _, pod := range index[at] {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// assumeStatus is what the disruption controller computes (kubernetes, pkg/controller/disruption/disruption.go).
+func assumeStatus(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) {
+	expected, desired := wanted(pdb, pods, scales)
+	healthy := 0
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && ready(pod) {
+			healthy++
+		}
+	}
+	status := &pdb.Status
+	status.ObservedGeneration = pdb.Generation
+	status.ExpectedPods, status.DesiredHealthy, status.CurrentHealthy = int32(expected), int32(desired), int32(healthy)
+	if expected > 0 && healthy > desired {
+		status.DisruptionsAllowed = int32(healthy - desired)
+	}
+}
+
+// wanted is how many pods there should be, and how many of them healthy.
+func wanted(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) (expected, desired int) {
+	scale, seen := 0, map[owner]bool{}
+	for _, pod := range pods {
+		if of, has := ownerOf(pod); has && !seen[of] {
+			seen[of] = true
+			scale += scales[of]
+		}
+	}
+	switch least, most := pdb.Spec.MinAvailable, pdb.Spec.MaxUnavailable; {
+	case most != nil:
+		unavailable, err := intstr.GetScaledValueFromIntOrPercent(most, scale, true)
+		if err != nil {
+			return 0, 0
+		}
+		return scale, max(0, scale-unavailable)
+	case least != nil && least.Type == intstr.Int:
+		return len(pods), least.IntValue()
+	case least != nil:
+		available, err := intstr.GetScaledValueFromIntOrPercent(least, scale, true)
+		if err != nil {
+			return 0, 0
+		}
+		return scale, available
+	}
+	return 0, 0
+}
+
+func ready(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

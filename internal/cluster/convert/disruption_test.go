@@ -1,0 +1,233 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+const agedText = `
+metadata:
+  name: pool-aged
+  uid: c9
+  creationTimestamp: "2026-11-20T09:00:00Z"
+  annotations: {karpenter-go.github.io/pods: u1 u2, karpenter-go.github.io/bought-by: underutilized}
+spec:
+  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+  terminationGracePeriod: 1h
+  expireAfter: 24h
+status:
+  providerID: kwok://aged
+  conditions:
+  - {type: Drifted, status: "True", reason: NodePoolDrifted, lastTransitionTime: "2026-11-20T09:05:00Z"}
+`
+
+const pdbText = `
+metadata: {name: web, namespace: shop, uid: b1, generation: 2}
+spec:
+  selector: {matchLabels: {app: web}}
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+status: {observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2, expectedPods: 3}
+`
+
+// life is what of a node tells how it came and how it will end.
+type life struct {
+	Drifted                     string
+	Since, ExpiresAt            time.Time
+	Bounded, Replaces           bool
+	BoughtFor, Owners, Promised []string
+}
+
+func TestLifeOfANode(t *testing.T) {
+	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour),
+		Bounded: true, Replaces: true, BoughtFor: []string{"u1", "u2"}, Promised: []string{"u1", "u2"}}
+	for name, c := range map[string]struct {
+		from, to string
+		want     func(*life)
+	}{
+		"everything":                   {"", "", func(*life) {}},
+		"initialized":                  {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
+		"not drifted any more":         {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
+		"drifted, no reason":           {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
+		"never":                        {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"age not known":                {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"no end to the drain":          {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
+		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
+		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
+		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"bought for nobody":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(agedText, c.from, c.to, 1)
+			if text == agedText && c.from != "" {
+				t.Fatalf("%q is not in the fixture", c.from)
+			}
+			n, refused := Node(nil, decode[karpv1.NodeClaim](t, text), words())
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			want := whole
+			c.want(&want)
+			if diff := cmp.Diff(want, lifeOf(n)); diff != "" {
+				t.Errorf("life (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func lifeOf(n model.NodeSpec) life {
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
+}
+
+// TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.
+func TestBoughtForStays(t *testing.T) {
+	node := decode[corev1.Node](t, strings.NewReplacer("LABELS", "karpenter.sh/initialized: 'true'", "kwok://node-1", "kwok://aged").Replace(nodeText))
+	n, _ := Node(node, decode[karpv1.NodeClaim](t, agedText), words())
+	if n.Stage != model.Initialized || n.Promised != nil || len(n.BoughtFor) != 2 {
+		t.Errorf("stage %s, promised %v, bought for %v", n.Stage, n.Promised, n.BoughtFor)
+	}
+}
+
+func TestPodReady(t *testing.T) {
+	for status, want := range map[string]bool{
+		"": false, "\nstatus: {conditions: [{type: Ready, status: 'False'}]}": false, "\nstatus: {conditions: [{type: ContainersReady, status: 'True'}]}": false,
+		"\nstatus: {conditions: [{type: ContainersReady, status: 'False'}, {type: Ready, status: 'True'}]}": true,
+	} {
+		if spec, _ := Pod(decode[corev1.Pod](t, "spec: {nodeName: n}"+status), words(), nil); spec.Ready != want {
+			t.Errorf("%q: ready %t, want %t", status, spec.Ready, want)
+		}
+	}
+}
+
+func TestPDB(t *testing.T) {
+	whole := model.PDBSpec{UID: "b1", Namespace: "shop", Name: "web", Allowed: 1, AlwaysEvictUnready: true, Healthy: true,
+		Selector: model.Selector{Namespaces: []string{"shop"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}
+	for name, c := range map[string]struct {
+		from, to string
+		want     func(*model.PDBSpec)
+	}{
+		"as it is":               {"", "", func(*model.PDBSpec) {}},
+		"empty selector":         {"{matchLabels: {app: web}}", "{}", func(p *model.PDBSpec) { p.Selector.Requirements = nil }},
+		"no selector":            {"selector: {matchLabels: {app: web}}", "", func(p *model.PDBSpec) { p.Selector = model.Selector{Nothing: true} }},
+		"status behind":          {"observedGeneration: 2", "observedGeneration: 1", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"less than nothing":      {"disruptionsAllowed: 1", "disruptionsAllowed: -1", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"policy of its own":      {"AlwaysAllow", "IfHealthyBudget", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
+		"no policy":              {"unhealthyPodEvictionPolicy: AlwaysAllow", "", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
+		"not healthy":            {"currentHealthy: 3", "currentHealthy: 1", func(p *model.PDBSpec) { p.Healthy = false }},
+		"wants nobody healthy":   {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
+		"none unavailable":       {"maxUnavailable: 1", "maxUnavailable: 0", func(p *model.PDBSpec) { p.Blocking = true }},
+		"0% unavailable":         {"maxUnavailable: 1", "maxUnavailable: 0%", func(p *model.PDBSpec) { p.Blocking = true }},
+		"10% unavailable":        {"maxUnavailable: 1", "maxUnavailable: 10%", func(*model.PDBSpec) {}},
+		"unavailable, no number": {"maxUnavailable: 1", "maxUnavailable: '%'", func(*model.PDBSpec) {}},
+		"all available":          {"maxUnavailable: 1", "minAvailable: 100%", func(p *model.PDBSpec) { p.Blocking = true }},
+		"99% available":          {"maxUnavailable: 1", "minAvailable: 99%", func(*model.PDBSpec) {}},
+		"100 available":          {"maxUnavailable: 1", "minAvailable: 100", func(*model.PDBSpec) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(pdbText, c.from, c.to, 1)
+			if text == pdbText && c.from != "" {
+				t.Fatalf("%q is not in the fixture", c.from)
+			}
+			want := whole
+			c.want(&want)
+			if diff := cmp.Diff(want, PDB(decode[policyv1.PodDisruptionBudget](t, text))); diff != "" {
+				t.Errorf("PodDisruptionBudget (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// economicsOf is what a pool says about costs.
+type economicsOf struct {
+	payback      time.Duration
+	move, saving int64
+	blocked      string
+}
+
+func TestEconomicsOfPool(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        economicsOf
+	}{
+		"nothing said": {nil, economicsOf{}},
+		"all said": {map[string]string{"payback": "90m", "move-price": "0.002", "min-saving": "0.05"},
+			economicsOf{90 * time.Minute, 2_000_000, 50_000_000, ""}},
+		"zero is nothing": {map[string]string{"payback": "0s", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, ""}},
+		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`}},
+		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, neverPays, `"-1h" is not such a time`}},
+		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, neverPays, `zero to 8760h`}},
+		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`}},
+		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`}},
+		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, neverPays, `payback]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := decode[karpv1.NodePool](t, poolText)
+			pool.Annotations = map[string]string{}
+			for key, value := range c.annotations {
+				pool.Annotations[karpv1.OwnAnnotationPrefix+key] = value
+			}
+			spec := Pool(pool, words())
+			got := economicsOf{payback: spec.Payback, move: spec.MovePrice, saving: spec.MinSaving}
+			if spec.Blocked != nil {
+				got.blocked = spec.Blocked.Field + ": " + spec.Blocked.Reason
+			}
+			if !strings.Contains(got.blocked, c.want.blocked) || (got.blocked == "") != (c.want.blocked == "") {
+				t.Errorf("blocked %q, want %q", got.blocked, c.want.blocked)
+			}
+			got.blocked, c.want.blocked = "", ""
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			invalid := slices.ContainsFunc(karpv1.Validate(pool, words().Rules), func(err *field.Error) bool { return strings.HasPrefix(err.Field, "metadata.annotations") })
+			if invalid != (spec.Blocked != nil) {
+				t.Errorf("validation refuses: %t, the pool is blocked by %+v", invalid, spec.Blocked)
+			}
+		})
+	}
+}
+
+func TestStaticPool(t *testing.T) {
+	pool := decode[karpv1.NodePool](t, poolText)
+	if spec := Pool(pool, words()); spec.Static || spec.Replicas != 0 {
+		t.Errorf("static %t with %d replicas", spec.Static, spec.Replicas)
+	}
+	pool.Spec.Replicas = new(int64(0))
+	if spec := Pool(pool, words()); !spec.Static || spec.Replicas != 0 {
+		t.Errorf("static %t, replicas %d", spec.Static, spec.Replicas)
+	}
+	pool.Spec.Replicas = new(int64(4))
+	spec := Pool(pool, words())
+	if !spec.Static || spec.Replicas != 4 {
+		t.Errorf("static %t with %d replicas", spec.Static, spec.Replicas)
+	}
+	for _, test := range []struct {
+		name      string
+		catalogue *model.Catalogue
+		blocked   *model.Rejection
+		field     string
+		standing  bool
+	}{
+		{"in order", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, nil, "spec.replicas", true},
+		{"nothing to buy", nil, nil, "spec.template", false},
+		{"not ready", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, &model.Rejection{Field: "status"}, "status", false},
+	} {
+		spec := spec
+		spec.Blocked = test.blocked
+		AddCatalogue(&spec, test.catalogue, "why")
+		if spec.Blocked == nil || spec.Blocked.Field != test.field || spec.Standing() != test.standing {
+			t.Errorf("%s: blocked %+v, standing %v", test.name, spec.Blocked, spec.Standing())
+		}
+	}
+}

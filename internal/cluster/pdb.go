@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"reflect"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// applyPDB follows a PodDisruptionBudget. Its status changes with every pod of its workload; those who wait are woken
+// only when that may change what can be evicted at all. One that is being deleted counts until it is gone, as it does for
+// the eviction API.
+func (s *Store) applyPDB(key types.NamespacedName, e *entry) {
+	pdb, _ := e.now().(*policyv1.PodDisruptionBudget)
+	before, known := s.pdbs[key]
+	if pdb == nil {
+		if known {
+			s.builder.DeletePDB(before.UID)
+			delete(s.pdbs, key)
+			s.wake(PDBsChanged)
+		}
+		return
+	}
+	spec := convert.PDB(pdb)
+	if known && reflect.DeepEqual(before, spec) {
+		return
+	}
+	if known && before.UID != spec.UID {
+		s.builder.DeletePDB(before.UID)
+	}
+	s.pdbs[key] = spec
+	s.builder.UpsertPDB(spec)
+	if !known || !alike(before, spec) {
+		s.wake(PDBsChanged)
+	}
+}
+
+// alike reports whether both allow some eviction, or neither.
+func alike(a, b model.PDBSpec) bool {
+	a.Allowed, b.Allowed = min(a.Allowed, 1), min(b.Allowed, 1)
+	return reflect.DeepEqual(a, b)
+}

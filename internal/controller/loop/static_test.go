@@ -1,0 +1,219 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+func (w *world) Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []execute.Outcome {
+	return w.Do(ctx, decide(newest()))
+}
+
+// static makes the world's pool static and gives it something to buy.
+func (w *world) static(replicas int64) {
+	amounts := []quantity.Amount{{Name: "pods", Value: 10}}
+	w.pool.Static, w.pool.Replicas, w.pool.Blocked = true, replicas, model.StaticBlock()
+	w.pool.Catalogue = &model.Catalogue{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"m"}}},
+		Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}}},
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+}
+
+func (w *world) staticLoop(on bool) (*loop.Static, *events.FakeRecorder) {
+	sink := events.NewFakeRecorder(20)
+	return &loop.Static{
+		Snapshot: w.Snapshot, Actor: w, On: on, Timers: controller.Production(), Clock: w.clock, Recorder: telemetry.NewRecorder(sink, w.clock),
+		Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) },
+	}, sink
+}
+
+// TestStaticTick: the loop brings a pool up and down, makes nothing twice, and does not hammer a pool whose claims die.
+func TestStaticTick(t *testing.T) {
+	w := newWorld()
+	w.static(2)
+	s, _ := w.staticLoop(true)
+	did := func() []string {
+		s.Tick(t.Context())
+		text := w.took()
+		if text == "" {
+			return nil
+		}
+		return strings.Split(text, "\n")
+	}
+	first := did()
+	if len(first) != 2 || !strings.HasPrefix(first[0], "create claim p-") || first[0] == first[1] {
+		t.Fatalf("from zero to two: %q", first)
+	}
+	if again := did(); again != nil {
+		t.Errorf("with two claims in flight: %q", again)
+	}
+	lost := strings.TrimPrefix(first[0], "create claim ")
+	delete(w.nodes, lost) // its launch was refused
+	if again := did(); again != nil {
+		t.Errorf("at once after a claim died: %q", again)
+	}
+	w.clock.Step(30 * time.Second)
+	if again := did(); len(again) != 1 || again[0] != first[0] {
+		t.Errorf("30 s after a claim died: %q, want %q", again, first[0])
+	}
+	w.pool.Replicas = 0
+	if down := did(); len(down) != 2 || !strings.HasPrefix(down[0], "delete claim p-") {
+		t.Errorf("to zero: %q", down)
+	}
+	if again := did(); again != nil {
+		t.Errorf("to zero, again: %q", again)
+	}
+}
+
+// TestStaticComesBack: a pool at its limit is looked at more often than one that has what it wants, and its users hear.
+func TestStaticComesBack(t *testing.T) {
+	w := newWorld()
+	w.static(2)
+	w.pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 1}}
+	s, sink := w.staticLoop(true)
+	asleep := started(t, w.clock, s.Start)
+	asleep()
+	if got := w.took(); strings.Count(got, "create claim") != 1 {
+		t.Errorf("with room for one: %q", got)
+	}
+	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("StaticPoolShort Nodes that spec.replicas asks for and that are not bought: 1: code %d", plan.NodeLimitReached)) {
+		t.Errorf("events %q", got)
+	}
+	w.mu.Lock()
+	w.pool.Limits = nil
+	w.mu.Unlock()
+	w.clock.Step(30 * time.Second)
+	until(t, "the second claim", func() bool { return strings.Contains(w.took(), "create claim") })
+}
+
+// TestStaticGate: without the feature gate a static pool is left alone, and told why.
+func TestStaticGate(t *testing.T) {
+	w := newWorld()
+	w.static(2)
+	s, sink := w.staticLoop(false)
+	s.Tick(t.Context())
+	if got := w.took(); got != "" {
+		t.Errorf("did %q", got)
+	}
+	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], "StaticPoolIgnored") || !strings.Contains(got[0], "StaticCapacity") {
+		t.Errorf("events %q", got)
+	}
+	w.pool.Static = false
+	w.clock.Step(2 * time.Hour)
+	s.Tick(t.Context())
+	if got := emitted(sink); len(got) != 0 {
+		t.Errorf("of a pool that is not static: %q", got)
+	}
+}
+
+// TestProvisionPlansForLeavingNodes: what runs on a node that is being deleted is planned with what waits, but is neither
+// nominated nor told of.
+func TestProvisionPlansForLeavingNodes(t *testing.T) {
+	w := newWorld()
+	w.node("leaving", model.Initialized).Deleting = true
+	w.node("here", model.Initialized)
+	w.bound("goes", "leaving")
+	w.bound("homeless", "leaving")
+	w.bound("buys", "leaving")
+	w.bound("stays", "here")
+	w.pending("waits", "")
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		if stays := podsOf(snap, "stays"); len(stays) > 0 {
+			t.Error("a pod of a node that stays is to be planned")
+		}
+		return &plan.Provision{
+			Claims:  []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, "buys")}},
+			Placed:  []plan.Placement{{Node: "here", Pods: podsOf(snap, "goes", "waits")}},
+			Refused: []plan.Refusal{{Pods: podsOf(snap, "homeless"), Verdict: plan.Verdict{Code: plan.NoPools}}},
+		}
+	})
+	sink := events.NewFakeRecorder(20)
+	p.Recorder = telemetry.NewRecorder(sink, w.clock)
+	promised := 0
+	p.Promise = func(string, time.Time) { promised++ }
+	p.Tick(t.Context())
+	want(t, w, "create claim claim-1\nnominate pod default/waits to node here")
+	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], "Nominated") {
+		t.Errorf("events %q, want one about the pod that waits", got)
+	}
+	if promised != 1 {
+		t.Errorf("%d nodes are promised, want the one that pods will come to", promised)
+	}
+}
+
+// TestStaticDriftLife: drifted nodes of a static pool are replaced wave by wave. While the two loops work side by side
+// there are never fewer ready nodes than the pool says, never more than the budget adds, and nothing is bought twice.
+func TestStaticDriftLife(t *testing.T) {
+	w := newWorld()
+	w.static(3)
+	w.pool.Budgets = []model.Budget{{Count: 1}}
+	for i := range 3 {
+		n := w.node(fmt.Sprint("old-", i), model.Initialized)
+		n.Drifted, n.DriftedSince = "NodePoolDrifted", noon.Add(time.Duration(i)*time.Second)
+	}
+	s, _ := w.staticLoop(true)
+	d := w.disrupt()
+	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+		return disruption.Proposal{Commands: commands, Kept: kept}
+	}
+	created := 0
+	for round := range 40 {
+		d.Tick(t.Context())
+		s.Tick(t.Context())
+		created += strings.Count(w.took(), "create claim")
+		ready := 0
+		for _, n := range w.nodes {
+			if n.Stage == model.Initialized && !n.Deleting {
+				ready++
+			}
+		}
+		if ready < 3 || len(w.nodes) > 4 {
+			t.Fatalf("round %d: %d nodes are ready of %d, want 3 or 4", round, ready, len(w.nodes))
+		}
+		if round%3 == 2 {
+			w.settle()
+		}
+		w.clock.Step(2 * time.Second)
+	}
+	if created != 3 {
+		t.Errorf("%d claims were created for 3 drifted nodes", created)
+	}
+	for claim, n := range w.nodes {
+		if n.Drifted != "" || n.Disrupted || n.Command != "" {
+			t.Errorf("left: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
+		}
+	}
+}
+
+// settle is what others do meanwhile: what is being deleted goes, what was created becomes a node.
+func (w *world) settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for claim, n := range w.nodes {
+		if n.Deleting {
+			delete(w.nodes, claim)
+			continue
+		}
+		if n.Stage != model.Initialized {
+			n.Stage, n.UID, n.Ready, n.InitializedAt = model.Initialized, "uid-"+n.Name, true, w.clock.Now()
+			n.Capacity = []quantity.Amount{{Name: "pods", Value: 10}}
+			n.Allocatable, n.Labels = n.Capacity, map[string]string{model.LabelPool: "p"}
+		}
+	}
+}

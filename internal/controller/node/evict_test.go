@@ -1,0 +1,161 @@
+package node
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// queueAt is an evictor that nobody works for, and its clock.
+func queueAt(t *testing.T) (*evictor, *testingclock.FakePassiveClock) {
+	clock := testingclock.NewFakePassiveClock(now)
+	e := newEvictor(&Reconciler{Timers: controller.Production(), Clock: clock}, logr.Discard())
+	t.Cleanup(e.queue.ShutDown)
+	return e, clock
+}
+
+// settle takes the next target as a worker would that was told yes.
+func settle(e *evictor) {
+	item, _ := e.queue.Get()
+	e.queue.Done(item)
+	e.orders[item].agreed = e.r.Clock.Now()
+}
+
+// A pod is asked once, however often the drain looks; again if it still runs when the cache must have shown its end.
+func TestAddOnce(t *testing.T) {
+	e, clock := queueAt(t)
+	p := pod("p")
+	for range 3 {
+		e.add(&p, order{node: "n"})
+	}
+	if n := e.queue.Len(); n != 1 {
+		t.Fatalf("%d in the queue, want 1", n)
+	}
+	settle(e)
+	e.add(&p, order{node: "n"})
+	if n := e.queue.Len(); n != 0 {
+		t.Errorf("%d in the queue of a pod that just agreed, want 0", n)
+	}
+	clock.SetTime(now.Add(e.r.Timers.WriteVisible))
+	e.add(&p, order{node: "n"})
+	if n := e.queue.Len(); n != 1 {
+		t.Errorf("%d in the queue of a pod that agreed and did not go, want 1", n)
+	}
+	other := pod("p")
+	other.UID = "another"
+	e.add(&other, order{node: "n"})
+	if n := e.queue.Len(); n != 2 {
+		t.Errorf("%d in the queue with a namesake, want 2", n)
+	}
+}
+
+// A pod that a budget holds is not hammered, but at the deadline it does not wait for its back-off. Deadlines only get
+// earlier.
+func TestAddInAHurry(t *testing.T) {
+	e, _ := queueAt(t)
+	p := pod("p")
+	e.add(&p, order{deadline: now.Add(time.Hour)})
+	item, _ := e.queue.Get()
+	for range 20 {
+		e.queue.AddRateLimited(item)
+	}
+	e.queue.Done(item)
+	e.add(&p, order{deadline: now.Add(2 * time.Hour)})
+	e.add(&p, order{})
+	if got := e.order(item).deadline; !got.Equal(now.Add(time.Hour)) {
+		t.Errorf("deadline %v, want the first", got)
+	}
+	if tries := e.queue.NumRequeues(item); tries != 20 {
+		t.Errorf("%d tries remembered, want 20", tries)
+	}
+	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
+	if n, tries := e.queue.Len(), e.queue.NumRequeues(item); n != 1 || tries != 0 {
+		t.Errorf("%d in the queue, %d tries remembered; want it there at once, as if new", n, tries)
+	}
+	if got := e.order(item); !got.deadline.Equal(now.Add(time.Minute)) || !got.hurry {
+		t.Errorf("%+v, want the earlier deadline, and hurry", got)
+	}
+	again, _ := e.queue.Get()
+	e.queue.Done(again)
+	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
+	if n := e.queue.Len(); n != 0 {
+		t.Errorf("%d in the queue, want the hurry to count once", n)
+	}
+}
+
+// The memory of what was asked does not grow for ever.
+func TestAddForgets(t *testing.T) {
+	e, clock := queueAt(t)
+	for i := range evictSweep {
+		p := pod(string(rune('a'+i%26)) + time.Duration(i).String())
+		e.add(&p, order{})
+		settle(e)
+	}
+	clock.SetTime(now.Add(time.Minute))
+	last := pod("last")
+	e.add(&last, order{})
+	if n := len(e.orders); n != 1 {
+		t.Errorf("%d remembered, want 1", n)
+	}
+}
+
+func statusOf(code int32, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
+}
+
+func TestCodeAndRefused(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		want    int
+		refused bool
+	}{
+		{nil, http.StatusOK, false}, {errors.New("no connection"), 0, false},
+		{apierrors.NewTooManyRequests("a budget says no", 0), http.StatusTooManyRequests, true},
+		{statusOf(500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."), 500, true},
+		{statusOf(500, "etcd is down"), 500, false},
+		{statusOf(403, "DisruptedPods map too big"), 403, true},
+		{statusOf(404, "not found"), 404, false},
+	} {
+		if got := code(test.err); got != test.want || refused(test.err) != test.refused {
+			t.Errorf("%v: %d, refused %v; want %d, %v", test.err, got, refused(test.err), test.want, test.refused)
+		}
+	}
+}
+
+// What the API says about a budget comes with the budget's name and numbers.
+func TestSaid(t *testing.T) {
+	err := apierrors.NewTooManyRequests("Cannot evict pod.", 0)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 3 healthy pods and has 3 currently"}}
+	if diff := cmp.Diff("Cannot evict pod. The disruption budget web needs 3 healthy pods and has 3 currently", said(err)); diff != "" {
+		t.Error(diff)
+	}
+	if got := said(errors.New("no connection")); got != "no connection" {
+		t.Error(got)
+	}
+}
+
+func TestBudgetsOf(t *testing.T) {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
+	budget := func(name string, selector *metav1.LabelSelector) policyv1.PodDisruptionBudget {
+		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
+	}
+	got := budgetsOf(&p, []policyv1.PodDisruptionBudget{
+		budget("none", nil), budget("all", &metav1.LabelSelector{}), budget("web", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}),
+		budget("other", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}),
+		budget("broken", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}),
+	})
+	if diff := cmp.Diff([]string{"all", "web"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,208 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// RepairName is the name of node repair in logs and metrics.
+const RepairName = "node.health"
+
+// repairWorkers is how many nodes are looked at at a time.
+const repairWorkers = 50
+
+// Repair replaces nodes whose conditions say that they will not recover (core specification 5.17): a condition that one
+// of the policies names and that has lasted for longer than it tolerates. The claim is deleted with a termination
+// deadline of now, so that the drain waits for nobody: pods are removed by force and volumes are not waited for, because
+// nobody may be left on the node to end them. No budget is asked. While more than a fifth of a pool (of all nodes of
+// ours, for a claim without pool) has such a condition, no matter for how long, nothing is repaired: then what is ill is
+// more likely the network, or we.
+//
+//	Ready=False ---toleration---> brake ---> deadline on the claim ---> claim deleted
+//	     |                          `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
+//	     `-- recovered: nothing; a deadline that a crash left without its deletion is taken back
+//
+// Fill all fields, then call SetupWithManager.
+type Repair struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client   client.Client
+	Provider cloud.Provider
+	// Policies as the provider's cloud.Repairer says.
+	Policies []cloud.RepairPolicy
+	Recorder *telemetry.Recorder
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
+
+	classes controller.Classes
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	r.classes = classes
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named(RepairName).
+		For(&corev1.Node{}, builder.WithPredicates(r.sickened())).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: repairWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", RepairName, err)
+	}
+	return nil
+}
+
+// sickened passes nodes that are new, or ours from now on, and those of which another illness begins or ends: heartbeats
+// do neither.
+func (r *Repair) sickened() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isNode := e.ObjectOld.(*corev1.Node)
+			after, _ := e.ObjectNew.(*corev1.Node)
+			return !isNode || after == nil || diagnose(before, r.Policies) != diagnose(after, r.Policies) ||
+				before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels)
+		},
+	}
+}
+
+// Reconcile looks at one node.
+func (r *Repair) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.classes.OwnsLabels(node.Labels) {
+		return ctrl.Result{}, nil
+	}
+	claim, err := r.claim(ctx, node)
+	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, err
+	}
+	again, err := r.heal(ctx, node, claim)
+	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
+}
+
+// claim is the node's, nil when it has none of ours, or more than one.
+func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
+	if node.Spec.ProviderID == "" {
+		return nil, nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
+		return nil, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
+	}
+	if len(claims.Items) != 1 || !r.classes.Owns(claims.Items[0].Spec.NodeClassRef) {
+		return nil, nil
+	}
+	return &claims.Items[0], nil
+}
+
+// heal does what is due for the node and says when to look again, beside events.
+func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
+	ill := diagnose(node, r.Policies)
+	if !ill.is() {
+		return 0, r.takeBack(ctx, claim)
+	}
+	if left := ill.due.Sub(r.Clock.Now()); left > 0 {
+		return left, nil
+	}
+	nodes, err := r.nodesLike(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	if sick := countIll(nodes, r.Policies); sick > mostIll(len(nodes)) {
+		why := fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", illPercent, whose(node), sick, len(nodes))
+		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
+		return r.Timers.RepairRetry, nil
+	}
+	return 0, r.replace(ctx, claim, ill)
+}
+
+// nodesLike are the nodes of the node's pool, or of all pools for a node without one. They are shared with the cache.
+func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	options := []client.ListOption{client.UnsafeDisableDeepCopy}
+	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
+		options = append(options, client.MatchingFields{controller.FieldPool: pool})
+	}
+	if err := r.Client.List(ctx, &nodes, options...); err != nil {
+		return nil, fmt.Errorf("listing the nodes beside node %s: %w", node.Name, err)
+	}
+	var ours []corev1.Node
+	for i := range nodes.Items {
+		if r.classes.OwnsLabels(nodes.Items[i].Labels) {
+			ours = append(ours, nodes.Items[i])
+		}
+	}
+	return ours, nil
+}
+
+// whose names what the brake counts.
+func whose(node *corev1.Node) string {
+	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
+		return "nodepool " + pool
+	}
+	return "cluster"
+}
+
+// replace ends the claim with a deadline of now. The deadline is written first: once the claim is deleted its drain may
+// begin at any moment, and would wait. If we stop in between, the next look deletes or takes back.
+func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illness) error {
+	if claim.Annotations[karpv1.AnnotationRepair] == "" {
+		base := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(ill.condition))
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp, r.Clock.Now().UTC().Format(time.RFC3339))
+		if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
+			return fmt.Errorf("noting the termination deadline on claim %s: %w", claim.Name, err)
+		}
+	}
+	if err := r.Client.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
+		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "NodeClaim", claim.Name, "condition", ill.condition, "status", ill.status, "tolerated-until", ill.due)
+	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
+	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
+	r.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedUnhealthy, pool, capacity).Inc()
+	r.Metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues(snake(string(ill.condition)), pool, capacity, claim.Status.ImageID).Inc()
+	return nil
+}
+
+// takeBack removes the deadline of a repair that was not carried out, because we stopped before the deletion and the node
+// has recovered since: it would cut short the next drain.
+func (r *Repair) takeBack(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if claim.Annotations[karpv1.AnnotationRepair] == "" {
+		return nil
+	}
+	base := claim.DeepCopy()
+	delete(claim.Annotations, karpv1.AnnotationRepair)
+	delete(claim.Annotations, karpv1.AnnotationTerminationTimestamp)
+	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return fmt.Errorf("taking back the termination deadline of claim %s: %w", claim.Name, err)
+	}
+	return nil
+}

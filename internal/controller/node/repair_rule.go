@@ -1,0 +1,70 @@
+package node
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// illness is what is wrong with a node and until when that is tolerated; the zero value is health. Illnesses can be
+// compared by ==.
+type illness struct {
+	condition corev1.NodeConditionType
+	status    corev1.ConditionStatus
+	due       time.Time
+}
+
+func (i illness) is() bool { return i.condition != "" }
+
+// diagnose is the illness, of those that the policies name, that is tolerated for the shortest time from now.
+func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) illness {
+	var worst illness
+	for _, policy := range policies {
+		for i := range node.Status.Conditions {
+			c := &node.Status.Conditions[i]
+			if string(c.Type) != policy.ConditionType || string(c.Status) != policy.ConditionStatus {
+				continue
+			}
+			due := c.LastTransitionTime.UTC().Add(policy.Toleration)
+			if !worst.is() || due.Before(worst.due) {
+				worst = illness{condition: c.Type, status: c.Status, due: due}
+			}
+		}
+	}
+	return worst
+}
+
+// countIll counts the nodes that are ill, tolerated or not.
+func countIll(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
+	count := 0
+	for i := range nodes {
+		if diagnose(&nodes[i], policies).is() {
+			count++
+		}
+	}
+	return count
+}
+
+// illPercent of the nodes, rounded up, may be ill at a time for one of them to be repaired (core specification 5.17).
+const illPercent = 20
+
+func mostIll(nodes int) int { return (nodes*illPercent + 99) / 100 }
+
+// snake is a CamelCase word in snake case: KernelDeadlock is kernel_deadlock, GPUReady gpu_ready.
+func snake(word string) string {
+	var text strings.Builder
+	runes := []rune(word)
+	for i, r := range runes {
+		begins := i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if begins && runes[i-1] != '_' {
+			text.WriteByte('_')
+		}
+		text.WriteRune(unicode.ToLower(r))
+	}
+	return text.String()
+}

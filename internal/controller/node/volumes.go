@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// detach waits until the volumes of pods that had to leave are detached: a machine that ends with a volume attached keeps
+// it from being attached elsewhere for minutes. At the deadline the machine ends all the same.
+func (r *Reconciler) detach(ctx context.Context, l *leave) (time.Duration, error) {
+	names, err := r.attached(ctx, l)
+	if err != nil {
+		return 0, err
+	}
+	over := !l.deadline.IsZero() && !l.now.Before(l.deadline)
+	err = r.mark(ctx, l, func(conditions status.ConditionSet) {
+		switch {
+		case len(names) == 0:
+			conditions.SetTrue(karpv1.ConditionVolumesDetached)
+		case over:
+			conditions.SetFalse(karpv1.ConditionVolumesDetached, karpv1.ReasonTerminationGracePeriodElapsed, karpv1.ReasonTerminationGracePeriodElapsed)
+		default:
+			conditions.SetUnknownWithReason(karpv1.ConditionVolumesDetached, karpv1.ReasonAwaitingVolumeDetachment, karpv1.ReasonAwaitingVolumeDetachment)
+		}
+	})
+	if err != nil || len(names) == 0 || over {
+		return 0, err
+	}
+	r.Recorder.Emit(telemetry.AwaitingVolumeDetachment(l.node, names))
+	return r.Timers.Drain, nil
+}
+
+// attached are the names of the VolumeAttachments to wait for.
+func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
+	var list storagev1.VolumeAttachmentList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{controller.FieldAttachmentNode: l.node.Name}); err != nil {
+		return nil, fmt.Errorf("listing the volume attachments of node %s: %w", l.node.Name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	inUse := map[string]bool{}
+	for _, key := range claimsInUse(l.pods, r.terms(l)) {
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := r.Client.Get(ctx, key, claim); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("looking for the volume of claim %s on node %s: %w", key, l.node.Name, err)
+		}
+		inUse[claim.Spec.VolumeName] = true
+	}
+	return blocking(list.Items, inUse), nil
+}
+
+// claimsInUse are the PersistentVolumeClaims of the pods that are not drained: their volumes stay attached as long as
+// the machine is there.
+func claimsInUse(pods []corev1.Pod, t terms) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for i := range pods {
+		pod := &pods[i]
+		if karpv1.EndedPod(pod) || drainable(pod, t) {
+			continue
+		}
+		for _, volume := range pod.Spec.Volumes {
+			switch {
+			case volume.PersistentVolumeClaim != nil:
+				keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName})
+			case volume.Ephemeral != nil:
+				keys = append(keys, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name + "-" + volume.Name})
+			}
+		}
+	}
+	return keys
+}
+
+// blocking are the attachments to wait for: those of a PersistentVolume that no pod uses which stays on the node.
+func blocking(attachments []storagev1.VolumeAttachment, inUse map[string]bool) []string {
+	var names []string
+	for i := range attachments {
+		volume := attachments[i].Spec.Source.PersistentVolumeName
+		if volume != nil && *volume != "" && !inUse[*volume] {
+			names = append(names, attachments[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

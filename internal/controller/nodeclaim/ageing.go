@@ -1,0 +1,287 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// AgeingName is the name in logs and metrics of what keeps the conditions Drifted and Consolidatable.
+const AgeingName = "nodeclaim.disruption"
+
+// ageingWorkers is how many claims are judged at a time; a worker may wait for the cloud.
+const ageingWorkers = 50
+
+// Ageing keeps two conditions of claims (core specification 5.3, 5.4): Drifted, that the machine is not what its pool or
+// the cloud would make today, and Consolidatable, that no pod came or went for consolidateAfter. They are what
+// disruption goes by; nothing is decided here.
+//
+//	claim, pool, node class, 5 min --> Drifted         static, requirements, instance type, provider's reason
+//	last pod event, pool, its end  --> Consolidatable  True, or not there
+//
+// Who cannot be judged (the pool or the class is missing, the cloud does not answer) keeps the Drifted that it has; the
+// first of a pool is named in an event and the log, all are counted in NodeClaimsUnjudged. Fill all fields but Workers,
+// then call SetupWithManager.
+type Ageing struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client client.Client
+	// Provider is asked for the instance types, and for reasons of its own if it is a cloud.DriftDetector.
+	Provider cloud.Provider
+	Recorder *telemetry.Recorder
+	Metrics  *telemetry.Metrics
+	Timers   controller.Timers
+	Clock    clock.PassiveClock
+	// Workers is how many claims are judged at a time; 0 means 50.
+	Workers int
+
+	classes     controller.Classes
+	rules       karpv1.LabelRules
+	reservation string
+	detector    cloud.DriftDetector
+	shelves     shelves
+	unjudged    unjudged
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (a *Ageing) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(a.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	declared := a.Provider.Declared()
+	a.classes, a.reservation = classes, declared.ReservationKey
+	a.rules = karpv1.CoreRules().With(karpv1.LabelRules{Aliases: declared.Aliases, ValueAliases: declared.ValueAliases})
+	a.detector, _ = a.Provider.(cloud.DriftDetector)
+	if a.Workers == 0 {
+		a.Workers = ageingWorkers
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(AgeingName).
+		For(&karpv1.NodeClaim{}, builder.WithPredicates(claimTurned())).
+		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, pool client.Object) []reconcile.Request {
+			return a.claimsOf(ctx, pool.GetName())
+		}), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: a.Workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](a.Timers.Retry, a.Timers.RetryMax),
+		})
+	for kind, object := range a.classes.Kinds() {
+		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
+			return a.claimsOfClass(ctx, karpv1.NodeClassReference{Group: kind.Group, Kind: kind.Kind, Name: class.GetName()})
+		}))
+	}
+	if err := b.Complete(a); err != nil {
+		return fmt.Errorf("setting up %s: %w", AgeingName, err)
+	}
+	return nil
+}
+
+// claimTurned passes the changes of a claim that the two conditions depend on; their own writing is not among them.
+func claimTurned() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isClaim := e.ObjectOld.(*karpv1.NodeClaim)
+		after, _ := e.ObjectNew.(*karpv1.NodeClaim)
+		if !isClaim || after == nil {
+			return true
+		}
+		return !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations) ||
+			!before.Status.LastPodEventTime.Equal(&after.Status.LastPodEventTime) || before.Status.ImageID != after.Status.ImageID ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			isTrue(before, karpv1.ConditionLaunched) != isTrue(after, karpv1.ConditionLaunched) ||
+			isTrue(before, karpv1.ConditionInitialized) != isTrue(after, karpv1.ConditionInitialized)
+	}}
+}
+
+// isTrue reads a condition and, unlike StatusConditions, leaves the claim as it is: it is shared with the cache.
+func isTrue(claim *karpv1.NodeClaim, condition string) bool {
+	for i := range claim.Status.Conditions {
+		if c := &claim.Status.Conditions[i]; c.Type == condition {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// claimsOf are the claims of a pool.
+func (a *Ageing) claimsOf(ctx context.Context, pool string) []reconcile.Request {
+	var claims karpv1.NodeClaimList
+	if err := a.Client.List(ctx, &claims, client.MatchingFields{controller.FieldPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the claims of a pool", "NodePool", pool)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(claims.Items))
+	for i := range claims.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: claims.Items[i].Name}})
+	}
+	return requests
+}
+
+// claimsOfClass are the claims of the pools of a node class. Claims that were made with another class have drifted by
+// their pool.
+func (a *Ageing) claimsOfClass(ctx context.Context, class karpv1.NodeClassReference) []reconcile.Request {
+	var pools karpv1.NodePoolList
+	if err := a.Client.List(ctx, &pools, client.MatchingFields{controller.FieldPoolClass: controller.ClassKey(class)}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the pools of a node class", "class", class.Name)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		requests = append(requests, a.claimsOf(ctx, pools.Items[i].Name)...)
+	}
+	return requests
+}
+
+// Reconcile judges one claim.
+func (a *Ageing) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	claim := &karpv1.NodeClaim{}
+	err := a.Client.Get(ctx, request.NamespacedName, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if err != nil || !claim.DeletionTimestamp.IsZero() || !a.classes.Owns(claim.Spec.NodeClassRef) || claim.Labels[karpv1.LabelNodePool] == "" {
+		a.tell(ctx, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: request.Name}}, nil)
+		return ctrl.Result{}, nil
+	}
+	again, err := a.judge(ctx, claim)
+	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, a.Timers.Retry)
+}
+
+// judge brings the claim's conditions up to date and says when to look again, beside events.
+func (a *Ageing) judge(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
+	// 1. Gather.
+	pool, err := a.pool(ctx, claim)
+	if err != nil {
+		return 0, err
+	}
+	// 2. Evaluate.
+	before := claim.DeepCopy()
+	again := a.markQuiet(claim, pool)
+	doubt := a.markDrift(ctx, claim, pool)
+	if doubt != nil {
+		again = min(again, a.Timers.RetryMax)
+	}
+	// 3. Act.
+	a.tell(ctx, claim, doubt)
+	if equality.Semantic.DeepEqual(before.Status, claim.Status) {
+		return again, nil
+	}
+	if err := a.Client.Status().Patch(ctx, claim, controller.Locked(before)); err != nil {
+		return 0, fmt.Errorf("writing the status of claim %s: %w", claim.Name, err)
+	}
+	return again, nil
+}
+
+// pool is the claim's, nil if it does not exist.
+func (a *Ageing) pool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
+	pool := &karpv1.NodePool{}
+	name := claim.Labels[karpv1.LabelNodePool]
+	err := a.Client.Get(ctx, types.NamespacedName{Name: name}, pool)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading pool %s of claim %s: %w", name, claim.Name, err)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return pool, nil
+}
+
+// markQuiet sets or clears Consolidatable, and says when the answer may change, Timers.Drift at the latest.
+func (a *Ageing) markQuiet(claim *karpv1.NodeClaim, pool *karpv1.NodePool) time.Duration {
+	conditions := claim.StatusConditions()
+	if pool != nil {
+		if until, counts := quietUntil(claim, pool); counts {
+			left := until.Sub(a.Clock.Now())
+			if left <= 0 {
+				conditions.SetTrue(karpv1.ConditionConsolidatable)
+				return a.Timers.Drift
+			}
+			_ = conditions.Clear(karpv1.ConditionConsolidatable) // fails for dependents of Ready only
+			return min(left, a.Timers.Drift)
+		}
+	}
+	_ = conditions.Clear(karpv1.ConditionConsolidatable)
+	return a.Timers.Drift
+}
+
+// markDrift sets or clears Drifted. When it cannot tell it leaves the condition as it is, and says why.
+func (a *Ageing) markDrift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) *doubt {
+	conditions := claim.StatusConditions()
+	switch {
+	case !conditions.Get(karpv1.ConditionLaunched).IsTrue():
+		_ = conditions.Clear(karpv1.ConditionDrifted)
+		return nil
+	case pool == nil:
+		return &doubt{cause: causePool, why: fmt.Errorf("NodePool %q does not exist", claim.Labels[karpv1.LabelNodePool])}
+	}
+	reason, unsure := a.drift(ctx, claim, pool)
+	switch {
+	case reason != "":
+		conditions.SetTrueWithReason(karpv1.ConditionDrifted, reason, reason)
+		return nil
+	case unsure == nil:
+		_ = conditions.Clear(karpv1.ConditionDrifted)
+	}
+	return unsure
+}
+
+// drift is the first reason that applies; with a doubt, one that could not be asked may apply too.
+func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, *doubt) {
+	switch {
+	case staticDrift(claim, pool):
+		return karpv1.ReasonNodePoolDrifted, nil
+	case requirementsDrift(claim, pool, a.rules):
+		return karpv1.ReasonRequirementsDrifted, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Timers.CatalogueRead)
+	defer cancel()
+	var unsure *doubt
+	if a.Clock.Now().Sub(claim.CreationTimestamp.Time) >= a.Timers.TypeDrift {
+		gone, err := a.typeGone(ctx, claim, pool)
+		if gone {
+			return karpv1.ReasonInstanceTypeNotFound, nil
+		}
+		if err != nil {
+			unsure = &doubt{cause: causeCatalogue, why: err}
+		}
+	}
+	if a.detector == nil {
+		return "", unsure
+	}
+	reason, err := a.detector.Drifted(ctx, claim.DeepCopy())
+	switch {
+	case err == nil:
+		return reason, unsure
+	case errors.Is(err, cloud.ErrNotFound):
+		return "", &doubt{cause: causeClass, why: err}
+	}
+	return "", &doubt{cause: causeProvider, why: err}
+}
+
+func (a *Ageing) typeGone(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
+	list, err := a.shelves.types(pool, a.Clock.Now(), a.Timers, func() ([]cloud.InstanceType, error) { return a.Provider.Catalogue(ctx, pool) })
+	if err != nil {
+		return false, fmt.Errorf("reading the catalogue of instance types: %w", err)
+	}
+	return typeDrift(claim, market{types: list, reservation: a.reservation})
+}

@@ -1,0 +1,144 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// ConsistencyName is the name in logs and metrics of what compares nodes with what was promised.
+const ConsistencyName = "nodeclaim.consistency"
+
+const (
+	// consistencyWorkers is how many claims are compared at a time.
+	consistencyWorkers = 50
+	// leastPercent is how much of a promised resource a node must have, in percent (core specification 4.6).
+	leastPercent = 90
+)
+
+// Consistency looks every Timers.Consistency whether each initialised node has the shape that its claim promises: a
+// machine that lost a bank of memory, or a kubelet that reports too little, takes fewer pods than are planned onto it.
+// What it finds is a condition of the claim and an event; nothing is done about it.
+type Consistency struct {
+	// Client reads from a cache with the indexes of controller.Index.
+	Client   client.Client
+	Provider cloud.Provider
+	Recorder *telemetry.Recorder
+	Timers   controller.Timers
+
+	classes controller.Classes
+}
+
+// SetupWithManager registers the controller; controller.Index must have run.
+func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
+	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	c.classes = classes
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named(ConsistencyName).
+		For(&karpv1.NodeClaim{}, builder.WithPredicates(initialising())).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: consistencyWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.Timers.Retry, c.Timers.RetryMax),
+		}).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", ConsistencyName, err)
+	}
+	return nil
+}
+
+// initialising passes claims when they are first seen and when they become initialised. All else is looked at in its
+// time.
+func initialising() predicate.Predicate {
+	is := func(o client.Object) bool {
+		claim, ok := o.(*karpv1.NodeClaim)
+		return ok && claim.StatusConditions().Get(karpv1.ConditionInitialized).IsTrue()
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return is(e.Object) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return is(e.ObjectNew) && !is(e.ObjectOld) },
+	}
+}
+
+// Reconcile compares one claim with its node.
+func (c *Consistency) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	claim := &karpv1.NodeClaim{}
+	if err := c.Client.Get(ctx, request.NamespacedName, claim); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.classes.Owns(claim.Spec.NodeClassRef) || !claim.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	err := c.compare(ctx, claim)
+	return controller.Settle(ctrl.Result{RequeueAfter: c.Timers.Consistency}, err, c.Timers.Retry)
+}
+
+// compare writes what is found, if there is a node to compare with.
+func (c *Consistency) compare(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if !claim.StatusConditions().Get(karpv1.ConditionInitialized).IsTrue() {
+		return nil
+	}
+	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
+	if err != nil {
+		return err
+	}
+	node, missing := pick(nodes)
+	if missing != (unmet{}) {
+		return nil // Registered and Initialized say so
+	}
+	issues := shape(claim, node)
+	for _, issue := range issues {
+		c.Recorder.Emit(telemetry.FailedConsistencyCheck(claim, issue))
+	}
+	base := claim.DeepCopy()
+	if len(issues) == 0 {
+		claim.StatusConditions().SetTrue(karpv1.ConditionConsistentStateFound)
+	} else {
+		claim.StatusConditions().SetFalse(karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, strings.Join(issues, "; "))
+	}
+	if equality.Semantic.DeepEqual(base.Status, claim.Status) {
+		return nil
+	}
+	if err := c.Client.Status().Patch(ctx, claim, controller.Locked(base)); err != nil {
+		return fmt.Errorf("writing the consistency of claim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// shape says of each requested resource of which the node has less than 90 % of what the claim promises what is
+// expected and what is there.
+func shape(claim *karpv1.NodeClaim, node *corev1.Node) []string {
+	var issues []string
+	for _, name := range resourceNames(claim.Spec.Resources.Requests) {
+		requested, promised, there := claim.Spec.Resources.Requests[name], claim.Status.Capacity[name], node.Status.Capacity[name]
+		if requested.IsZero() || promised.IsZero() {
+			continue
+		}
+		percent := 100 * there.AsApproximateFloat64() / promised.AsApproximateFloat64()
+		if percent < leastPercent {
+			issues = append(issues, fmt.Sprintf("expected %s of resource %s, but found %s (%.1f%% of expected)", promised.String(), name, there.String(), percent))
+		}
+	}
+	return issues
+}

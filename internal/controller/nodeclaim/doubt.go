@@ -1,0 +1,132 @@
+package nodeclaim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// doubt is why nobody can tell whether a claim has drifted.
+type doubt struct {
+	// cause is the label of the metric.
+	cause string
+	why   error
+}
+
+// The causes of doubts.
+const (
+	causePool      = "nodepool_missing"
+	causeClass     = "nodeclass_missing"
+	causeCatalogue = "catalogue"
+	causeProvider  = "provider"
+)
+
+// trouble is what claims in doubt have in common.
+type trouble struct{ pool, cause string }
+
+// unjudged are the claims in doubt. Many have the same trouble, which is named once, when the first of them has it.
+type unjudged struct {
+	mutex  sync.Mutex
+	claims map[string]trouble
+	counts map[trouble]int
+}
+
+// set notes the trouble of a claim, the zero value for none, publishes how many claims have the one it had before and the
+// new one, and returns the former and the two numbers.
+func (u *unjudged) set(claim string, now trouble, publish func(trouble, int)) (before trouble, left, have int) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.claims == nil {
+		u.claims, u.counts = map[string]trouble{}, map[trouble]int{}
+	}
+	none := trouble{}
+	before = u.claims[claim]
+	if before == now {
+		return before, u.counts[before], u.counts[now]
+	}
+	delete(u.claims, claim)
+	if before != none {
+		u.counts[before]--
+		publish(before, u.counts[before])
+	}
+	if now != none {
+		u.claims[claim] = now
+		u.counts[now]++
+		publish(now, u.counts[now])
+	}
+	return before, u.counts[before], u.counts[now]
+}
+
+// tell names what keeps the claim from being judged, nil for nothing, if that is news.
+func (a *Ageing) tell(ctx context.Context, claim *karpv1.NodeClaim, d *doubt) {
+	var now trouble
+	if d != nil {
+		now = trouble{pool: claim.Labels[karpv1.LabelNodePool], cause: d.cause}
+	}
+	before, left, have := a.unjudged.set(claim.Name, now, a.count)
+	if before == now {
+		return
+	}
+	if before != (trouble{}) && left == 0 {
+		ctrl.LoggerFrom(ctx).Info("drift can be told again", "NodePool", before.pool, "cause", before.cause)
+	}
+	if d != nil && have == 1 {
+		ctrl.LoggerFrom(ctx).Error(d.why, "nobody can tell whether a claim has drifted, nor others of its pool for the same cause", "NodePool", now.pool, "cause", now.cause)
+		a.Recorder.Emit(telemetry.DisruptionBlocked(claim, "Cannot tell whether it has drifted: "+telemetry.Truncate(d.why.Error())))
+	}
+}
+
+func (a *Ageing) count(t trouble, claims int) {
+	if claims == 0 {
+		a.Metrics.NodeClaimsUnjudged.DeleteLabelValues(t.pool, t.cause)
+		return
+	}
+	a.Metrics.NodeClaimsUnjudged.WithLabelValues(t.pool, t.cause).Set(float64(claims))
+}
+
+// shelves are the catalogues that were read lately, by pool, so that a thousand claims of a pool ask once.
+type shelves struct {
+	mutex sync.Mutex
+	pools map[types.UID]*shelf
+}
+
+// shelf is one pool's; its lock is held while the provider is asked.
+type shelf struct {
+	mutex      sync.Mutex
+	generation int64
+	until      time.Time
+	types      []cloud.InstanceType
+	err        error
+}
+
+// types are the pool's instance types, at most Timers.Catalogue old; an error is kept for Timers.CatalogueRetry.
+func (s *shelves) types(pool *karpv1.NodePool, now time.Time, timers controller.Timers, read func() ([]cloud.InstanceType, error)) ([]cloud.InstanceType, error) {
+	s.mutex.Lock()
+	if s.pools == nil {
+		s.pools = map[types.UID]*shelf{}
+	}
+	own := s.pools[pool.UID]
+	if own == nil {
+		own = &shelf{}
+		s.pools[pool.UID] = own
+	}
+	s.mutex.Unlock()
+	own.mutex.Lock()
+	defer own.mutex.Unlock()
+	if own.generation != pool.Generation || !now.Before(own.until) {
+		own.types, own.err = read()
+		own.generation, own.until = pool.Generation, now.Add(timers.Catalogue)
+		if own.err != nil {
+			own.until = now.Add(timers.CatalogueRetry)
+		}
+	}
+	return own.types, own.err
+}

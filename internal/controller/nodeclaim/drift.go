@@ -1,0 +1,113 @@
+package nodeclaim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// market is the instance types that the cloud has today for a pool.
+type market struct {
+	types []cloud.InstanceType
+	// reservation is the label of a reservation's id, empty if the provider has none.
+	reservation string
+}
+
+// staticDrift says whether the template's labels, annotations, taints, class, grace period or expiry have changed since
+// the claim was made. Hashes that were made another way cannot be compared; package nodepool stamps them again.
+func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) bool {
+	for _, annotations := range []map[string]string{claim.Annotations, pool.Annotations} {
+		if annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.HashVersion || annotations[karpv1.AnnotationNodePoolHash] == "" {
+			return false
+		}
+	}
+	return claim.Annotations[karpv1.AnnotationNodePoolHash] != pool.Annotations[karpv1.AnnotationNodePoolHash]
+}
+
+// requirementsDrift says whether the claim's labels are outside of what the pool requires today. A label that the claim
+// does not have is absent, well-known or not.
+func requirementsDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, rules karpv1.LabelRules) bool {
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		key := rules.Key(r.Key)
+		values := make([]string, len(r.Values))
+		for i, value := range r.Values {
+			values[i] = rules.Value(key, value)
+		}
+		wanted := cloud.AnyValue().Narrow(string(r.Operator), values)
+		value, has := claim.Labels[key]
+		if has && !wanted.Has(rules.Value(key, value)) || !has && !wanted.HasAbsence() {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoTypes is a catalogue that nobody can be judged by: that a cloud has nothing at all is more likely its fault.
+var errNoTypes = errors.New("the cloud provider lists no instance type for the pool")
+
+// typeDrift says whether the claim's instance type is no longer made, or has no offering, sold out or not, in the
+// claim's zone and capacity type. A claim that does not say its type has not drifted. What was bought from a reservation
+// may have become on-demand since, and reservations come and go.
+func typeDrift(claim *karpv1.NodeClaim, m market) (bool, error) {
+	name := claim.Labels[corev1.LabelInstanceTypeStable]
+	if name == "" {
+		return false, nil
+	}
+	if len(m.types) == 0 {
+		return false, errNoTypes
+	}
+	at := slices.IndexFunc(m.types, func(t cloud.InstanceType) bool { return t.Name == name })
+	if at < 0 {
+		return true, nil
+	}
+	need := needOfLabels(claim.Labels, m.reservation)
+	reserved := claim.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved
+	return !slices.ContainsFunc(m.types[at].Offerings, func(o cloud.Offering) bool {
+		if reserved && o.CapacityType == karpv1.CapacityTypeReserved {
+			o.Requirements = nil // they tell one reservation from another
+		}
+		return need.AllowsOffering(&o)
+	}), nil
+}
+
+// needOfLabels is the need for a machine with exactly these labels, the reservation's apart.
+func needOfLabels(labels map[string]string, reservation string) cloud.Need {
+	need := cloud.Need{Labels: map[string]cloud.Values{}}
+	for key, value := range labels {
+		need.Labels[key] = cloud.AnyValue().Narrow("In", []string{value})
+	}
+	if labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved {
+		need.Labels[karpv1.LabelCapacityType] = cloud.AnyValue().Narrow("In", []string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeOnDemand})
+		delete(need.Labels, reservation)
+	}
+	return need
+}
+
+// quietUntil is when the pool's consolidateAfter will have passed if no further pod comes or goes: since the last pod
+// event, else since the node was initialised. It is the time that plan.QuietFrom computes from a snapshot. false means
+// that consolidation does not concern the claim: its node is not initialised, the pool is static, or says Never.
+func quietUntil(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {
+	after := pool.Spec.Disruption.ConsolidateAfter
+	initialized := claim.StatusConditions().Get(karpv1.ConditionInitialized)
+	if pool.Static() || after.IsNever() || !initialized.IsTrue() {
+		return time.Time{}, false
+	}
+	since := claim.Status.LastPodEventTime.Time
+	if since.IsZero() {
+		since = initialized.LastTransitionTime.Time
+	}
+	return since.Add(*after.Duration), true
+}
+
+// expiry is when expireAfter ends the claim; false when it never does.
+func expiry(claim *karpv1.NodeClaim) (time.Time, bool) {
+	if claim.Spec.ExpireAfter.IsNever() {
+		return time.Time{}, false
+	}
+	return claim.CreationTimestamp.Add(*claim.Spec.ExpireAfter.Duration), true
+}

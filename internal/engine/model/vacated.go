@@ -1,0 +1,124 @@
+package model
+
+import "slices"
+
+// Vacated returns the snapshot as it would be if the pods that move had left the nodes that are leaving: they are
+// pending, or set aside where they cannot be placed. The nodes stay, with the pods that stay on them for now: those
+// still count wherever they counted, and so do the nodes against the limits of their pools; but nobody goes there any
+// more. Pods keep the name of their node in Node. What is not concerned is shared; the receiver is unchanged.
+func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Pod) bool) *Snapshot {
+	fresh := map[*Node]*Node{}
+	var homes []homeless
+	var rejected []*Pod
+	for _, n := range s.Nodes {
+		if !leaving(n) {
+			continue
+		}
+		var goes []bool
+		for i, p := range n.Pods {
+			if !p.Reschedulable || !moves(p) {
+				continue
+			}
+			if goes == nil {
+				goes = make([]bool, len(n.Pods))
+			}
+			goes[i] = true
+			if p.Rejected != nil {
+				rejected = append(rejected, p)
+			} else {
+				homes = append(homes, homeless{p, n.matchingOf(i)})
+			}
+		}
+		fresh[n] = s.vacated(n, goes)
+	}
+	if len(fresh) == 0 {
+		return s
+	}
+	what := s.replacing(fresh)
+	what.Groups = s.groupsWith(homes)
+	if len(rejected) > 0 {
+		what.Rejected = slices.Concat(s.Rejected, rejected)
+		slices.SortFunc(what.Rejected, comparePods)
+	}
+	return what
+}
+
+// replacing returns the snapshot with other nodes in place of some of its own.
+func (s *Snapshot) replacing(fresh map[*Node]*Node) *Snapshot {
+	what := *s
+	replace := func(nodes []*Node) []*Node {
+		list := slices.Clone(nodes)
+		for i, n := range list {
+			if f := fresh[n]; f != nil {
+				list[i] = f
+			}
+		}
+		return list
+	}
+	what.Nodes, what.named, what.claimed = replace(s.Nodes), replace(s.named), replace(s.claimed)
+	return &what
+}
+
+// vacated returns the node closed and without the pods that go, by index; nil means that none does. What shared volumes
+// take of Used stays: nobody asks a closed node for room.
+func (s *Snapshot) vacated(n *Node, goes []bool) *Node {
+	spec, fresh := *n.NodeSpec, *n
+	spec.Disrupted = true
+	fresh.NodeSpec = &spec
+	if goes == nil {
+		return &fresh
+	}
+	fresh.Pods, fresh.matchings = nil, nil
+	fresh.Used, fresh.Counts = n.Used.Clone(), slices.Clone(n.Counts)
+	for i, p := range n.Pods {
+		if goes[i] {
+			fresh.Used.AddScaled(p.Requests, -1)
+			s.uncount(fresh.Counts, p, n.matchingOf(i))
+			continue
+		}
+		fresh.Pods = append(fresh.Pods, p)
+		if n.matchings != nil {
+			fresh.matchings = append(fresh.matchings, n.matchings[i])
+		}
+	}
+	fresh.Counts = slices.DeleteFunc(fresh.Counts, func(c MarkCount) bool { return c.Count == 0 })
+	fresh.Ports, fresh.Claims = usedTogether(fresh.Pods)
+	return &fresh
+}
+
+// uncount takes a pod of a node from its counts, as Builder.countMarks put it in.
+func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
+	take := func(mark int) {
+		if at, known := slices.BinarySearchFunc(counts, mark, func(c MarkCount, mark int) int { return c.Mark - mark }); known {
+			counts[at].Count--
+		}
+	}
+	for _, mark := range m.matches {
+		if !p.Terminating || !s.Marks[mark].Live {
+			take(mark)
+		}
+	}
+	for _, mark := range p.CarrierMarks {
+		if mark >= 0 {
+			take(mark)
+		}
+	}
+}
+
+// Promising returns the snapshot with other promises on some nodes, by name of the node. What is not concerned is
+// shared; the receiver is unchanged.
+func (s *Snapshot) Promising(promised map[string][]string) *Snapshot {
+	if len(promised) == 0 {
+		return s
+	}
+	fresh := map[*Node]*Node{}
+	for _, n := range s.Nodes {
+		if uids, other := promised[n.Name]; other {
+			spec, node := *n.NodeSpec, *n
+			spec.Promised, spec.Owners = uids, nil
+			node.NodeSpec = &spec
+			fresh[n] = &node
+		}
+	}
+	return s.replacing(fresh)
+}

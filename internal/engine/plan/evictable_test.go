@@ -1,0 +1,201 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// TestEvictable: what keeps a pod on its node, and with it the node, whatever the reason to remove it.
+func TestEvictable(t *testing.T) {
+	no := func(code plan.Code, pod, pdb string, have int64) plan.Verdict {
+		return plan.Verdict{Code: code, Node: "n0", Holder: &plan.Holder{Pod: pod, PDB: pdb}, Have: have}
+	}
+	for name, c := range map[string]struct {
+		pod    string
+		change func(*world, *model.PodSpec)
+		want   plan.Verdict
+	}{
+		"nothing":                 {"web", func(*world, *model.PodSpec) {}, plan.Verdict{}},
+		"allowed":                 {"web", func(w *world, _ *model.PodSpec) { w.guard("web", 1) }, plan.Verdict{}},
+		"blocked":                 {"web", func(w *world, _ *model.PodSpec) { w.guard("web", 0) }, no(plan.PDBBlocks, "default/web", "default/pdb-0", 0)},
+		"of other pods":           {"web", func(w *world, _ *model.PodSpec) { w.guard("db", 0) }, plan.Verdict{}},
+		"two":                     {"web", func(w *world, _ *model.PodSpec) { w.guard("web", 1); w.guard("web", 1) }, no(plan.PDBsConflict, "default/web", "default/pdb-0", 2)},
+		"not ready":               {"web", func(w *world, p *model.PodSpec) { w.guard("web", 0); p.Ready = false }, no(plan.PDBBlocks, "default/web", "default/pdb-0", 0)},
+		"not ready, always":       {"web", func(w *world, p *model.PodSpec) { w.guard("web", 0).AlwaysEvictUnready = true; p.Ready = false }, plan.Verdict{}},
+		"not ready, rest healthy": {"web", func(w *world, p *model.PodSpec) { w.guard("web", 0).Healthy = true; p.Ready = false }, plan.Verdict{}},
+		"ready, rest healthy":     {"web", func(w *world, _ *model.PodSpec) { w.guard("web", 0).Healthy = true }, no(plan.PDBBlocks, "default/web", "default/pdb-0", 0)},
+		"ready, always":           {"web", func(w *world, _ *model.PodSpec) { w.guard("web", 0).AlwaysEvictUnready = true }, no(plan.PDBBlocks, "default/web", "default/pdb-0", 0)},
+		"daemon":                  {"daemon", func(w *world, _ *model.PodSpec) { w.guard("daemon", 0) }, no(plan.PDBBlocks, "default/daemon", "default/pdb-0", 0)},
+		"daemon that stays": {"daemon", func(w *world, p *model.PodSpec) {
+			w.guard("daemon", 0)
+			p.Tolerations = []model.Toleration{{Exists: true}}
+		}, plan.Verdict{}},
+		"tolerates another effect": {"web", func(w *world, p *model.PodSpec) {
+			w.guard("web", 0)
+			p.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoExecute}}
+		}, no(plan.PDBBlocks, "default/web", "default/pdb-0", 0)},
+		"mirror pod":           {"daemon", func(w *world, p *model.PodSpec) { w.guard("daemon", 0); p.Controller.Kind = "Node" }, plan.Verdict{}},
+		"leaving already":      {"web", func(w *world, p *model.PodSpec) { w.guard("web", 0); p.Terminating = true }, plan.Verdict{}},
+		"protected":            {"web", func(_ *world, p *model.PodSpec) { p.ProtectedUntil = noon.Add(time.Second) }, no(plan.NodeProtected, "default/web", "", 0)},
+		"protection ended":     {"web", func(_ *world, p *model.PodSpec) { p.ProtectedUntil = noon }, plan.Verdict{}},
+		"protected mirror pod": {"daemon", func(_ *world, p *model.PodSpec) { p.Controller.Kind = "Node"; p.ProtectedUntil = model.Forever }, no(plan.NodeProtected, "default/daemon", "", 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.pools[0].Policy = "Balanced"
+			w.nodes["c0"].Drifted = "NodePoolDrifted"
+			w.bind(c.pod, "n0")
+			w.bind("quiet", "n0")
+			c.change(w, &w.pods[0])
+			snap := w.snapshot()
+			guard := plan.NewGuard(snap)
+			var pod *model.Pod
+			for _, p := range snap.Node("n0").Pods {
+				if p.Name == c.pod {
+					pod = p
+				}
+			}
+			if diff := cmp.Diff(c.want, guard.Evictable(pod)); diff != "" {
+				t.Errorf("verdict about the pod (-want +got):\n%s", diff)
+			}
+			for _, reason := range []plan.Reason{plan.Underutilized, plan.Drifted, plan.Expired} {
+				if diff := cmp.Diff(c.want, guard.Removable(snap.Node("n0"), reason)); diff != "" {
+					t.Errorf("verdict about the node, %s (-want +got):\n%s", reason, diff)
+				}
+			}
+			// A claim that bounds the drain: what its pods say only delays what has to be.
+			w.nodes["c0"].DrainBounded = true
+			snap = w.snapshot()
+			guard = plan.NewGuard(snap)
+			for reason, want := range map[plan.Reason]plan.Code{plan.Underutilized: c.want.Code, plan.Drifted: plan.OK, plan.Expired: plan.OK} {
+				if got := guard.Removable(snap.Node("n0"), reason); got.Code != want {
+					t.Errorf("with a bounded drain, %s: verdict %d, want %d", reason, got.Code, want)
+				}
+			}
+		})
+	}
+}
+
+// An empty node with a daemon that cannot be evicted could not be drained.
+func TestEmptyNodeWithBlockedDaemon(t *testing.T) {
+	w := newWorld(t, 1)
+	w.bind("daemon", "n0")
+	w.guard("daemon", 0)
+	if v := plan.Check(w.snapshot(), w.command("c0")); v.Code != plan.PDBBlocks || v.Holder.Pod != "default/daemon" {
+		t.Errorf("verdict %+v", v)
+	}
+	w.pdbs[0].Allowed = 1
+	if v := plan.Check(w.snapshot(), w.command("c0")); !v.OK() {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+// The node's own protection, and a promise to it, bind in any case.
+func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   plan.Code
+	}{
+		"protected node": {func(w *world) { w.nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
+		"promised":       {func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"not drifted":    {func(w *world) { w.nodes["c0"].Drifted = "" }, plan.NodeNotDrifted},
+	} {
+		w := newWorld(t, 1)
+		w.nodes["c0"].DrainBounded, w.nodes["c0"].Drifted = true, "x"
+		c.change(w)
+		snap := w.snapshot()
+		if v := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Drifted); v.Code != c.want {
+			t.Errorf("%s: verdict %d, want %d", name, v.Code, c.want)
+		}
+	}
+}
+
+func TestSettled(t *testing.T) {
+	bought := func(n *model.NodeSpec, pods ...string) {
+		for _, pod := range pods {
+			n.BoughtFor = append(n.BoughtFor, "uid-"+pod)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*world, *model.NodeSpec)
+		until  time.Duration // from the initialisation, 0 for settled
+	}{
+		"nobody knows":         {func(*world, *model.NodeSpec) {}, 0},
+		"replacement":          {func(_ *world, n *model.NodeSpec) { n.Replacement = true }, time.Hour},
+		"empty replacement":    {func(w *world, n *model.NodeSpec) { n.Replacement, w.pods = true, nil }, 0},
+		"for all that is here": {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b") }, time.Hour},
+		"for half":             {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d") }, time.Hour},
+		"less than half":       {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d", "e") }, 0},
+		"for predecessors": {func(w *world, n *model.NodeSpec) {
+			bought(n, "gone-1", "gone-2", "gone-3", "gone-4")
+			n.BoughtOwners = []string{"set", "set", "set", "other"}
+			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
+		}, time.Hour},
+		"for more predecessors than came": {func(w *world, n *model.NodeSpec) {
+			bought(n, "gone-1", "gone-2", "gone-3")
+			n.BoughtOwners = []string{"set", "other", ""}
+			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
+		}, 0},
+		"for others":        {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
+		"pool says longer":  {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
+		"pool says nothing": {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"not initialised": {func(_ *world, n *model.NodeSpec) {
+			bought(n, "a")
+			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}
+		}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.pools[0].Policy = "Balanced"
+			w.bind("a", "n0")
+			w.bind("b", "n0")
+			w.bind("c", "n1")
+			n := w.nodes["c0"]
+			since := n.InitializedAt
+			c.change(w, n)
+			var want time.Time
+			if c.until > 0 {
+				want = since.Add(c.until)
+			}
+			ask := func(now time.Time) plan.Code {
+				w.now = now
+				snap := w.snapshot()
+				guard := plan.NewGuard(snap)
+				if got := guard.SettledFrom(snap.Node("n0")); !got.Equal(want) {
+					t.Errorf("settled from %v, want %v", got, want)
+				}
+				return guard.Removable(snap.Node("n0"), plan.Underutilized).Code
+			}
+			if c.until == 0 {
+				if got := ask(since.Add(time.Minute)); got != plan.OK {
+					t.Errorf("verdict %d", got)
+				}
+				return
+			}
+			if got := ask(want.Add(-time.Second)); got != plan.NodeUnsettled {
+				t.Errorf("before: verdict %d, want %d", got, plan.NodeUnsettled)
+			}
+			if got := ask(want); got != plan.OK {
+				t.Errorf("then: verdict %d", got)
+			}
+		})
+	}
+}
+
+// TestSettledByOption: the run's own payback counts where the pool says nothing.
+func TestSettledByOption(t *testing.T) {
+	w := newWorld(t, 1)
+	w.bind("a", "n0")
+	w.nodes["c0"].Replacement = true
+	snap := w.snapshot()
+	guard := plan.NewGuard(snap)
+	guard.Payback = 3 * time.Hour
+	if got, want := guard.SettledFrom(snap.Node("n0")), w.nodes["c0"].InitializedAt.Add(3*time.Hour); !got.Equal(want) {
+		t.Errorf("settled from %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Ahead returns the snapshot that provisioning plans on: pods that will have to move because their nodes are leaving
+// are pending there, so that capacity is bought before it is missed, and nobody is sent to those nodes.
+//
+// One pod is seen three times, and each time has the same seat, so that nothing is bought twice:
+//
+//	it runs on a node that leaves     a claim is bought, or room found; the claim notes the pod and its controller
+//	it is planned again               the claim in flight promises it its seat
+//	it is gone, another has come      of those that were promised none, a pod of its controller takes the seat
+//
+// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it,
+// more than one of them) would keep a new node empty and are not planned for. A PodDisruptionBudget that allows nothing
+// at the moment is no reason: the drain waits for it, and the pod's place has to be there when it opens.
+func Ahead(snap *model.Snapshot) *model.Snapshot {
+	pdbs := len(snap.PDBs) > 0
+	ahead := snap.Vacated(Leaving, func(p *model.Pod) bool {
+		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && held(snap, p))
+	})
+	return ahead.Promising(inherited(ahead))
+}
+
+// Leaving reports whether the node is on its way out with no way back that provisioning need wait for: its claim is
+// being deleted, for whatever reason, or it is in a command whose replacements are being bought or that is draining.
+func Leaving(n *model.Node) bool {
+	switch {
+	case !n.Ours():
+		return false
+	case n.Deleting:
+		return true
+	case n.Command == "":
+		return false
+	}
+	cmd, err := DecodeCommand(n.Command)
+	return err == nil && cmd.names(n) && (cmd.Phase == Launching || cmd.Phase == Draining)
+}
+
+// held reports whether PodDisruptionBudgets keep the pod where it is until somebody changes them: one that never allows
+// any eviction, or more than one, which the eviction API refuses. A pod that is not ready may go in spite of one that
+// says so, or whose pods are healthy beside it.
+func held(snap *model.Snapshot, p *model.Pod) bool {
+	pdbs := snap.PDBsOf(p)
+	if len(pdbs) != 1 {
+		return len(pdbs) > 1
+	}
+	pdb := pdbs[0]
+	return pdb.Blocking && (p.Ready || !pdb.AlwaysEvictUnready && !pdb.Healthy)
+}
+
+// inherited is, by node, whom a claim's seats are for now, where pods took those of their predecessors.
+func inherited(snap *model.Snapshot) map[string][]string {
+	if !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
+		return nil
+	}
+	planned, orphans := map[string]bool{}, map[string][]*model.Pod{}
+	promised := map[string]bool{}
+	for _, n := range snap.Nodes {
+		for _, uid := range n.Promised {
+			promised[uid] = true
+		}
+	}
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			planned[p.UID] = true
+			if !promised[p.UID] && p.Controller.UID != "" {
+				orphans[p.Controller.UID] = append(orphans[p.Controller.UID], p)
+			}
+		}
+	}
+	seats := map[string][]string{}
+	for _, n := range snap.Nodes {
+		if n.Owners == nil || n.Deleting {
+			continue
+		}
+		seats[n.Name] = seated(n, planned, orphans)
+	}
+	return seats
+}
+
+// seated returns the promises of a node with heirs for its vacant seats, who are taken from the orphans. A seat is
+// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it.
+func seated(n *model.Node, planned map[string]bool, orphans map[string][]*model.Pod) []string {
+	arrived := map[string]int{}
+	for _, p := range n.Pods {
+		if !slices.Contains(n.Promised, p.UID) {
+			arrived[p.Controller.UID]++
+		}
+	}
+	promised := slices.Clone(n.Promised)
+	for i, owner := range n.Owners {
+		switch {
+		case owner == "" || planned[n.Promised[i]]:
+		case arrived[owner] > 0:
+			arrived[owner]--
+		case len(orphans[owner]) > 0:
+			promised = append(promised, orphans[owner][0].UID)
+			orphans[owner] = orphans[owner][1:]
+		}
+	}
+	return promised
+}

@@ -1,0 +1,317 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// shop gives the world's pool a catalogue of two sizes.
+func (w *world) shop() {
+	kind := func(name string, cpu, price int64) model.InstanceType {
+		amounts := []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 110}}
+		in := func(key, value string) label.Requirement {
+			return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+		}
+		return model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts,
+			Requirements: []label.Requirement{in(model.LabelType, name), in(model.LabelZone, "z"), in(model.LabelCapacityType, "on-demand")},
+			Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: price * model.Nano / 100, Available: true}}}
+	}
+	w.pools[0].Catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 2000, 10), kind("large", 4000, 20)},
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+}
+
+// run binds a pod of an owner that somebody will start again elsewhere; it is ready.
+func (w *world) run(pod, owner, node string, cpu int64) *model.PodSpec {
+	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Ready: true,
+		Reschedulable: true, Labels: map[string]string{"app": owner}, Controller: model.Owner{Kind: "ReplicaSet", Name: owner, UID: owner},
+		Requests: []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 1}}})
+	return &w.pods[len(w.pods)-1]
+}
+
+// replace is what happens to an evicted pod: it is gone, and its owner makes another.
+func (w *world) replace(pod, by string) {
+	at := slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == pod })
+	p := w.pods[at]
+	w.pods = slices.Delete(w.pods, at, at+1)
+	p.Name, p.UID, p.State, p.Node, p.Ready = by, "uid-"+by, model.Pending, "", false
+	w.pods = append(w.pods, p)
+}
+
+// buy creates the claims of a plan, as the executor and the watch would show them.
+func (w *world) buy(p *plan.Provision) {
+	for _, c := range p.Claims {
+		n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Stage: model.Launching,
+			Requirements: c.Requirements, Requests: c.Requests, Labels: map[string]string{model.LabelPool: c.Pool}}
+		for _, pod := range c.Pods {
+			owner := ""
+			if pod.Node != "" {
+				owner = pod.Controller.UID
+			}
+			n.Promised, n.Owners = append(n.Promised, pod.UID), append(n.Owners, owner)
+		}
+		w.nodes[c.Name] = n
+	}
+}
+
+// planned makes a plan, checks it on the same snapshot, which must leave it alone, and says where it puts whom.
+func (w *world) planned() (*plan.Provision, string) {
+	w.t.Helper()
+	snap := w.snapshot()
+	p := placement.Schedule(plan.Ahead(snap), placement.Options{})
+	kept, dropped := plan.CheckProvision(snap, p)
+	if len(dropped) > 0 || len(kept.Claims) != len(p.Claims) || len(kept.Placed) != len(p.Placed) {
+		w.t.Errorf("a fresh plan loses %+v", dropped)
+	}
+	var lines []string
+	say := func(where string, pods []*model.Pod) {
+		var names []string
+		for _, pod := range pods {
+			names = append(names, pod.Name)
+		}
+		slices.Sort(names)
+		lines = append(lines, where+": "+strings.Join(names, " "))
+	}
+	for i, c := range p.Claims {
+		say(fmt.Sprint("new ", i), c.Pods)
+	}
+	for _, placed := range p.Placed {
+		say(placed.Node, placed.Pods)
+	}
+	for _, r := range p.Refused {
+		say("refused", r.Pods)
+	}
+	slices.Sort(lines)
+	return p, strings.Join(lines, "\n")
+}
+
+// TestPodsOfLeavingNodesArePlanned: capacity is bought for the pods of a node that goes while they still run, and what
+// is bought serves their successors: nothing is bought twice as they go one by one and others come in their place.
+func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
+	w := newWorld(t, 1)
+	w.shop()
+	w.run("web-1", "web", "n0", 1900)
+	w.run("web-2", "web", "n0", 1000)
+	w.run("db-1", "db", "n0", 1000)
+	if _, where := w.planned(); where != "" {
+		t.Errorf("with nobody leaving the plan is %s", where)
+	}
+	w.nodes["c0"].Deleting = true
+	p, where := w.planned()
+	if len(p.Claims) == 0 || strings.Contains(where, "refused") {
+		t.Fatalf("for the pods of a node that is being deleted the plan is %q", where)
+	}
+	bought := len(p.Claims)
+	w.buy(p)
+	seats := func(what string) map[string]string {
+		t.Helper()
+		p, where := w.planned()
+		if len(p.Claims) > 0 || len(p.Refused) > 0 {
+			t.Fatalf("%s: with %d claims in flight the next plan is\n%s", what, bought, where)
+		}
+		by := map[string]string{}
+		for _, placed := range p.Placed {
+			for _, pod := range placed.Pods {
+				by[pod.Controller.Name+" "+fmt.Sprint(pod.Requests)] += placed.Node
+			}
+		}
+		return by
+	}
+	first := seats("while all still run")
+	for _, step := range []struct{ old, new string }{{"db-1", "db-2"}, {"web-1", "web-3"}, {"web-2", "web-4"}} {
+		w.replace(step.old, step.new)
+		if diff := cmp.Diff(first, seats(step.new+" came for "+step.old)); diff != "" {
+			t.Errorf("%s came for %s and the seats are others (-before +after):\n%s", step.new, step.old, diff)
+		}
+	}
+	delete(w.nodes, "c0")
+	if diff := cmp.Diff(first, seats("when the node is gone")); diff != "" {
+		t.Errorf("the node is gone and the seats are others (-before +after):\n%s", diff)
+	}
+}
+
+// TestSuccessorsTakeSeats: where first fit would put the successors so that one has no place, their predecessors' seats
+// hold them all. A pod of the same owner that has a promise of its own takes nobody's.
+func TestSuccessorsTakeSeats(t *testing.T) {
+	w := newWorld(t, 0)
+	w.shop()
+	claim := func(name string, promised, owners []string) {
+		w.nodes[name] = &model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "p", Stage: model.Launched,
+			Labels: map[string]string{model.LabelPool: "p"}, Promised: promised, Owners: owners,
+			Capacity:    []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}},
+			Allocatable: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}}}
+	}
+	claim("a", []string{"gone-1", "gone-2"}, []string{"half", "half"})
+	claim("b", []string{"gone-3", "uid-own", "gone-4"}, []string{"most", "", "less"})
+	for _, p := range []struct {
+		name, owner string
+		cpu         int64
+	}{{"most-5", "most", 1200}, {"half-6", "half", 1000}, {"half-7", "half", 1000}, {"own", "half", 100}, {"less-8", "less", 700}} {
+		w.run(p.name, p.owner, "nowhere", p.cpu)
+		w.replace(p.name, p.name)
+	}
+	w.pods[3].UID = "uid-own"
+	if _, where := w.planned(); where != "a: half-6 half-7\nb: less-8 most-5 own" {
+		t.Errorf("placed\n%s", where)
+	}
+}
+
+// TestSeatsThatAreTaken: a successor who has arrived has used his seat, a predecessor who is still planned keeps his.
+func TestSeatsThatAreTaken(t *testing.T) {
+	w := newWorld(t, 2)
+	w.nodes["c0"].Stage, w.nodes["c0"].Promised, w.nodes["c0"].Owners = model.Registered, []string{"gone", "uid-old", "bare"}, []string{"web", "web", ""}
+	w.nodes["c1"].Deleting = true
+	w.run("old", "web", "n1", 100)
+	arrived := w.run("arrived", "web", "n0", 100)
+	w.run("next", "web", "n1", 100)
+	w.replace("next", "next")
+	promised := func() []string { return plan.Ahead(w.snapshot()).Node("n0").Promised }
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare"}, promised()); diff != "" {
+		t.Errorf("both seats are taken, promised (-want +got):\n%s", diff)
+	}
+	arrived.Controller.UID = "another"
+	w.pods[1] = *arrived
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare", "uid-next"}, promised()); diff != "" {
+		t.Errorf("one seat is vacant, promised (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoIsPlannedAhead: which nodes leave, and which of their pods are planned for.
+func TestWhoIsPlannedAhead(t *testing.T) {
+	selects := model.Selector{Namespaces: []string{"default"}}
+	pdb := func(name string, change func(*model.PDBSpec)) model.PDBSpec {
+		p := model.PDBSpec{UID: name, Namespace: "default", Name: name, Selector: selects}
+		change(&p)
+		return p
+	}
+	as := func(phase plan.Phase) func(*world) {
+		return func(w *world) {
+			cmd := w.command("c0")
+			cmd.Phase = phase
+			w.nodes["c0"].Command = cmd.Encode()
+		}
+	}
+	deleting := func(w *world) { w.nodes["c0"].Deleting = true }
+	for _, test := range []struct {
+		name   string
+		change func(w *world)
+		pdbs   []model.PDBSpec
+		want   bool
+	}{
+		{"nothing", func(*world) {}, nil, false},
+		{"deleting", deleting, nil, true},
+		{"deleting, not ours", func(w *world) { deleting(w); w.nodes["c0"].Claim = "" }, nil, false},
+		{"proposed", as(plan.Proposed), nil, false},
+		{"cordoned", as(plan.Cordoned), nil, false},
+		{"launching", as(plan.Launching), nil, true},
+		{"draining", as(plan.Draining), nil, true},
+		{"a command of another", func(w *world) { as(plan.Launching)(w); w.nodes["c0"].ClaimUID = "another" }, nil, false},
+		{"a command that cannot be read", func(w *world) { w.nodes["c0"].Command = "{" }, nil, false},
+		{"protected for ever", func(w *world) { deleting(w); w.pods[0].ProtectedUntil = model.Forever }, nil, false},
+		{"protected until now", func(w *world) { deleting(w); w.pods[0].ProtectedUntil = noon }, nil, true},
+		{"nobody starts it again", func(w *world) { deleting(w); w.pods[0].Reschedulable = false }, nil, false},
+		{"a PDB that allows nothing now", deleting, []model.PDBSpec{pdb("a", func(*model.PDBSpec) {})}, true},
+		{"a PDB that never does", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"one that never does, not ready", func(w *world) { deleting(w); w.pods[0].Ready = false },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"one that lets go who is not ready", func(w *world) { deleting(w); w.pods[0].Ready = false },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking, p.AlwaysEvictUnready = true, true })}, true},
+		{"two PDBs", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) { p.Allowed = 1 })}, false},
+		{"two PDBs, one of another namespace", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) {
+			p.Namespace, p.Selector.Namespaces = "other", []string{"other"}
+		})}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.run("pod", "web", "n0", 100)
+			test.change(w)
+			snap := w.snapshotWith(test.pdbs)
+			ahead := plan.Ahead(snap)
+			if got := len(ahead.Groups) == 1; got != test.want {
+				t.Errorf("planned for: %v, want %v", got, test.want)
+			}
+			if got := plan.Leaving(snap.Nodes[0]); got != ahead.Nodes[0].Disrupted {
+				t.Errorf("leaving %v, closed %v", got, ahead.Nodes[0].Disrupted)
+			}
+			if len(snap.Groups) > 0 || snap.Nodes[0].Disrupted || len(snap.Nodes[0].Pods) != 1 {
+				t.Error("the snapshot itself has changed")
+			}
+		})
+	}
+}
+
+func (w *world) snapshotWith(pdbs []model.PDBSpec) *model.Snapshot {
+	b := model.NewBuilder()
+	for _, p := range w.pools {
+		b.UpsertPool(p)
+	}
+	for _, n := range w.nodes {
+		b.UpsertNode(*n)
+	}
+	for _, p := range w.pods {
+		b.UpsertPod(p)
+	}
+	for _, p := range pdbs {
+		b.UpsertPDB(p)
+	}
+	return b.Snapshot(w.now)
+}
+
+// TestLimitsHoldWhileNodesLeave: the node of a command that launches still counts against the limit.
+func TestLimitsHoldWhileNodesLeave(t *testing.T) {
+	w := newWorld(t, 1)
+	w.shop()
+	w.pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 1}}
+	w.run("web-1", "web", "n0", 1000)
+	cmd := w.command("c0")
+	cmd.Phase = plan.Launching
+	w.nodes["c0"].Command = cmd.Encode()
+	if p, where := w.planned(); len(p.Claims) > 0 || where != "refused: web-1" {
+		t.Errorf("beyond the limit of one node the plan is %s", where)
+	}
+}
+
+// TestOnlyWaitingPodsAreNominated: a pod that still runs is not promised a node, though the plan has a place for it.
+func TestOnlyWaitingPodsAreNominated(t *testing.T) {
+	w := newWorld(t, 2)
+	w.nodes["c0"].Deleting = true
+	w.nodes["c1"].Allocatable = append(w.nodes["c1"].Allocatable, quantity.Amount{Name: "pods", Value: 110})
+	w.run("web-1", "web", "n0", 1000)
+	w.pend("new", "")
+	p, where := w.planned()
+	if where != "n1: new web-1" {
+		t.Fatalf("placed\n%s", where)
+	}
+	actions, _ := plan.Nominations(w.snapshot(), p)
+	if got := texts(actions); got != "nominate pod default/new to node n1" {
+		t.Errorf("nominations %s", got)
+	}
+	if waiting := plan.Waiting(p.Placed[0].Pods); len(waiting) != 1 || waiting[0].Name != "new" {
+		t.Errorf("waiting are %d pods", len(waiting))
+	}
+}
+
+// TestWhoCameBackIsNoLongerPlanned: a command that was taken back leaves nothing to buy.
+func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
+	w := newWorld(t, 1)
+	w.shop()
+	w.run("web-1", "web", "n0", 1000)
+	w.nodes["c0"].Deleting = true
+	p, _ := w.planned()
+	w.nodes["c0"].Deleting = false
+	w.now = w.now.Add(time.Second)
+	kept, dropped := plan.CheckProvision(w.snapshot(), p)
+	if len(kept.Claims) > 0 || len(dropped) != 1 || dropped[0].Verdict.Code != plan.PodGone {
+		t.Errorf("kept %d claims, dropped %+v", len(kept.Claims), dropped)
+	}
+}

@@ -1,0 +1,398 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// underused has nodes with a pod each, and a command that removes the first two, with a replacement if one is named.
+func underused(t testing.TB, replacement ...string) (*world, plan.Command) {
+	w := newWorld(t, 3)
+	w.pools[0].Policy = "WhenEmptyOrUnderutilized"
+	for i := range 3 {
+		w.bind(fmt.Sprint("web-", i), fmt.Sprint("n", i))
+	}
+	cmd := w.command("c0", "c1")
+	cmd.Reason, cmd.Method, cmd.Worth = plan.Underutilized, "multi", plan.Worth{Saving: 5, Price: 3, Pods: 2}
+	for _, name := range replacement {
+		cmd.Replacements = append(cmd.Replacements, plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid"})
+	}
+	return w, cmd
+}
+
+// judge counts the questions, and answers with a verdict from a certain one on.
+type judge struct {
+	asked  []string
+	no     plan.Verdict
+	noFrom int
+}
+
+func (j *judge) judge(cmd plan.Command) plan.Verdict {
+	var nodes []string
+	for _, c := range cmd.Candidates {
+		nodes = append(nodes, c.Node)
+	}
+	j.asked = append(j.asked, fmt.Sprintf("%s %s", cmd.Phase, strings.Join(nodes, " ")))
+	if j.noFrom > 0 && len(j.asked) >= j.noFrom {
+		return j.no
+	}
+	return plan.Verdict{}
+}
+
+// step takes one step, and does what it says.
+func (w *world) step(cmd plan.Command, judge func(plan.Command) plan.Verdict) (plan.Command, []plan.Action) {
+	guard := plan.NewGuard(w.snapshot())
+	guard.Judge = judge
+	cmd, actions := guard.Step(cmd)
+	for _, a := range actions {
+		w.do(a)
+	}
+	return cmd, actions
+}
+
+// follow steps a command until it is over, second by second, and tells when it did what. Nodes that are created are
+// there after a minute.
+func follow(w *world, cmd plan.Command, judge func(plan.Command) plan.Verdict) (plan.Command, string) {
+	var told []string
+	started := w.now
+	for range 2000 {
+		var actions []plan.Action
+		cmd, actions = w.step(cmd, judge)
+		if len(actions) > 0 {
+			told = append(told, fmt.Sprintf("%s %s: %s", w.now.Sub(started), cmd.Phase, strings.ReplaceAll(texts(actions), "\n", ", ")))
+			continue
+		}
+		if cmd.Phase.Over() {
+			return cmd, strings.ReplaceAll(strings.Join(told, "\n"), cmd.ID, "ID")
+		}
+		w.now = w.now.Add(time.Second)
+		for claim, n := range w.nodes {
+			if n.Deleting {
+				delete(w.nodes, claim)
+			}
+			if n.Stage == model.Launching && w.now.Sub(started) >= 75*time.Second {
+				n.Stage = model.Initialized
+			}
+		}
+	}
+	w.t.Fatalf("the command does not come to an end:\n%s", strings.Join(told, "\n"))
+	return cmd, ""
+}
+
+const written = `0s proposed: write command ID (proposed) on claim c0, write command ID (proposed) on claim c1
+`
+
+const marked = `15s proposed: set disruption reason Underutilized on claim c0, set disruption reason Underutilized on claim c1, taint node n0, taint node n1
+`
+
+// A command that moves pods stands for 15 s, without a trace on its nodes, is judged, and judged again at the end.
+func TestValidation(t *testing.T) {
+	for name, c := range map[string]struct {
+		replacement []string
+		want        string
+		asked       []string
+	}{
+		"deleting": {nil, written + marked + `16s draining: delete claim c0, delete claim c1`,
+			[]string{"proposed n0 n1", "cordoned n0 n1"}},
+		"replacing": {[]string{"r"}, written + marked + `16s cordoned: create claim r
+16s launching: write command ID (launching) on claim c0, write command ID (launching) on claim c1
+1m15s draining: delete claim c0, delete claim c1`,
+			[]string{"proposed n0 n1", "launching n0 n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cmd := underused(t, c.replacement...)
+			j := &judge{}
+			cmd, got := follow(w, cmd, j.judge)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.asked, j.asked); diff != "" {
+				t.Errorf("questions (-want +got):\n%s", diff)
+			}
+			if cmd.Phase != plan.Done {
+				t.Errorf("phase %s because %d", cmd.Phase, cmd.Why.Code)
+			}
+			w.clean()
+		})
+	}
+}
+
+// Nobody waits for what is empty, drifted or expired, and nobody is asked about it.
+func TestNoValidation(t *testing.T) {
+	for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Expired} {
+		w, cmd := underused(t)
+		if cmd.Reason = reason; reason == plan.Empty {
+			w.pods = nil
+		}
+		w.nodes["c0"].Drifted, w.nodes["c1"].Drifted = "x", "x"
+		j := &judge{no: plan.Verdict{Code: plan.NoSaving}, noFrom: 1}
+		cmd, got := follow(w, cmd, j.judge)
+		if cmd.Phase != plan.Done || len(j.asked) > 0 || !strings.Contains(got, "1s draining") {
+			t.Errorf("%s: phase %s, asked %v:\n%s", reason, cmd.Phase, j.asked, got)
+		}
+	}
+}
+
+// What the judge refuses goes with the judge's words, and leaves nothing behind.
+func TestJudgeRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		noFrom      int
+		replacement []string
+		want        string
+	}{
+		"before anything is seen": {1, nil, written + `15s abandoned: clear the command on claim c0, clear the command on claim c1`},
+		"before the deletion": {2, nil, written + marked + `16s abandoned: clear the disruption reason on claim c0, clear the disruption reason on claim c1, untaint node n0, untaint node n1
+16s abandoned: clear the command on claim c0, clear the command on claim c1`},
+		"with the replacement there": {2, []string{"r"}, written + marked + `16s cordoned: create claim r
+16s launching: write command ID (launching) on claim c0, write command ID (launching) on claim c1
+1m15s abandoned: clear the disruption reason on claim c0, clear the disruption reason on claim c1, untaint node n0, untaint node n1
+1m15s abandoned: clear the command on claim c0, clear the command on claim c1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cmd := underused(t, c.replacement...)
+			why := plan.Verdict{Code: plan.SavingTooSmall, Node: "n0", Need: 5, Have: 2}
+			cmd, got := follow(w, cmd, (&judge{no: why, noFrom: c.noFrom}).judge)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(why, cmd.Why); diff != "" || cmd.Phase != plan.Abandoned {
+				t.Errorf("phase %s because (-want +got):\n%s", cmd.Phase, diff)
+			}
+			w.clean()
+		})
+	}
+}
+
+// While a command stands, what would not let it begin ends it, and nothing was to be seen of it.
+func TestEndsWhileItStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		mess func(*world)
+		want plan.Code
+	}{
+		"protected pod": {func(w *world) { w.pods[0].ProtectedUntil = model.Forever }, plan.NodeProtected},
+		"blocked":       {func(w *world) { w.guard("web-1", 0) }, plan.PDBBlocks},
+		"a pod came":    {func(w *world) { w.nodes["c1"].LastPodEvent = w.now }, plan.NodeTooYoung},
+		"promised":      {func(w *world) { w.pend("new", "n0") }, plan.NodeNominated},
+		"budget closed": {func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+		"pool static":   {func(w *world) { w.pools[0].Static = true }, plan.NodeStatic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cmd := underused(t)
+			cmd, _ = w.step(cmd, nil)
+			w.now = w.now.Add(5 * time.Second)
+			if next, actions := w.step(cmd, nil); next.Phase != plan.Proposed || len(actions) > 0 {
+				t.Fatalf("phase %s, %q; the command should stand", next.Phase, texts(actions))
+			}
+			c.mess(w)
+			cmd, got := follow(w, cmd, nil)
+			if cmd.Phase != plan.Abandoned || cmd.Why.Code != c.want || strings.Contains(got, "taint") {
+				t.Errorf("phase %s because %d, want %d:\n%s", cmd.Phase, cmd.Why.Code, c.want, got)
+			}
+			w.clean()
+		})
+	}
+}
+
+// A restart does not make a command wait again, nor skip its wait.
+func TestValidationIsDataNotMemory(t *testing.T) {
+	w, cmd := underused(t)
+	w.step(cmd, nil)
+	w.now = w.now.Add(14 * time.Second)
+	resumed := plan.Resume(w.snapshot())
+	if len(resumed) != 1 || resumed[0].Worth != cmd.Worth {
+		t.Fatalf("resumed %+v", resumed)
+	}
+	if _, actions := w.step(resumed[0], nil); len(actions) > 0 {
+		t.Errorf("after 14 s: %q", texts(actions))
+	}
+	w.now = w.now.Add(time.Second)
+	if _, actions := w.step(resumed[0], nil); !strings.Contains(texts(actions), "taint node n0") {
+		t.Errorf("after 15 s: %q", texts(actions))
+	}
+}
+
+// launched brings a command with a replacement to where it waits for it.
+func launched(t testing.TB) (*world, plan.Command) {
+	w, cmd := underused(t, "r")
+	for range 40 {
+		var actions []plan.Action
+		if cmd, actions = w.step(cmd, nil); len(actions) == 0 && cmd.Phase == plan.Launching {
+			return w, cmd
+		}
+		if len(actions) == 0 {
+			w.now = w.now.Add(time.Second)
+		}
+	}
+	t.Fatalf("phase %s", cmd.Phase)
+	return nil, cmd
+}
+
+// What passes by itself is waited for when the replacements are paid; pods that leave the nodes meanwhile are no news.
+func TestReplacedWaitsForWhatPasses(t *testing.T) {
+	for name, c := range map[string]struct{ mess, clear func(*world) }{
+		"blocked for a moment": {func(w *world) { w.guard("web-0", 0) }, func(w *world) { w.pdbs[0].Allowed = 1 }},
+		"another node is down": {func(w *world) {
+			w.pools[0].Budgets = []model.Budget{{Count: 2}}
+			w.nodes["c2"].Ready = false
+		}, func(w *world) { w.nodes["c2"].Ready = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, cmd := launched(t)
+			w.nodes["r"].Stage = model.Initialized
+			c.mess(w)
+			w.now = w.now.Add(time.Minute)
+			cmd, actions := w.step(cmd, nil)
+			if cmd.Phase != plan.Launching || len(actions) > 0 {
+				t.Fatalf("phase %s because %d, %q", cmd.Phase, cmd.Why.Code, texts(actions))
+			}
+			c.clear(w)
+			w.nodes["c0"].LastPodEvent = w.now
+			if cmd, _ = w.step(cmd, nil); cmd.Phase != plan.Draining {
+				t.Errorf("then: phase %s because %d", cmd.Phase, cmd.Why.Code)
+			}
+		})
+	}
+}
+
+// A candidate that somebody else removed while the replacements came up is done; the judge is asked about the others.
+func TestReplacedWithoutOneCandidate(t *testing.T) {
+	w, cmd := launched(t)
+	w.nodes["r"].Stage = model.Initialized
+	delete(w.nodes, "c0")
+	w.now = w.now.Add(time.Minute)
+	j := &judge{}
+	cmd, actions := w.step(cmd, j.judge)
+	if diff := cmp.Diff([]string{"launching n1"}, j.asked); diff != "" {
+		t.Errorf("questions (-want +got):\n%s", diff)
+	}
+	if cmd.Phase != plan.Draining || texts(actions) != "delete claim c1" {
+		t.Errorf("phase %s because %d, %q", cmd.Phase, cmd.Why.Code, texts(actions))
+	}
+}
+
+// A taint that a user takes off while the replacements come up is set again, and has to have stood before the end.
+func TestTaintTakenOffWhileLaunching(t *testing.T) {
+	w, cmd := launched(t)
+	w.now = w.now.Add(time.Minute)
+	w.nodes["r"].Stage, w.nodes["c1"].Disrupted = model.Initialized, false
+	cmd, actions := w.step(cmd, nil)
+	if got := texts(actions); got != "set disruption reason Underutilized on claim c1\ntaint node n1" {
+		t.Fatalf("without the taint: %q", got)
+	}
+	if cmd, actions = w.step(cmd, nil); len(actions) > 0 {
+		t.Fatalf("right after the new taint: %q", texts(actions))
+	}
+	w.now = w.now.Add(plan.CordonQuiet)
+	if _, actions = w.step(cmd, nil); texts(actions) != "delete claim c0\ndelete claim c1" {
+		t.Errorf("after the quiet time: %q", texts(actions))
+	}
+}
+
+// TestUnderusedHistories: whatever pods, PodDisruptionBudgets, the judge and crashes do, a command comes to an end that
+// leaves nothing behind, and no claim is deleted while its pods cannot be evicted.
+func TestUnderusedHistories(t *testing.T) {
+	ends := map[plan.Phase]int{}
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		var replacement []string
+		if seed%2 == 0 {
+			replacement = []string{"r"}
+		}
+		w, first := underused(t, replacement...)
+		known := []plan.Command{first}
+		for round := 0; len(known) > 0; round++ {
+			if round > 1500 {
+				t.Fatalf("seed %d: no end: %+v", seed, known)
+			}
+			calm := round > 300
+			snap := w.snapshot()
+			guard := plan.NewGuard(snap)
+			guard.Judge = func(plan.Command) plan.Verdict {
+				if !calm && random.IntN(8) == 0 {
+					return plan.Verdict{Code: plan.NoSaving}
+				}
+				return plan.Verdict{}
+			}
+			var next []plan.Command
+			for _, cmd := range known {
+				cmd, actions := guard.Step(cmd)
+				random.Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
+				if !calm && random.IntN(4) == 0 {
+					actions = actions[:random.IntN(len(actions)+1)]
+				}
+				for _, a := range actions {
+					if d, ok := a.(plan.DeleteClaim); ok {
+						for _, p := range snap.Claim(d.Claim).Pods {
+							if v := guard.Evictable(p); !v.OK() {
+								t.Fatalf("seed %d: %v while %s cannot be evicted (%d)", seed, d, p.Key(), v.Code)
+							}
+						}
+					}
+					w.do(a)
+				}
+				if cmd.Phase.Over() {
+					ends[cmd.Phase]++
+				}
+				next = append(next, cmd)
+			}
+			w.now = w.now.Add(time.Duration(random.IntN(3000)) * time.Millisecond)
+			if !calm {
+				w.disturb(random)
+			}
+			for claim, n := range w.nodes {
+				if n.Deleting && random.IntN(3) == 0 {
+					delete(w.nodes, claim)
+				} else if n.Stage == model.Launching && random.IntN(10) == 0 {
+					n.Stage = model.Initialized
+				}
+			}
+			if random.IntN(4) == 0 {
+				next = nil
+			}
+			snap = w.snapshot()
+			for _, a := range plan.Orphans(snap) {
+				w.do(a)
+			}
+			known = plan.Resume(snap, next...)
+		}
+		for claim := range w.reasons {
+			if w.nodes[claim] != nil && !w.nodes[claim].Disrupted {
+				delete(w.reasons, claim) // set alone just before a crash; it is cleared with the taint only
+			}
+		}
+		if w.clean(); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if ends[plan.Done] < 10 || ends[plan.Abandoned] < 10 {
+		t.Errorf("the histories are too much alike: %v", ends)
+	}
+}
+
+// disturb changes what a drain depends on.
+func (w *world) disturb(random *rand.Rand) {
+	switch random.IntN(40) {
+	case 0:
+		w.guard("web-0", 0)
+	case 1:
+		w.pdbs = nil
+	case 2:
+		w.pods[0].ProtectedUntil = w.now.Add(time.Minute)
+	case 3:
+		delete(w.nodes, "r")
+	case 4:
+		w.nodes["c2"].Ready = !w.nodes["c2"].Ready
+	case 5:
+		w.pools[0].Budgets = []model.Budget{{Count: int64(1 + random.IntN(3))}}
+	case 6:
+		w.pools[0].Budgets = nil
+	}
+}

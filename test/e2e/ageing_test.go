@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Claims whose class names another image say that they have drifted, and stay, because the budget is 0. When they expire
+// they go all the same, not before their time, and their pods get other nodes, which run the new image.
+func TestClaimsAge(t *testing.T) {
+	s := onShared(t, "ageing")
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	old := map[types.UID]bool{}
+	for _, e := range s.ledger.claimsOf("ageing") {
+		old[e.object.UID] = true
+	}
+	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "ageing"}}
+	s.patch(class, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-image":"image-2"}}}`)
+	await(t, patience, "the claims to say that they have drifted", func(context.Context) error {
+		for _, e := range s.ledger.claimsOf("ageing") {
+			drifted := e.object.DeepCopy().StatusConditions().Get(karpv1.ConditionDrifted)
+			if old[e.object.UID] && (!drifted.IsTrue() || drifted.Reason != "ImageDrift") {
+				return fmt.Errorf("claim %s: %v", e.object.Name, drifted)
+			}
+		}
+		return nil
+	})
+	await(t, 2*patience, "the pods to run on nodes of the new image", func(ctx context.Context) error {
+		if err := s.running("app", 2)(ctx); err != nil {
+			return err
+		}
+		for _, e := range s.ledger.claimsOf("ageing") {
+			if old[e.object.UID] && !e.gone {
+				return fmt.Errorf("claim %s is still there", e.object.Name)
+			}
+		}
+		return nil
+	})
+	for _, e := range s.ledger.claimsOf("ageing") {
+		if !old[e.object.UID] {
+			c := e.object.DeepCopy().StatusConditions().Get(karpv1.ConditionDrifted)
+			if e.object.Status.ProviderID != "" && (c.IsTrue() || e.object.Status.ImageID != "image-2") {
+				t.Errorf("new claim %s runs %q, drifted: %v", e.object.Name, e.object.Status.ImageID, c)
+			}
+			continue
+		}
+		if age := e.object.DeletionTimestamp.Sub(e.object.CreationTimestamp.Time); age < time.Minute {
+			t.Errorf("claim %s was deleted %s after its creation, want a minute", e.object.Name, age)
+		}
+	}
+}

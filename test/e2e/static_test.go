@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// A static pool has as many nodes as it says: none is bought twice on the way up, pods land on them, a limit holds and
+// says so, and on the way down the empty ones go.
+func TestStaticPool(t *testing.T) {
+	s := onShared(t, "static")
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
+	await(t, patience, "two nodes", s.nodesReady(2))
+	s.scale("app", 1)
+	await(t, patience, "a pod to run on one of them", s.running("app", 1))
+	s.patch(pool, `{"spec":{"replicas":4}}`)
+	await(t, patience, "a third node, and word of the limit", func(ctx context.Context) error {
+		if err := s.nodesReady(3)(ctx); err != nil {
+			return err
+		}
+		if err := s.Get(ctx, keyOf(pool), pool); err != nil {
+			return err
+		}
+		return s.says(pool, "StaticPoolShort", "limit")(ctx)
+	})
+	if c := s.ledger.count("static"); c.claimsEver != 3 || c.machinesEver != 3 {
+		t.Errorf("%d claims and %d machines were made for three nodes", c.claimsEver, c.machinesEver)
+	}
+	pod := s.pods("app")[0]
+	s.patch(pool, `{"spec":{"replicas":1}}`)
+	await(t, patience, "one node to be left", s.nodesReady(1))
+	if now := s.pods("app"); len(now) != 1 || now[0].UID != pod.UID {
+		t.Errorf("the pod was moved, though two nodes were empty")
+	}
+	s.patch(pool, `{"spec":{"replicas":0}}`)
+	await(t, patience, "no node to be left", s.empty)
+	if c := s.ledger.count("static"); c.claimsEver != 3 {
+		t.Errorf("%d claims were created ever, want three", c.claimsEver)
+	}
+}
+
+// nodesReady waits for exactly so many nodes of the case, all initialised.
+func (s *stage) nodesReady(n int) func(context.Context) error {
+	return func(context.Context) error {
+		nodes := s.ledger.nodesOf(s.name)
+		for _, node := range nodes {
+			if node.Labels[karpv1.LabelInitialized] != "true" {
+				return fmt.Errorf("node %s is not initialised", node.Name)
+			}
+		}
+		if c := s.ledger.count(s.name); len(nodes) != n || c.claims != n {
+			return fmt.Errorf("%d nodes and %d claims", len(nodes), c.claims)
+		}
+		return nil
+	}
+}
+
+// When a node is deleted its successor is bought at once, while the pods still run on the old one, here because a
+// PodDisruptionBudget holds them. When they go, those that come in their place have the node that was bought.
+func TestCapacityBeforeItIsMissed(t *testing.T) {
+	s := onShared(t, "ahead")
+	s.scale("app", 2)
+	await(t, patience, "the pods to run", s.running("app", 2))
+	before := s.pods("app")
+	s.remove(s.ledger.claimsOf("ahead")[0].object)
+	await(t, patience, "another node, while the pods stay", func(context.Context) error {
+		for _, was := range before {
+			stays := false
+			for _, now := range s.pods("app") {
+				stays = stays || now.UID == was.UID && now.DeletionTimestamp == nil
+			}
+			if !stays {
+				t.Fatalf("pod %s is gone before there is a node for it", was.Name)
+			}
+		}
+		ready := 0
+		for _, node := range s.ledger.nodesOf("ahead") {
+			if node.Name != before[0].Spec.NodeName && node.Labels[karpv1.LabelInitialized] == "true" {
+				ready++
+			}
+		}
+		if ready == 0 {
+			return fmt.Errorf("no node is ready but the one that leaves")
+		}
+		return nil
+	})
+	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ahead", Name: "app"}})
+	await(t, patience, "one node to be left", s.nodesReady(1))
+	await(t, patience, "the pods to run on it", s.running("app", 2))
+	if c := s.ledger.count("ahead"); c.claimsEver != 2 {
+		t.Errorf("%d claims were created, want the first and its successor", c.claimsEver)
+	}
+}
