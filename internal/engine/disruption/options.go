@@ -5,6 +5,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Options of a run. The zero value is what production uses without flags.
@@ -13,7 +14,12 @@ type Options struct {
 	Economics
 	// SpotToSpot allows that spot nodes are replaced by spot nodes (gate SpotToSpotConsolidation).
 	SpotToSpot bool
+	// Static: static pools are in use (gate StaticCapacity).
+	Static bool
 }
+
+// payback of pools that do not say.
+func (o Options) payback() time.Duration { return o.of(&model.PoolSpec{}).Payback }
 
 // Economics is what a consolidation must bring, where the pool does not say otherwise.
 type Economics struct {
@@ -27,7 +33,7 @@ type Economics struct {
 
 // What holds when neither the options nor the pool say anything.
 const (
-	ProductionPayback   = time.Hour
+	ProductionPayback   = plan.Payback
 	ProductionMovePrice = model.Nano / 1000
 )
 

@@ -14,19 +14,22 @@ import (
 type Proposal struct {
 	// Commands in the order in which they take from the budgets.
 	Commands []plan.Command
-	// Kept are all nodes of ours that no command takes, by name, and why.
+	// Kept says why nodes of ours that no command takes stay, by name, then reason: every node has an entry for the reason
+	// that is about it (Empty for one without pods to move, else Underutilized), and one more for each reason for which it
+	// should go and does not.
 	Kept []Kept
-	// Eligible is the number of nodes that may leave, budgets left aside.
-	Eligible int
+	// Eligible is the number of nodes that may leave, by reason, budgets left aside.
+	Eligible map[plan.Reason]int
 	// Next is the earliest time at which a node that stays for a while only could leave; zero when time alone
 	// changes nothing.
 	Next time.Time
 }
 
-// Kept is a node that stays, and why.
+// Kept is a node that stays, for which reason it might have left, and why it does not.
 type Kept struct {
 	Node    string
 	Pool    string
+	Reason  plan.Reason
 	Verdict plan.Verdict
 }
 
@@ -37,88 +40,163 @@ const (
 	MethodSingle = "single"
 )
 
+// run is one call of Propose.
+type run struct {
+	snap  *model.Snapshot
+	opts  Options
+	guard *plan.Guard
+	p     *Proposal
+	// ahead is the world that what-ifs start from, nil until one is asked.
+	ahead *world
+}
+
 // Propose decides which nodes should leave. Commands that are under way already are not proposed again; their nodes
-// are kept as taken.
+// are kept as taken. What needs no thought comes first, what must be comes before what saves, and what one method took
+// from a budget, or from the room on nodes, is gone for the next.
 func Propose(snap *model.Snapshot, opts Options) Proposal {
 	guard := plan.NewGuard(snap)
-	var p Proposal
-	p.empty(snap, guard)
-	p.underutilized(snap, guard, opts)
-	slices.SortFunc(p.Kept, func(a, b Kept) int { return strings.Compare(a.Node, b.Node) })
+	guard.Payback = opts.payback()
+	p := Proposal{Eligible: map[plan.Reason]int{}}
+	r := &run{snap: snap, opts: opts, guard: guard, p: &p}
+	for _, n := range snap.Nodes {
+		if n.Ours() && n.Command != "" {
+			p.keep(n, "", plan.Verdict{Code: plan.NodeTaken, Node: n.Name})
+		}
+	}
+	p.empty(r)
+	if opts.Static {
+		commands, kept := StaticDrift(snap, guard)
+		p.Commands, p.Kept = append(p.Commands, commands...), append(p.Kept, kept...)
+	}
+	p.drifted(r)
+	p.expiring(r)
+	p.underutilized(r)
+	slices.SortFunc(p.Kept, func(a, b Kept) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Reason), string(b.Reason)))
+	})
 	return p
 }
 
-// underutilized proposes what makes the fleet cheaper.
-func (p *Proposal) underutilized(snap *model.Snapshot, guard *plan.Guard, opts Options) {
+// candidates are the nodes of ours that are in no command yet.
+func (r *run) candidates() []*model.Node {
+	taken := r.taken()
+	var nodes []*model.Node
+	for _, n := range r.snap.Nodes {
+		if n.Ours() && n.Command == "" && !taken[n.Name] {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func (r *run) taken() map[string]bool {
 	taken := map[string]bool{}
-	for _, c := range p.Commands {
+	for _, c := range r.p.Commands {
 		for _, candidate := range c.Candidates {
 			taken[candidate.Node] = true
 		}
 	}
-	var nodes []*model.Node
-	for _, n := range snap.Nodes {
-		if n.Ours() && n.Command == "" && !taken[n.Name] {
-			if v := guard.Removable(n, plan.Underutilized); !v.OK() {
-				p.keep(n, v)
-				continue
-			}
-			nodes = append(nodes, n)
-		}
-	}
-	if len(nodes) == 0 {
-		return
-	}
-	w := settle(snap, opts, func(n *model.Node) bool { return leaving(n) || taken[n.Name] })
-	p.Commands = append(p.Commands, w.consolidate(guard, nodes, p.keep)...)
+	return taken
 }
 
-// empty proposes the nodes without inhabitants.
-func (p *Proposal) empty(snap *model.Snapshot, guard *plan.Guard) {
+func (r *run) static(n *model.Node) bool {
+	pool := r.snap.Pool(n.Pool)
+	return pool != nil && pool.Static
+}
+
+// world is where the what-ifs start: everything under way is done, and what has been proposed so far.
+func (r *run) world() *world {
+	if r.ahead == nil {
+		taken := r.taken()
+		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return leaving(n) || taken[n.Name] })
+	}
+	return r.ahead
+}
+
+// empty proposes the nodes without inhabitants: one command each, the dearest first.
+func (p *Proposal) empty(r *run) {
 	var eligible []*model.Node
-	for _, n := range snap.Nodes {
-		if !n.Ours() {
+	for _, n := range r.candidates() {
+		if plan.Inhabitants(n) > 0 {
 			continue
 		}
-		if n.Command != "" {
-			p.keep(n, plan.Verdict{Code: plan.NodeTaken, Node: n.Name})
-			continue
-		}
-		if v := guard.Removable(n, plan.Empty); !v.OK() {
-			p.keep(n, v)
-			p.wake(snap, n, v)
+		if v := r.guard.Removable(n, plan.Empty); !v.OK() {
+			p.keep(n, plan.Empty, v)
+			p.wake(r, n, v)
 			continue
 		}
 		eligible = append(eligible, n)
 	}
-	p.Eligible = len(eligible)
+	p.Eligible[plan.Empty] = len(eligible)
 	slices.SortFunc(eligible, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(b.Price, a.Price), strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range eligible {
-		command := plan.NewCommand(snap.Now, plan.Empty, MethodEmpty, []plan.Candidate{plan.CandidateOf(n)})
-		if v := guard.Admit(command); !v.OK() {
-			p.keep(n, v)
+		command := plan.NewCommand(r.snap.Now, plan.Empty, MethodEmpty, []plan.Candidate{plan.CandidateOf(n)})
+		if pool := r.snap.Pool(n.Pool); pool != nil {
+			command.Worth.Saving = n.Price + r.opts.Placement.NodePriceOf(pool.PoolSpec)
+		}
+		if v := r.guard.Admit(command); !v.OK() {
+			p.keep(n, plan.Empty, v)
+			p.wake(r, n, v)
 			continue
 		}
 		p.Commands = append(p.Commands, command)
 	}
 }
 
-func (p *Proposal) keep(n *model.Node, v plan.Verdict) {
-	p.Kept = append(p.Kept, Kept{Node: n.Name, Pool: n.Pool, Verdict: v})
+// underutilized proposes what makes the fleet cheaper.
+func (p *Proposal) underutilized(r *run) {
+	var nodes []*model.Node
+	for _, n := range r.candidates() {
+		if plan.Inhabitants(n) == 0 {
+			continue
+		}
+		if v := r.guard.Removable(n, plan.Underutilized); !v.OK() {
+			p.keep(n, plan.Underutilized, v)
+			p.wake(r, n, v)
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	p.Eligible[plan.Underutilized] = len(nodes)
+	if len(nodes) == 0 {
+		return
+	}
+	keep := func(n *model.Node, v plan.Verdict) {
+		p.keep(n, plan.Underutilized, v)
+		p.wake(r, n, v)
+	}
+	p.Commands = append(p.Commands, r.world().consolidate(r.guard, nodes, keep)...)
+}
+
+func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
+	p.Kept = append(p.Kept, Kept{Node: n.Name, Pool: n.Pool, Reason: reason, Verdict: v})
 }
 
 // wake notes when the reason to keep a node ends by itself.
-func (p *Proposal) wake(snap *model.Snapshot, n *model.Node, v plan.Verdict) {
-	var at time.Time
+func (p *Proposal) wake(r *run, n *model.Node, v plan.Verdict) {
+	pool := r.snap.Pool(n.Pool)
 	switch v.Code {
 	case plan.NodeTooYoung:
-		at = plan.QuietFrom(n, snap.Pool(n.Pool))
+		p.wakeAt(r.snap, plan.QuietFrom(n, pool))
 	case plan.NodeNominated:
-		at = n.NominatedUntil
+		p.wakeAt(r.snap, n.NominatedUntil)
+	case plan.NodeUnsettled:
+		p.wakeAt(r.snap, r.guard.SettledFrom(n))
+	case plan.NodeProtected:
+		for _, pod := range n.Pods {
+			p.wakeAt(r.snap, pod.ProtectedUntil)
+		}
+	case plan.BudgetExhausted:
+		for _, b := range pool.Budgets {
+			p.wakeAt(r.snap, b.Changes)
+		}
 	}
-	if at.After(snap.Now) && (p.Next.IsZero() || at.Before(p.Next)) {
+}
+
+func (p *Proposal) wakeAt(snap *model.Snapshot, at time.Time) {
+	if at.After(snap.Now) && at.Before(model.Forever) && (p.Next.IsZero() || at.Before(p.Next)) {
 		p.Next = at
 	}
 }

@@ -85,17 +85,9 @@ func (s *search) affordable(nodes []*model.Node) []*model.Node {
 			continue
 		}
 		delete(s.waste, n.Name)
-		s.keep(n, s.budget(n))
+		s.keep(n, exhausted(n, s.guard.Allowance(n.Pool, plan.Underutilized)))
 	}
 	return list
-}
-
-func (s *search) budget(n *model.Node) plan.Verdict {
-	a := s.guard.Allowance(n.Pool, plan.Underutilized)
-	if !a.Verdict.OK() {
-		return a.Verdict
-	}
-	return plan.Verdict{Code: plan.BudgetExhausted, Node: n.Name, Have: a.Allowed}
 }
 
 // free are the nodes that no earlier change sends pods to.
@@ -347,8 +339,7 @@ func (s *search) singles(nodes []*model.Node) {
 		}
 		o := s.without(now, func(other *model.Node) bool { return s.closed(other) })
 		if len(o.homeless) > 0 {
-			h := o.homeless[0]
-			s.keep(n, plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Have: int64(len(o.homeless)), Holder: &plan.Holder{Pod: h.pod.Key()}})
+			s.keep(n, homelessVerdict(n, o))
 			continue
 		}
 		c := s.changes(o)[0]

@@ -205,7 +205,7 @@ func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Comma
 				}
 			}
 			if !v.OK() {
-				kept = append(kept, Kept{Node: n.Name, Pool: n.Pool, Verdict: v})
+				kept = append(kept, Kept{Node: n.Name, Pool: n.Pool, Reason: plan.Drifted, Verdict: v})
 				continue
 			}
 			most--

@@ -1,0 +1,169 @@
+package disruption
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Judge answers, for one snapshot, whether commands that were stored are still right: their pods have a place on nodes
+// that are there or that the commands buy, and what they save is still worth it. All commands under way are judged
+// together, because they count on the same room; the work is done when the first is asked about. What was proposed is
+// not asked for again: a command stands as long as it is right, whatever else would be right now, so that a busy cluster
+// cannot keep it from being carried out.
+//
+// The function returned is not safe for concurrent use.
+func Judge(snap *model.Snapshot, opts Options) func(plan.Command) plan.Verdict {
+	var j *judgement
+	return func(cmd plan.Command) plan.Verdict {
+		if j == nil {
+			j = judgeAll(snap, opts)
+		}
+		return j.verdict(cmd)
+	}
+}
+
+// judgement is what became of all commands of a snapshot.
+type judgement struct {
+	*world
+	// against are the commands, by ID, that are no longer right, and why.
+	against map[string]plan.Verdict
+	// future are the replacements that are not there yet, by claim.
+	future map[string]*model.Node
+}
+
+func judgeAll(snap *model.Snapshot, opts Options) *judgement {
+	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
+	// 1. Who leaves, and what is bought for them.
+	command := map[string]string{} // by node
+	bought := map[string]bool{}    // by claim
+	commands := plan.Resume(snap)
+	for i := range commands {
+		if commands[i].Phase == plan.Abandoned {
+			continue
+		}
+		for _, c := range commands[i].Candidates {
+			command[c.Node] = commands[i].ID
+		}
+		for k := range commands[i].Replacements {
+			bought[commands[i].Replacements[k].Name] = true
+		}
+	}
+	// 2. Pods that are pending or on nodes that are being deleted take their places first, but not those that were bought
+	// for others.
+	settled := opts
+	settled.Placement.Closed = func(n *model.Node) bool { return bought[n.Claim] }
+	j.world = settle(snap, settled, func(n *model.Node) bool { return n.Deleting })
+	j.opts = opts
+	// 3. What is still to be bought is there.
+	var futures []*model.Node
+	for i := range commands {
+		for k := range commands[i].Replacements {
+			r := &commands[i].Replacements[k]
+			if commands[i].Phase == plan.Abandoned || snap.Claim(r.Name) != nil {
+				continue
+			}
+			n := j.snap.Future(replacementSpec(snap, r), typesOf(r))
+			if n == nil {
+				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
+				continue
+			}
+			j.future[r.Name] = n
+			futures = append(futures, n)
+		}
+	}
+	j.snap = j.snap.With(futures...)
+	// 4. Everybody else moves.
+	var nodes []*model.Node
+	for _, n := range j.snap.Nodes {
+		if command[n.Name] != "" {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) > 0 {
+		j.move(nodes, command, bought)
+	}
+	return j
+}
+
+// move asks where the pods of the nodes go, and notes the commands whose pods go nowhere.
+func (j *judgement) move(nodes []*model.Node, command map[string]string, bought map[string]bool) {
+	o := j.without(nodes, func(n *model.Node) bool { return j.unsettled(n) && !bought[n.Claim] })
+	blame := func(pod *model.Pod, n *model.Node) {
+		id := command[n.Name]
+		v := j.against[id]
+		if v.OK() {
+			v = plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
+		}
+		if v.Code == plan.PodsHomeless {
+			v.Have++
+		}
+		j.against[id] = v
+	}
+	for _, h := range o.homeless {
+		blame(h.pod, h.node)
+	}
+	origin := j.origins(nodes)
+	for i := range o.claims {
+		for _, p := range o.claims[i].Pods {
+			if n := origin[p]; n != nil {
+				blame(p, n)
+			}
+		}
+	}
+}
+
+func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
+	if v := j.against[cmd.ID]; !v.OK() {
+		return v
+	}
+	c := &change{}
+	for _, candidate := range cmd.Candidates {
+		if n := j.began.Claim(candidate.Claim); n != nil {
+			c.nodes = append(c.nodes, n)
+		}
+	}
+	if len(c.nodes) == 0 {
+		return plan.Verdict{}
+	}
+	j.reckon(c)
+	saving, paid := c.worth.Saving, len(cmd.Replacements) > 0
+	for i := range cmd.Replacements {
+		r := &cmd.Replacements[i]
+		n := j.began.Claim(r.Name)
+		if n == nil {
+			n, paid = j.future[r.Name], false
+		}
+		if n == nil {
+			return plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
+		}
+		saving -= n.Price + j.nodePrice(r.Pool)
+	}
+	// What has been bought is paid in any case; then it is enough that leaving things as they are costs more.
+	least := j.least(c)
+	if paid {
+		least = 1
+	}
+	if saving < least {
+		return plan.Verdict{Code: plan.SavingTooSmall, Node: c.nodes[0].Name, Need: least, Have: saving}
+	}
+	return plan.Verdict{}
+}
+
+func replacementSpec(snap *model.Snapshot, r *plan.NewClaim) model.NodeSpec {
+	spec := model.NodeSpec{Name: r.Name, Claim: r.Name, ClaimUID: r.Name, Pool: r.Pool, Stage: model.Launching, Created: snap.Now,
+		Labels: r.Labels, Requirements: r.Requirements}
+	if pool := snap.Pool(r.Pool); pool != nil {
+		spec.Taints = pool.Taints
+	}
+	return spec
+}
+
+// typesOf are the types on the claim's list.
+func typesOf(r *plan.NewClaim) []string {
+	for _, req := range r.Requirements {
+		if req.Key == model.LabelType {
+			return req.Values
+		}
+	}
+	return nil
+}
