@@ -240,7 +240,7 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 			if got := len(ahead.Groups) == 1; got != test.want {
 				t.Errorf("planned for: %v, want %v", got, test.want)
 			}
-			if got := plan.Leaving(snap.Nodes[0]); got != ahead.Nodes[0].Disrupted {
+			if got := plan.Leaving(snap.Nodes[0].NodeSpec); got != ahead.Nodes[0].Disrupted {
 				t.Errorf("leaving %v, closed %v", got, ahead.Nodes[0].Disrupted)
 			}
 			if len(snap.Groups) > 0 || snap.Nodes[0].Disrupted || len(snap.Nodes[0].Pods) != 1 {
