@@ -69,6 +69,9 @@ type controllerOptions struct {
 // garbage.
 const leastMemory = 64 << 20
 
+// longestValidation leaves a command time for its work before it is rolled back.
+const longestValidation = 5 * time.Minute
+
 // kwokDelays make the simulated cloud as slow and as poor as a test wants.
 type kwokDelays struct {
 	launch, registration, termination time.Duration
@@ -175,8 +178,8 @@ func (o *controllerOptions) complete() error {
 		return usageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
 	case o.batchIdle <= 0 || o.batchMax < o.batchIdle:
 		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
-	case o.validation < 0:
-		return usageErrorf("--disruption-validation is %s, want zero or more", o.validation)
+	case o.validation < 0 || o.validation > longestValidation:
+		return usageErrorf("--disruption-validation is %s, want zero to %s", o.validation, longestValidation)
 	case o.electionLease < 2*time.Second:
 		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
 	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:

@@ -126,7 +126,7 @@ func TestControllerRefuses(t *testing.T) {
 		{map[string]string{"SCHEDULER_CONFIG": "podTopologySpread: {defaultConstraints: [{maxSkew: 0}]}"}, []string{"--cloud-provider=kwok"}, "defaultConstraints[0].maxSkew: is 0"},
 		{nil, []string{"--node-overhead-price=-1"}, `--node-overhead-price: "-1" is not a price`},
 		{nil, []string{"--cloud-provider=kwok", "--kwok-repair-toleration=-1s"}, "--kwok-repair-toleration is -1s, want zero or more"},
-		{nil, []string{"--disruption-validation=-1s"}, "--disruption-validation is -1s, want zero or more"},
+		{nil, []string{"--disruption-validation=-1s"}, "--disruption-validation is -1s, want zero to 5m0s"},
 		{nil, []string{"--log-level=loud"}, `--log-level is "loud", want debug, info, error`},
 		{nil, []string{"--preference-policy=Maybe"}, "want Respect, Ignore"},
 		{nil, []string{"--min-values-policy=Maybe"}, "want Strict, BestEffort"},

@@ -13,6 +13,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Representation: a unit is all the claims and nodes of one provider id; a claim or node without a provider id is a
@@ -198,7 +199,7 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 		if known && reflect.DeepEqual(before, spec) {
 			continue
 		}
-		if spec.Deleting && !before.Deleting {
+		if spec.Deleting && !before.Deleting || plan.Leaving(&spec) && !plan.Leaving(&before) {
 			change |= NodesLost
 		}
 		s.builder.UpsertNode(spec)

@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 func poolRequirement(key, operator string) karpv1.Requirement {
@@ -291,6 +292,9 @@ func TestSubscribe(t *testing.T) {
 		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim's command begins", func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim's command buys replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }},
+		{"claim's command still stands", func(s *Store) { s.Saw(commandedAt(t, "4", plan.Launching)) }, 0, func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }},
 		{"second claim of a machine", func(s *Store) { s.Saw(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"second claim goes", func(s *Store) { s.Gone(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) {
 			s.Saw(claimAt(t, "c", "1", "1", "id", ""))
@@ -407,4 +411,13 @@ func TestRefuse(t *testing.T) {
 	if got := blocked(time.Hour); got != "" {
 		t.Errorf("blocked after the pool was changed: %s", got)
 	}
+}
+
+// commandedAt is a claim that carries a command of that phase.
+func commandedAt(t *testing.T, version string, phase plan.Phase) *karpv1.NodeClaim {
+	claim := claimAt(t, "c", "1", version, "id", "")
+	cmd := plan.NewCommand(time.Time{}, plan.Drifted, "", []plan.Candidate{{Claim: claim.Name, ClaimUID: string(claim.UID), Node: claim.Name, Pool: "p"}})
+	cmd.Phase = phase
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationCommand, cmd.Encode())
+	return claim
 }

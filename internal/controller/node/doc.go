@@ -23,5 +23,7 @@
 // say no for hours, and by the queue, when the pod's turn has come. A pod whose deadline comes does not wait for its
 // back-off.
 //
+// Beside that, Repair (repair.go, repair_rule.go) ends the claims of nodes whose conditions say that they do not recover.
+//
 // The package must not know why a node leaves: the claim's condition says it, and it is only repeated.
 package node

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -121,6 +123,7 @@ func TestCodeAndRefused(t *testing.T) {
 		refused bool
 	}{
 		{nil, http.StatusOK, false}, {errors.New("no connection"), 0, false},
+		{fmt.Errorf("come back later: %w", context.DeadlineExceeded), 0, true},
 		{apierrors.NewTooManyRequests("a budget says no", 0), http.StatusTooManyRequests, true},
 		{statusOf(500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."), 500, true},
 		{statusOf(500, "etcd is down"), 500, false},

@@ -21,8 +21,12 @@ import (
 const severalBudgets = "more than one PodDisruptionBudget"
 
 // refused says whether the answer to an eviction is a no, in contrast to an error: a budget that allows none (429), a
-// budget with too many evictions under way or an admission policy (403), several budgets (500).
+// budget with too many evictions under way or an admission policy (403), several budgets (500), or to come back later
+// for longer than we wait (a budget that is still being computed).
 func refused(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
 	switch code(err) {
 	case http.StatusTooManyRequests, http.StatusForbidden:
 		return true

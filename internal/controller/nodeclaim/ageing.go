@@ -231,6 +231,8 @@ func (a *Ageing) markDrift(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	case !conditions.Get(karpv1.ConditionLaunched).IsTrue():
 		_ = conditions.Clear(karpv1.ConditionDrifted)
 		return nil
+	case pool == nil && poolOf(claim) != "": // deleted; Kubernetes deletes what it owned
+		return nil
 	case pool == nil:
 		return &doubt{cause: causePool, why: fmt.Errorf("NodePool %q does not exist", claim.Labels[karpv1.LabelNodePool])}
 	}

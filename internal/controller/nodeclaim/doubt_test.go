@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -38,6 +39,32 @@ func TestUnjudged(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[trouble]int{gone: 0, silent: 1}, published, cmp.AllowUnexported(trouble{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A claim whose pool was deleted goes with it; only one that nobody owns is in trouble. Neither loses its condition.
+func TestMarkDriftWithoutPool(t *testing.T) {
+	lone := claimWith("a", karpv1.ConditionLaunched)
+	lone.Labels = map[string]string{karpv1.LabelNodePool: "gone"}
+	lone.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, "ImageDrift", "ImageDrift")
+	owned := lone.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: "gone"}}
+	var a Ageing
+	if d := a.markDrift(t.Context(), lone, nil); d == nil || d.cause != causePool {
+		t.Errorf("claim of no pool: %v, want a doubt", d)
+	}
+	if d := a.markDrift(t.Context(), owned, nil); d != nil {
+		t.Errorf("claim of a deleted pool: %v, want none", d)
+	}
+	for _, claim := range []*karpv1.NodeClaim{lone, owned} {
+		if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+			t.Error("the condition was taken off")
+		}
+	}
+	unlaunched := claimWith("b")
+	unlaunched.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, "ImageDrift", "ImageDrift")
+	if d := a.markDrift(t.Context(), unlaunched, nil); d != nil || isTrue(unlaunched, karpv1.ConditionDrifted) {
+		t.Errorf("not launched: %v, drifted %t, want neither", d, isTrue(unlaunched, karpv1.ConditionDrifted))
 	}
 }
 

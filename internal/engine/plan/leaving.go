@@ -20,7 +20,7 @@ import (
 // at the moment is no reason: the drain waits for it, and the pod's place has to be there when it opens.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
-	ahead := snap.Vacated(Leaving, func(p *model.Pod) bool {
+	ahead := snap.Vacated(func(n *model.Node) bool { return Leaving(n.NodeSpec) }, func(p *model.Pod) bool {
 		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && held(snap, p))
 	})
 	return ahead.Promising(inherited(ahead))
@@ -28,9 +28,9 @@ func Ahead(snap *model.Snapshot) *model.Snapshot {
 
 // Leaving reports whether the node is on its way out with no way back that provisioning need wait for: its claim is
 // being deleted, for whatever reason, or it is in a command whose replacements are being bought or that is draining.
-func Leaving(n *model.Node) bool {
+func Leaving(n *model.NodeSpec) bool {
 	switch {
-	case !n.Ours():
+	case n.Claim == "":
 		return false
 	case n.Deleting:
 		return true
@@ -38,7 +38,7 @@ func Leaving(n *model.Node) bool {
 		return false
 	}
 	cmd, err := DecodeCommand(n.Command)
-	return err == nil && cmd.names(n) && (cmd.Phase == Launching || cmd.Phase == Draining)
+	return err == nil && cmd.names(&model.Node{NodeSpec: n}) && (cmd.Phase == Launching || cmd.Phase == Draining)
 }
 
 // held reports whether PodDisruptionBudgets keep the pod where it is until somebody changes them: one that never allows

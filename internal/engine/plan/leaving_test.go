@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -240,7 +241,7 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 			if got := len(ahead.Groups) == 1; got != test.want {
 				t.Errorf("planned for: %v, want %v", got, test.want)
 			}
-			if got := plan.Leaving(snap.Nodes[0]); got != ahead.Nodes[0].Disrupted {
+			if got := plan.Leaving(snap.Nodes[0].NodeSpec); got != ahead.Nodes[0].Disrupted {
 				t.Errorf("leaving %v, closed %v", got, ahead.Nodes[0].Disrupted)
 			}
 			if len(snap.Groups) > 0 || snap.Nodes[0].Disrupted || len(snap.Nodes[0].Pods) != 1 {
@@ -313,5 +314,68 @@ func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
 	kept, dropped := plan.CheckProvision(w.snapshot(), p)
 	if len(kept.Claims) > 0 || len(dropped) != 1 || dropped[0].Verdict.Code != plan.PodGone {
 		t.Errorf("kept %d claims, dropped %+v", len(kept.Claims), dropped)
+	}
+}
+
+// TestNothingIsBoughtTwice: on random fleets whose nodes go in any order, pods are evicted one by one and come back
+// under other names, the claims come to be nodes and get their pods, and whenever one looks, what was bought is enough.
+func TestNothingIsBoughtTwice(t *testing.T) {
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		w := newWorld(t, 4)
+		w.shop()
+		for i := range 6 + rng.IntN(20) {
+			owner := fmt.Sprint("app-", rng.IntN(4))
+			w.run(fmt.Sprint("pod-", i), owner, fmt.Sprint("n", rng.IntN(4)), 100+150*int64(owner[4]-'0')*3)
+		}
+		for i := range 4 {
+			w.nodes[fmt.Sprint("c", i)].Deleting = i < 1+rng.IntN(4)
+		}
+		p, _ := w.planned()
+		w.buy(p)
+		for step := 0; ; step++ {
+			p, where := w.planned()
+			if len(p.Claims)+len(p.Refused) > 0 {
+				t.Fatalf("seed %d, step %d: there is room for all, and the plan is\n%s", seed, step, where)
+			}
+			left := slices.DeleteFunc(slices.Clone(w.pods), func(p model.PodSpec) bool {
+				n := w.node(p.Node)
+				return n == nil || !n.Deleting
+			})
+			if len(left) == 0 {
+				break
+			}
+			switch rng.IntN(4) {
+			case 0: // a claim becomes a node, and the pods that are planned there come
+				w.open(p, rng.IntN(8))
+			default:
+				w.replace(left[rng.IntN(len(left))].Name, fmt.Sprintf("pod-%d-again", step))
+			}
+		}
+	}
+}
+
+// open makes a claim of the plan a node, if there is one left, and binds its pods that wait.
+func (w *world) open(p *plan.Provision, at int) {
+	if len(p.Placed) == 0 {
+		return
+	}
+	placed := p.Placed[at%len(p.Placed)]
+	n := w.node(placed.Node)
+	if n.Stage != model.Initialized {
+		kind := w.pools[0].Catalogue.Types[0]
+		for _, r := range n.Requirements {
+			if r.Key == model.LabelType && !slices.Contains(r.Values, kind.Name) {
+				kind = w.pools[0].Catalogue.Types[1]
+			}
+		}
+		n.Stage, n.Capacity, n.Allocatable, n.Ready = model.Registered, kind.Capacity, kind.Allocatable, true
+	}
+	for _, pod := range plan.Waiting(placed.Pods) {
+		for i := range w.pods {
+			if w.pods[i].UID == pod.UID {
+				w.pods[i].State, w.pods[i].Node, w.pods[i].Ready = model.Bound, n.Name, true
+			}
+		}
 	}
 }

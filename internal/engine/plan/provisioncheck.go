@@ -31,7 +31,7 @@ func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) 
 	}
 	for _, placed := range p.Placed {
 		n := snap.Node(placed.Node)
-		if n == nil || n.Deleting || Leaving(n) {
+		if n == nil || n.Deleting || Leaving(n.NodeSpec) {
 			continue
 		}
 		if pods := c.stillPending(placed.Pods); len(pods) > 0 {

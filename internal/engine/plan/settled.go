@@ -44,7 +44,7 @@ func mostlyThere(n *model.Node) bool {
 		}
 	}
 	count := len(there)
-	for i, owner := range n.BoughtOwners {
+	for i, owner := range n.BoughtOwners[:min(len(n.BoughtOwners), len(n.BoughtFor))] {
 		if owner != "" && !there[n.BoughtFor[i]] && heirs[owner] > 0 {
 			heirs[owner]--
 			count++
