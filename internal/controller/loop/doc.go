@@ -1,4 +1,5 @@
-// Package loop holds the two loops. Each tick reads: wait, snapshot, decide, check and do, record; nothing else.
+// Package loop holds the two loops, and a small third for static pools (static.go). Each tick reads: wait, snapshot,
+// decide, check and do, record; nothing else.
 //
 //	bell: a pod is pending --batch--> Provision.Tick                bell, timer --> Disrupt.Tick
 //	                                    Snapshot                                     Snapshot
