@@ -230,7 +230,7 @@ var gates = map[string]struct {
 	note   string
 }{
 	"ReservedCapacity":        {},
-	"SpotToSpotConsolidation": {note: "is on, but consolidation is not built yet"},
+	"SpotToSpotConsolidation": {},
 	"NodeRepair":              {},
 	"StaticCapacity":          {},
 	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
@@ -254,8 +254,6 @@ func (o *controllerOptions) readGates() error {
 			o.notes = append(o.notes, "feature gate "+name+" is not known and ignored")
 		case on && gate.refuse:
 			return usageErrorf("feature gate %s %s; set it to false", name, gate.note)
-		case on && gate.note != "":
-			o.notes = append(o.notes, "feature gate "+name+" "+gate.note)
 		}
 		o.on[name] = on
 	}

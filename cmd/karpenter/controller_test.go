@@ -75,10 +75,10 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	if timers.BatchIdle != 2*time.Second || timers.BatchMax != 30*time.Second || timers.Nomination != time.Minute || timers.DrainMin != time.Second {
 		t.Errorf("timers %s", timers.String())
 	}
-	if len(o.notes) != 2 || !strings.Contains(o.notes[0], "SpotToSpotConsolidation is on") || !strings.Contains(o.notes[1], "Whatever is not known") {
+	if len(o.notes) != 1 || !strings.Contains(o.notes[0], "Whatever is not known") {
 		t.Errorf("notes %q", o.notes)
 	}
-	if !o.on["NodeRepair"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
+	if !o.on["NodeRepair"] || !o.on["SpotToSpotConsolidation"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
 		t.Errorf("gates that are on: %v", o.on)
 	}
 }

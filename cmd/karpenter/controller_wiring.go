@@ -274,7 +274,13 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 	guard := plan.NewGuard(snap)
 	guard.Validation = w.o.timers.Validation
+	guard.Judge = disruption.Judge(snap, w.disruption())
 	return guard
+}
+
+// disruption is what the flags say about which nodes may leave.
+func (w *wiring) disruption() disruption.Options {
+	return disruption.Options{Placement: w.o.placement, SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
 }
 
 // addLoops adds the loops and returns the one that knows which pods a node was bought for.
@@ -293,7 +299,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		History: w.history, Log: log.WithName("provisioner"),
 	}
 	disrupt := &loop.Disrupt{
-		Snapshot: snapshot, Propose: func(s *model.Snapshot) disruption.Proposal { return disruption.Propose(s, disruption.Options{}) }, Why: explain.Verdict, Writer: w.executor,
+		Snapshot: snapshot, Propose: func(snap *model.Snapshot) disruption.Proposal { return disruption.Propose(snap, w.disruption()) }, Why: explain.Verdict, Writer: w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),

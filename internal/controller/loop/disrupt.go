@@ -43,9 +43,16 @@ type Disrupt struct {
 
 	// known are the commands under way as far as this process has brought them.
 	known []plan.Command
-	// next is when a node that is only too young could go.
-	next time.Time
+	// next is when time alone may let a node go; version is that of the snapshot that was decided on last, 0 to decide
+	// again whatever the snapshot; resting is until when nothing new is decided.
+	next    time.Time
+	version uint64
+	resting time.Time
 }
+
+// restShare is how many times as long as a decision took the loop rests before the next one: looking for savings in a
+// large and busy cluster must not take the processor from what is urgent.
+const restShare = 10
 
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
 // in the next.
@@ -71,7 +78,18 @@ func (d *Disrupt) pause() time.Duration {
 	if !d.next.IsZero() {
 		pause = min(pause, max(d.next.Sub(d.Clock.Now()), time.Millisecond))
 	}
+	if rest := d.resting.Sub(d.Clock.Now()); rest > 0 && len(d.known) == 0 {
+		pause = max(pause, rest)
+	}
 	return pause
+}
+
+// due reports whether there is anything to decide: something changed since the last decision, or time has come.
+func (d *Disrupt) due(snap *model.Snapshot) bool {
+	if snap.Now.Before(d.resting) {
+		return false
+	}
+	return d.version == 0 || snap.Version != d.version || !d.next.IsZero() && !snap.Now.Before(d.next)
 }
 
 // Tick is one pass.
@@ -81,24 +99,31 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	// 3. What is under way, also from before a restart.
 	commands := plan.Resume(snap, d.known...)
 	// 4. Decide what to begin.
-	began := d.Clock.Now()
-	proposal := d.Propose(snap)
-	d.next = proposal.Next
-	d.measure(snap, proposal, d.Clock.Since(began))
-	// 5. Check again on the newest snapshot, and do, step by step.
 	resumed := len(commands)
-	for _, command := range proposal.Commands {
-		command.Deadline = command.Created.Add(d.Timers.CommandTimeout)
-		commands = append(commands, command)
+	if d.due(snap) {
+		commands = append(commands, d.decide(snap)...)
 	}
+	// 5. Check again on the newest snapshot, and do, step by step.
 	d.known = d.advance(ctx, commands, resumed)
 	// 6. Clean up after a crash in the middle of a rollback.
 	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(d.Snapshot()))) {
 		d.Log.Error(o.Err, "removing the taint of no command")
 	}
-	// 7. Record.
+}
+
+// decide proposes commands, and records and tells what it decided.
+func (d *Disrupt) decide(snap *model.Snapshot) []plan.Command {
+	began := d.Clock.Now()
+	proposal := d.Propose(snap)
+	took := d.Clock.Since(began)
+	d.next, d.version, d.resting = proposal.Next, snap.Version, d.Clock.Now().Add(restShare*took)
+	d.measure(snap, proposal, took)
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
+	for i := range proposal.Commands {
+		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
+	}
+	return proposal.Commands
 }
 
 // advance steps the commands until none has anything more to do now, and returns those that are still under way. Those
@@ -142,6 +167,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	abandoned := c.Phase == plan.Abandoned && before.Phase != plan.Abandoned
 	switch {
 	case abandoned && first:
+		d.version = 0
 		d.Metrics.DisruptionFailedValidations.WithLabelValues(method).Inc()
 	case abandoned:
 		d.Metrics.DisruptionQueueFailures.WithLabelValues(decision, reason, method).Inc()
@@ -177,9 +203,14 @@ func nodesOf(c plan.Command) []string {
 
 // measure sets the gauges.
 func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration) {
-	reason := strings.ToLower(string(plan.Empty))
-	d.Metrics.DisruptionEvaluation.WithLabelValues(reason, disruption.MethodEmpty).Observe(took.Seconds())
-	d.Metrics.DisruptionEligibleNodes.WithLabelValues(reason).Set(float64(proposal.Eligible))
+	looked, method := plan.Empty, disruption.MethodEmpty
+	if proposal.Eligible[plan.Underutilized] > 0 {
+		looked, method = plan.Underutilized, disruption.MethodMulti
+	}
+	d.Metrics.DisruptionEvaluation.WithLabelValues(strings.ToLower(string(looked)), method).Observe(took.Seconds())
+	for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Underutilized} {
+		d.Metrics.DisruptionEligibleNodes.WithLabelValues(strings.ToLower(string(reason))).Set(float64(proposal.Eligible[reason]))
+	}
 	guard := plan.NewGuard(snap)
 	d.Metrics.NodePoolsAllowedDisruptions.Reset()
 	d.Metrics.NodePoolsConsumingBudgets.Reset()
@@ -206,7 +237,7 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
 					TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
 					ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-				}, karpv1.DisruptionEmpty))
+				}, karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
 	}

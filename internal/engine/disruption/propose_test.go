@@ -145,7 +145,7 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "protected", plan.NodeNominated: "nominated", plan.NodeTooYoung: "too young",
+var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "protected", plan.NodeNominated: "nominated", plan.NoSaving: "no saving", plan.NodeTooYoung: "too young",
 	plan.NodeNotReady: "not initialised", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
 	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone"}
 
@@ -181,7 +181,7 @@ func TestPropose(t *testing.T) {
 			delete a because Empty (empty)
 			delete b because Empty (empty)
 			delete c because Empty (empty)
-			keep d: busy`},
+			keep d: policy`},
 		{"Daemons and pods that are leaving for good do not make a node used.", `
 			pool p after=0s
 			node a pool=p
@@ -192,7 +192,7 @@ func TestPropose(t *testing.T) {
 			pool p after=0s
 			node a pool=p
 			pod batch node=a cheap`, `
-			keep a: busy`},
+			keep a: no saving`},
 		{"consolidateAfter counts from the last pod that came or went, else from initialisation; the earliest end is told.", `
 			pool p after=30s
 			node a pool=p age=20s
@@ -222,7 +222,7 @@ func TestPropose(t *testing.T) {
 			keep b: budget
 			keep d: budget
 			keep e: leaving
-			keep f: busy`},
+			keep f: budget`},
 		{"A budget in percent of the initialised nodes is rounded up.", `
 			pool p after=0s budget=10%
 			node a pool=p
