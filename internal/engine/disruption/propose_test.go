@@ -48,7 +48,8 @@ func tell(t *testing.T, lines []string) *model.Snapshot {
 }
 
 // catalogue is shared by all pools, as the builder wants it.
-var catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 1), kind("large", 4)}}
+var catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 1), kind("large", 4)},
+	WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true}}
 
 func kind(name string, price int64) model.InstanceType {
 	amounts := []quantity.Amount{{Name: "cpu", Value: 1000 * price}}
