@@ -1,0 +1,313 @@
+package awssim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rank orders a fleet's overrides as its allocation strategy says.
+//
+//	lowest-price                    cheapest pool first; the rest is tried when it is empty
+//	prioritized                     by Priority, lowest number first; overrides without one come last
+//	diversified                     in the order given, a share to each
+//	capacity-optimized              deepest pool first
+//	capacity-optimized-prioritized  deepest first, Priority among pools that are alike
+//	price-capacity-optimized        the deeper half of the pools first, the cheapest of them first
+//
+// How EC2 weighs capacity is not published; here it is the quarter of a pool that is free. Ties are broken by seed.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html
+func (c *Cloud) rank(f *fleetRequest, now time.Time) []*override {
+	type ranked struct {
+		*override
+		price, tie float64
+		depth      int
+	}
+	list := make([]ranked, len(f.overrides))
+	for k, o := range f.overrides {
+		list[k] = ranked{override: o, tie: c.chance("tie", o.pool)}
+		if o.permanent == nil {
+			list[k].price, list[k].depth = c.price(o.pool, now), c.depth(o.pool, now)
+		}
+	}
+	byPrice := func(a, b ranked) int { return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.tie, b.tie)) }
+	byDepth := func(a, b ranked) int { return cmp.Compare(b.depth, a.depth) }
+	byPriority := func(a, b ranked) int {
+		if a.hasOrder != b.hasOrder {
+			if a.hasOrder {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.priority, b.priority)
+	}
+	order := map[string]func(a, b ranked) int{
+		"lowest-price":                   byPrice,
+		"prioritized":                    func(a, b ranked) int { return cmp.Or(byPriority(a, b), byPrice(a, b)) },
+		"diversified":                    func(_, _ ranked) int { return 0 },
+		"capacity-optimized":             func(a, b ranked) int { return cmp.Or(byDepth(a, b), cmp.Compare(a.tie, b.tie)) },
+		"capacity-optimized-prioritized": func(a, b ranked) int { return cmp.Or(byDepth(a, b), byPriority(a, b), byPrice(a, b)) },
+		"price-capacity-optimized": func(a, b ranked) int {
+			return cmp.Or(cmp.Compare(boolInt(a.depth < 3), boolInt(b.depth < 3)), byPrice(a, b))
+		},
+	}[f.strategy]
+	slices.SortStableFunc(list, order)
+	overrides := make([]*override, len(list))
+	for k, r := range list {
+		overrides[k] = r.override
+	}
+	return overrides
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// resolve finds the pool of an override, and what makes a launch from it impossible whatever the capacity.
+func (c *Cloud) resolve(o *override, capacity string, seen time.Time) {
+	subnetID := o.subnet
+	if len(o.spec.interfaces) > 0 {
+		defaultTo(&subnetID, o.spec.interfaces[0].subnet)
+	}
+	s := c.subnet(subnetID)
+	o.pool = pool{o.name, o.zone, capacity}
+	if s != nil {
+		o.pool.zone = s.zone.name
+	}
+	o.permanent = c.checkLaunch(o, s, seen)
+}
+
+// checkLaunch is what EC2 checks at a launch before it looks for capacity.
+func (c *Cloud) checkLaunch(o *override, s *subnet, seen time.Time) error {
+	t, spec := c.types[o.name], o.spec
+	switch {
+	case t == nil:
+		return refuse("InvalidParameterValue", "The instance type '%s' does not exist", o.name)
+	case s == nil && o.subnet != "":
+		return refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", o.subnet)
+	case s == nil:
+		return refuse("VPCIdNotSpecified", "No default VPC for this user")
+	case o.zone != "" && o.zone != s.zone.name:
+		return refuse("InvalidParameterCombination", "The availability zone %s is not that of subnet %s", o.zone, s.id)
+	case !slices.Contains(c.zonesOf(t), s.zone):
+		return refuse("InvalidFleetConfiguration", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", o.name, s.zone.name)
+	case !t.supports(o.pool.capacity):
+		return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
+	}
+	imageID := o.image
+	defaultTo(&imageID, spec.image)
+	i := c.image(imageID)
+	if i == nil {
+		return imageNotFound(imageID)
+	}
+	if !t.runs(i.arch) {
+		return refuse("InvalidFleetConfiguration", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", strings.Join(t.Arch, ","), i.arch)
+	}
+	for _, check := range []error{spec.checkVolumes(i), c.checkProfile(spec, seen), c.checkGroups(spec, s), checkInterfaces(spec, t), c.checkPlacement(spec, t, s)} {
+		if check != nil {
+			return check
+		}
+	}
+	return nil
+}
+
+// checkGroups refuses security groups that do not exist or belong to another VPC.
+func (c *Cloud) checkGroups(spec *launchSpec, s *subnet) error {
+	ids := slices.Clone(spec.groups)
+	for _, i := range spec.interfaces {
+		ids = append(ids, i.groups...)
+	}
+	for _, id := range ids {
+		g := c.group(id)
+		if g == nil {
+			return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+		}
+		if g.vpc != s.vpc {
+			return refuse("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, s.id)
+		}
+	}
+	return nil
+}
+
+// checkInterfaces refuses interfaces that the type does not have room for.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html#network-cards, efa.html
+func checkInterfaces(spec *launchSpec, t *machineType) error {
+	if len(spec.interfaces) == 0 {
+		return nil
+	}
+	perCard, efas, primary := map[int]int{}, 0, false
+	for _, i := range spec.interfaces {
+		perCard[i.card]++
+		primary = primary || i.card == 0 && i.device == 0 && i.kind != "efa-only"
+		if i.kind != "interface" {
+			efas++
+		}
+		if i.card >= t.cards() {
+			return refuse("InvalidNetworkCardIndex.Invalid", "Network card index %d is not valid for instance type %s, which has %d", i.card, t.Name, t.cards())
+		}
+		if len(i.tracking) > 0 && t.Hypervisor != "nitro" {
+			return refuse("UnsupportedOperation", "Connection tracking timeouts are not supported for instance type %s", t.Name)
+		}
+	}
+	switch {
+	case !primary:
+		return refuse("InvalidParameterValue", "A launch with network interfaces needs one of device index 0 on network card 0")
+	case efas > t.EFA:
+		return refuse("AttachmentLimitExceeded", "Interface count %d exceeds the EFA limit %d for instance type %s", efas, t.EFA, t.Name)
+	}
+	for card, n := range perCard {
+		if n > t.enisOn(card) {
+			return refuse("AttachmentLimitExceeded", "Interface count %d exceeds the limit for %s on network card %d", n, t.Name, card)
+		}
+	}
+	return nil
+}
+
+// checkPlacement refuses placement groups and capacity reservations that do not exist or do not fit.
+func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) error {
+	if spec.placementID != "" || spec.placementName != "" {
+		if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == spec.placementID || p.Name == spec.placementName }) {
+			return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s%s' is unknown.", spec.placementID, spec.placementName)
+		}
+	}
+	if spec.reservation == "" {
+		return nil
+	}
+	k := slices.IndexFunc(c.reservations, func(r *CapacityReservation) bool { return r.ID == spec.reservation })
+	if k < 0 {
+		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", spec.reservation)
+	}
+	if r := c.reservations[k]; r.Type != t.Name || r.Zone != s.zone.name {
+		return refuse("InvalidParameterValue", "The capacity reservation %s is for %s in %s", r.ID, r.Type, r.Zone)
+	}
+	return nil
+}
+
+// buy launches up to n instances from an override. The error says why there are not n of them.
+func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]string, error) {
+	if o.permanent != nil {
+		return nil, o.permanent
+	}
+	if c.launchDenied() {
+		return nil, c.deniedError("ec2", "RunInstances")
+	}
+	subnetID := o.subnet
+	if len(o.spec.interfaces) > 0 {
+		defaultTo(&subnetID, o.spec.interfaces[0].subnet)
+	}
+	s := c.subnet(subnetID)
+	var ids []string
+	for range n {
+		if err := c.room(o, s, now); err != nil {
+			return ids, err
+		}
+		ids = append(ids, c.launch(o, f, s, now).ID)
+	}
+	return ids, nil
+}
+
+// room says why one more instance cannot be had. Quotas come first, then addresses, then capacity.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
+	t := c.types[o.name]
+	quota := c.opts.Quota.OnDemand
+	if o.pool.capacity == spot {
+		quota = c.opts.Quota.Spot
+	}
+	if quota > 0 && c.vcpus(o.pool.capacity)+t.VCPU > quota {
+		if o.pool.capacity == spot {
+			return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+		}
+		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", quota)
+	}
+	if s.free() < o.spec.addresses() {
+		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", s.id)
+	}
+	if o.spec.reservation != "" {
+		for _, r := range c.reservations {
+			if r.ID == o.spec.reservation && r.Available <= 0 {
+				return refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+			}
+		}
+		return nil
+	}
+	if c.free(o.pool, now) > 0 {
+		return nil
+	}
+	if o.pool.capacity == spot {
+		return refuse("InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
+	}
+	return refuse("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
+}
+
+// vcpus are those of the live instances of a capacity type.
+func (c *Cloud) vcpus(capacity string) int {
+	n := 0
+	for _, i := range c.order {
+		if i.CapacityType == capacity && i.alive() {
+			n += c.types[i.Type].VCPU
+		}
+	}
+	return n
+}
+
+// addresses is how many IPv4 addresses an instance takes: one per interface, and 16 per prefix.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
+func (s *launchSpec) addresses() int {
+	if len(s.interfaces) == 0 {
+		return 1
+	}
+	n := 0
+	for _, i := range s.interfaces {
+		if i.kind != "efa-only" {
+			n += 1 + 16*i.prefixes
+		}
+	}
+	return n
+}
+
+// runInstances answers ec2:RunInstances with DryRun: whether the caller may, and whether the parameters make sense.
+// Without DryRun it is not simulated. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
+func runInstances(c *Cloud, r *request, now time.Time) (any, error) {
+	if !r.form.boolean("DryRun") {
+		return nil, refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
+	}
+	spec, err := parseInstance(r.form)
+	if err != nil {
+		return nil, err
+	}
+	o := &override{spec: spec, name: spec.instanceType, subnet: spec.subnet, zone: spec.zone}
+	if said := r.form.at("LaunchTemplate"); said != nil {
+		template, err := c.findTemplate(said.str("LaunchTemplateId"), said.str("LaunchTemplateName"), c.seenAt(now))
+		if err != nil {
+			return nil, err
+		}
+		if err := template.version(said.str("Version")); err != nil {
+			return nil, err
+		}
+		o.spec, o.image = template.spec, spec.image
+		defaultTo(&o.name, template.spec.instanceType)
+	}
+	for _, path := range []string{"MinCount", "MaxCount"} {
+		if n, err := r.form.integer(path, 0); err != nil || n < 1 {
+			return nil, refuse("MissingParameter", "The request must contain the parameter %s, of at least 1", path)
+		}
+	}
+	capacity := onDemand
+	if o.spec.market == spot || spec.market == spot {
+		capacity = spot
+	}
+	c.resolve(o, capacity, c.seenAt(now))
+	if o.permanent != nil {
+		return nil, o.permanent
+	}
+	return nil, dryRunError()
+}
+
+// String names a pool in messages of tests.
+func (p pool) String() string { return fmt.Sprintf("%s/%s/%s", p.name, p.zone, p.capacity) }

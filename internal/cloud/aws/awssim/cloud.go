@@ -1,0 +1,205 @@
+package awssim
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Cloud is one account in one region. Its methods may be called at any time from anywhere.
+type Cloud struct {
+	opts  Options
+	types map[string]*machineType
+	names []string // of the types, sorted
+
+	mu        sync.Mutex
+	rand      *rand.Rand
+	due       timetable
+	sequence  int
+	wake      chan struct{} // tells Run that something is due earlier than it thought
+	notices   []notice      // what the hook is still to be told
+	delivered sync.Mutex    // held while the hook is told, so that it is told in order
+
+	zones        []*zone
+	subnets      []*subnet
+	groups       []*securityGroup
+	images       []*image
+	parameters   map[string]parameter
+	templates    []*launchTemplate
+	instances    map[string]*instance
+	order        []*instance // by launch
+	reservations []*CapacityReservation
+	placements   []*PlacementGroup
+	profiles     map[string]*instanceProfile
+	roles        map[string]*role
+	queue        *queue
+	tokens       map[string]idempotent
+	pools        map[pool]*poolState
+	buckets      map[string]*bucket
+	faults       []*fault
+	thawed       chan struct{} // closed when faults change
+	expired      map[string]bool
+	calls        map[CallCount]int
+	failBoots    int
+}
+
+// New makes a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a
+// security group of the cluster tagged alike, and a second VPC whose group has the same name), the EKS images of
+// Kubernetes 1.30 to 1.36 with their SSM parameters, and no instances.
+func New(opts Options) (*Cloud, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cloud{
+		opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0x617773)), wake: make(chan struct{}, 1),
+		parameters: map[string]parameter{}, instances: map[string]*instance{}, profiles: map[string]*instanceProfile{},
+		roles: map[string]*role{}, tokens: map[string]idempotent{}, pools: map[pool]*poolState{},
+		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{},
+	}
+	c.loadTypes()
+	now := opts.Clock.Now()
+	c.layNetwork()
+	c.stockImages(now)
+	c.addRoles(now)
+	if opts.Queue != "" {
+		c.queue = newQueue(opts.Queue)
+	}
+	if opts.Scarcity > 0 {
+		c.after(now, epoch, c.shrinkPools)
+	}
+	return c, nil
+}
+
+// event is something that happens by itself. do is called with the lock held and the time that it was due.
+type event struct {
+	at  time.Time
+	seq int
+	do  func(now time.Time)
+}
+
+// timetable is a heap of events: earliest first, those of one time in the order in which they were made.
+type timetable []event
+
+func (t timetable) Len() int { return len(t) }
+func (t timetable) Less(i, j int) bool {
+	if !t[i].at.Equal(t[j].at) {
+		return t[i].at.Before(t[j].at)
+	}
+	return t[i].seq < t[j].seq
+}
+func (t timetable) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t *timetable) Push(x any)   { *t = append(*t, x.(event)) }
+func (t *timetable) Pop() any {
+	last := (*t)[len(*t)-1]
+	(*t)[len(*t)-1] = event{}
+	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+// after has do called d after now. The lock is held.
+func (c *Cloud) after(now time.Time, d time.Duration, do func(time.Time)) {
+	c.sequence++
+	heap.Push(&c.due, event{now.Add(d), c.sequence, do})
+	c.nudge()
+}
+
+func (c *Cloud) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle carries out what is due and returns the time. The lock is held.
+func (c *Cloud) settle() time.Time {
+	now := c.opts.Clock.Now()
+	for len(c.due) > 0 && !c.due[0].at.After(now) {
+		e := heap.Pop(&c.due).(event)
+		e.do(e.at)
+	}
+	return now
+}
+
+// locked settles and calls do with the lock held.
+func (c *Cloud) locked(do func(now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do(c.settle())
+}
+
+// Settle carries out what is due by the clock and tells the hook. Run does it by itself.
+func (c *Cloud) Settle() {
+	c.delivered.Lock()
+	defer c.delivered.Unlock()
+	var notices []notice
+	c.locked(func(time.Time) { notices, c.notices = c.notices, nil })
+	for _, n := range notices {
+		n.tell(n.instance)
+	}
+}
+
+// notice is something that the hook is to be told.
+type notice struct {
+	tell     func(Instance)
+	instance Instance
+}
+
+// notify has the hook told. The lock is held.
+func (c *Cloud) notify(tell func(Hook) func(Instance), i *instance, now time.Time) {
+	if c.opts.Hook != nil {
+		c.notices = append(c.notices, notice{tell(c.opts.Hook), i.public(now)})
+		c.nudge()
+	}
+}
+
+// Run carries out what is due when it is due until ctx ends. Without it things happen with the next request or Settle,
+// under the time at which they were due; only the hook waits for Settle.
+func (c *Cloud) Run(ctx context.Context) {
+	for {
+		c.Settle()
+		wait := time.Hour
+		c.locked(func(now time.Time) {
+			if len(c.due) > 0 {
+				wait = c.due[0].at.Sub(now)
+			}
+			if len(c.notices) > 0 {
+				wait = 0
+			}
+		})
+		timer := c.opts.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		case <-c.wake:
+			timer.Stop()
+		}
+	}
+}
+
+// vary is d times 0.75 to 1.25. The lock is held.
+func (c *Cloud) vary(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + c.rand.Float64()/2))
+}
+
+// seenAt is the time that a read shows. The lock is held.
+func (c *Cloud) seenAt(now time.Time) time.Time {
+	if c.opts.Lag == 0 {
+		return now
+	}
+	return now.Add(-time.Duration(c.rand.Float64() * float64(c.opts.Lag)))
+}
+
+// newID is a resource id as EC2 makes them: prefix and 17 hexadecimal digits. The lock is held.
+func (c *Cloud) newID(prefix string) string {
+	const digits = "0123456789abcdef"
+	id := []byte(prefix + "-0")
+	for range 16 {
+		id = append(id, digits[c.rand.IntN(16)])
+	}
+	return string(id)
+}

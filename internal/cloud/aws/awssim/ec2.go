@@ -1,0 +1,167 @@
+package awssim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// isoTime is how EC2 writes times.
+const isoTime = "2006-01-02T15:04:05.000Z"
+
+func iso(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(isoTime)
+}
+
+func ec2Methods() map[string]method {
+	list := func(run action, more ...string) method {
+		return method{run: run, dryRun: true, params: append([]string{"Filter", "MaxResults", "NextToken"}, more...)}
+	}
+	return map[string]method{
+		"DescribeAvailabilityZones":     {run: describeAvailabilityZones, dryRun: true, params: []string{"Filter", "ZoneName", "ZoneId", "AllAvailabilityZones"}},
+		"DescribeSubnets":               list(describeSubnets, "SubnetId"),
+		"DescribeSecurityGroups":        list(describeSecurityGroups, "GroupId"),
+		"DescribeImages":                list(describeImages, "ImageId", "Owner", "IncludeDeprecated"),
+		"DescribeInstanceTypes":         list(describeInstanceTypes, "InstanceType"),
+		"DescribeInstanceTypeOfferings": list(describeInstanceTypeOfferings, "LocationType"),
+		"DescribeSpotPriceHistory": list(describeSpotPriceHistory, "AvailabilityZone", "InstanceType", "ProductDescription",
+			"StartTime", "EndTime"),
+		"DescribeInstances":            list(describeInstances, "InstanceId"),
+		"DescribeInstanceStatus":       list(describeInstanceStatus, "InstanceId", "IncludeAllInstances"),
+		"DescribeLaunchTemplates":      list(describeLaunchTemplates, "LaunchTemplateId", "LaunchTemplateName"),
+		"DescribeCapacityReservations": list(describeCapacityReservations, "CapacityReservationId"),
+		"DescribePlacementGroups":      {run: describePlacementGroups, dryRun: true, params: []string{"Filter", "GroupId", "GroupName"}},
+		"CreateLaunchTemplate": {run: createLaunchTemplate, dryRun: true, late: true,
+			params: []string{"ClientToken", "LaunchTemplateData", "LaunchTemplateName", "TagSpecification", "VersionDescription"}},
+		"DeleteLaunchTemplate": {run: deleteLaunchTemplate, dryRun: true, params: []string{"LaunchTemplateId", "LaunchTemplateName"}},
+		"CreateFleet": {run: createFleet, dryRun: true, late: true, params: []string{"ClientToken", "Context", "LaunchTemplateConfigs",
+			"OnDemandOptions", "SpotOptions", "ReservedCapacityOptions", "TagSpecification", "TargetCapacitySpecification", "Type"}},
+		"RunInstances": {run: runInstances, dryRun: true, late: true, params: []string{"BlockDeviceMapping", "ClientToken", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
+			"IamInstanceProfile", "ImageId", "InstanceMarketOptions", "InstanceType", "LaunchTemplate", "MaxCount", "MetadataOptions", "MinCount", "Monitoring",
+			"NetworkInterface", "Placement", "SecurityGroupId", "SubnetId", "TagSpecification", "UserData"}},
+		"TerminateInstances": {run: terminateInstances, dryRun: true, late: true, params: []string{"InstanceId"}},
+		"CreateTags":         {run: createTags, dryRun: true, late: true, params: []string{"ResourceId", "Tag"}},
+	}
+}
+
+// ec2Tag is a tag as EC2 answers it.
+type ec2Tag struct {
+	Key   string `xml:"key"`
+	Value string `xml:"value"`
+}
+
+func ec2Tags(tags map[string]string) []ec2Tag {
+	var out []ec2Tag
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, ec2Tag{key, tags[key]})
+	}
+	return out
+}
+
+// tagsIn reads a list of tags under EC2's rules.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+func tagsIn(n *node, path string) (map[string]string, error) {
+	tags := map[string]string{}
+	for _, item := range n.items(path) {
+		key, value := item.str("Key"), item.str("Value")
+		switch {
+		case key == "":
+			return nil, refuse("MissingParameter", "The request must contain the parameter tagKey")
+		case len([]rune(key)) > 128:
+			return nil, refuse("InvalidParameterValue", "Tag key exceeds the maximum length of 128 characters")
+		case len([]rune(value)) > 256:
+			return nil, refuse("InvalidParameterValue", "Tag value exceeds the maximum length of 256 characters")
+		case strings.HasPrefix(strings.ToLower(key), "aws:"):
+			return nil, refuse("InvalidParameterValue", "Tag keys starting with 'aws:' are reserved for internal use")
+		}
+		if _, twice := tags[key]; twice {
+			return nil, refuse("InvalidParameterValue", "Duplicate tag key '%s' specified.", key)
+		}
+		tags[key] = value
+	}
+	if len(tags) > 50 {
+		return nil, refuse("TagLimitExceeded", "More than 50 tags specified")
+	}
+	return tags, nil
+}
+
+// tagSpecs reads the tags per type of resource. Only types that are listed are taken.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TagSpecification.html
+func tagSpecs(n *node, types ...string) (map[string]map[string]string, error) {
+	specs := map[string]map[string]string{}
+	for _, item := range n.items("TagSpecification") {
+		kind := item.str("ResourceType")
+		if !slices.Contains(types, kind) {
+			return nil, refuse("InvalidParameterValue", "'%s' is not a valid taggable resource type for this operation.", kind)
+		}
+		if _, twice := specs[kind]; twice {
+			return nil, refuse("InvalidParameterValue", "Duplicate resource type '%s' in tag specifications.", kind)
+		}
+		tags, err := tagsIn(item, "Tag")
+		if err != nil {
+			return nil, err
+		}
+		specs[kind] = tags
+	}
+	return specs, nil
+}
+
+// chosen returns the items of those ids, in the order of the ids, or all when there are none. A wrong id is refused.
+func chosen[T any](ids []string, items []T, id func(T) string, unknown func(id string) error) ([]T, error) {
+	if len(ids) == 0 {
+		return slices.Clone(items), nil
+	}
+	var found []T
+	for _, want := range ids {
+		k := slices.IndexFunc(items, func(item T) bool { return id(item) == want })
+		if k < 0 {
+			return nil, unknown(want)
+		}
+		found = append(found, items[k])
+	}
+	return found, nil
+}
+
+// notFound makes the refusal of an id that is not there: malformed if it does not look like one.
+func notFound(prefix, malformed, missing, what string) func(string) error {
+	return func(id string) error {
+		if !strings.HasPrefix(id, prefix) {
+			return refuse(malformed, "Invalid id: \"%s\" (expecting \"%s...\")", id, prefix)
+		}
+		return refuse(missing, "The %s '%s' does not exist", what, id)
+	}
+}
+
+// idempotent is what a client token stands for.
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
+type idempotent struct {
+	request string
+	out     any
+}
+
+// once answers a repeated request with the answer to the first, and refuses one that differs under the same token.
+func (c *Cloud) once(r *request, do func() (any, error)) (any, error) {
+	token := r.form.str("ClientToken")
+	if token == "" {
+		return do()
+	}
+	if len(token) > 64 {
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter clientToken is invalid. It must be at most 64 characters.", token)
+	}
+	key, same := r.action+" "+token, canonical(r.values)
+	if before, ok := c.tokens[key]; ok {
+		if before.request != same {
+			return nil, refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters before.", token)
+		}
+		return before.out, nil
+	}
+	out, err := do()
+	if err == nil {
+		c.tokens[key] = idempotent{same, out}
+	}
+	return out, err
+}

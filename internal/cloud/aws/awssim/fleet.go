@@ -1,0 +1,255 @@
+package awssim
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// override is one way in which a fleet may get an instance: a launch template with what an override changes.
+type override struct {
+	template  *launchTemplate
+	version   string
+	spec      *launchSpec
+	name      string // the instance type
+	subnet    string
+	zone      string
+	image     string
+	priority  float64
+	hasOrder  bool
+	weight    float64
+	permanent error // what makes a launch impossible, found before capacity is looked at
+	pool      pool
+}
+
+// fleetRequest is what CreateFleet asks for.
+type fleetRequest struct {
+	id        string
+	capacity  string // of the pools: spot or on-demand
+	lifecycle string
+	strategy  string
+	pools     int // for spot lowest-price
+	total     int
+	overrides []*override
+	tags      map[string]map[string]string
+}
+
+// createFleet answers ec2:CreateFleet for fleets of type instant: what can be launched now is launched, in the order of
+// the allocation strategy, and what cannot is told per override in Errors. The answer says 200 also when nothing was
+// launched. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
+func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
+	return c.once(r, func() (any, error) {
+		fleet, err := c.parseFleet(r.form, now)
+		if err != nil {
+			return nil, err
+		}
+		if r.form.boolean("DryRun") {
+			if c.launchDenied() {
+				return nil, c.deniedError("ec2", "RunInstances")
+			}
+			return nil, dryRunError()
+		}
+		fleet.id = "fleet-" + c.uuid()
+		return c.fulfil(fleet, now), nil
+	})
+}
+
+func (c *Cloud) parseFleet(n *node, now time.Time) (*fleetRequest, error) {
+	if kind := n.str("Type"); kind != "instant" {
+		return nil, refuse("UnsupportedOperation", "fleets of type '%s' are not simulated, only instant ones", kind)
+	}
+	f := &fleetRequest{}
+	if err := f.parseTarget(n); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.tags, err = tagSpecs(n, "fleet", "instance", "volume", "network-interface", "spot-instances-request"); err != nil {
+		return nil, err
+	}
+	configs := n.items("LaunchTemplateConfigs")
+	if len(configs) == 0 || len(configs) > 50 {
+		return nil, refuse("InvalidParameterValue", "A fleet needs 1 to 50 launch template configs")
+	}
+	for _, config := range configs {
+		overrides, err := c.parseConfig(config, f.capacity, now)
+		if err != nil {
+			return nil, err
+		}
+		f.overrides = append(f.overrides, overrides...)
+	}
+	if len(f.overrides) > 300 {
+		return nil, refuse("InvalidParameterValue", "A fleet takes at most 300 launch specifications")
+	}
+	return f, nil
+}
+
+// parseTarget reads how many instances are wanted and how they are to be chosen.
+func (f *fleetRequest) parseTarget(n *node) error {
+	target, options := n.at("TargetCapacitySpecification"), "OnDemandOptions"
+	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType", "OnDemandTargetCapacity", "SpotTargetCapacity"); err != nil {
+		return err
+	}
+	var err error
+	if f.total, err = target.integer("TotalTargetCapacity", 0); err != nil {
+		return err
+	}
+	if f.total < 1 || f.total > 10_000 {
+		return refuse("InvalidParameterValue", "TotalTargetCapacity must be 1 to 10000, not '%s'", target.str("TotalTargetCapacity"))
+	}
+	if err := target.oneOf("DefaultTargetCapacityType", spot, onDemand, "capacity-block", "reserved-capacity"); err != nil {
+		return err
+	}
+	f.lifecycle = target.str("DefaultTargetCapacityType")
+	defaultTo(&f.lifecycle, onDemand)
+	f.capacity = onDemand
+	known := []string{"lowest-price", "prioritized"}
+	if f.lifecycle == spot {
+		f.capacity, options = spot, "SpotOptions"
+		known = []string{"price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "lowest-price", "diversified"}
+	}
+	if err := n.at(options).only(options, "AllocationStrategy", "InstancePoolsToUseCount"); err != nil {
+		return err
+	}
+	if err := n.oneOf(options+".AllocationStrategy", known...); err != nil {
+		return err
+	}
+	f.strategy = n.str(options + ".AllocationStrategy")
+	defaultTo(&f.strategy, "lowest-price")
+	f.pools, err = n.integer(options+".InstancePoolsToUseCount", 1)
+	return err
+}
+
+// parseConfig reads a launch template and its overrides. A template that is not seen yet is refused.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_FleetLaunchTemplateOverridesRequest.html
+func (c *Cloud) parseConfig(n *node, capacity string, now time.Time) ([]*override, error) {
+	seen := c.seenAt(now)
+	said := n.at("LaunchTemplateSpecification")
+	template, err := c.findTemplate(said.str("LaunchTemplateId"), said.str("LaunchTemplateName"), seen)
+	if err != nil {
+		return nil, err
+	}
+	if !said.has("Version") {
+		return nil, refuse("MissingParameter", "The request must contain the parameter Version of the launch template")
+	}
+	if err := template.version(said.str("Version")); err != nil {
+		return nil, err
+	}
+	items := n.items("Overrides")
+	if len(items) == 0 {
+		items = []*node{{}}
+	}
+	var overrides []*override
+	for _, item := range items {
+		if err := item.only("Overrides", "InstanceType", "SubnetId", "ImageId", "AvailabilityZone", "Priority", "WeightedCapacity"); err != nil {
+			return nil, err
+		}
+		o := &override{template: template, version: said.str("Version"), spec: template.spec, name: item.str("InstanceType"), subnet: item.str("SubnetId"),
+			zone: item.str("AvailabilityZone"), image: item.str("ImageId"), weight: 1}
+		if err := o.parseNumbers(item); err != nil {
+			return nil, err
+		}
+		defaultTo(&o.name, template.spec.instanceType)
+		if o.name == "" {
+			return nil, refuse("MissingParameter", "Neither the launch template nor the override names an instance type")
+		}
+		if slices.ContainsFunc(overrides, func(b *override) bool { return b.name == o.name && b.subnet == o.subnet && b.zone == o.zone }) {
+			return nil, refuse("InvalidParameterValue", "Duplicate override: instance type %s, subnet %s, zone %s", o.name, o.subnet, o.zone)
+		}
+		c.resolve(o, capacity, seen)
+		overrides = append(overrides, o)
+	}
+	return overrides, nil
+}
+
+func (o *override) parseNumbers(item *node) error {
+	var err error
+	if o.hasOrder = item.has("Priority"); o.hasOrder {
+		if o.priority, err = strconv.ParseFloat(item.str("Priority"), 64); err != nil || o.priority < 0 {
+			return refuse("InvalidParameterValue", "Value (%s) for parameter Priority is invalid. It must be a number of at least 0.", item.str("Priority"))
+		}
+	}
+	if item.has("WeightedCapacity") {
+		if o.weight, err = strconv.ParseFloat(item.str("WeightedCapacity"), 64); err != nil || o.weight != 1 {
+			return refuse("UnsupportedOperation", "WeightedCapacity '%s' is not simulated, only 1", item.str("WeightedCapacity"))
+		}
+	}
+	return nil
+}
+
+// xmlOverride names the override that an instance or error is about.
+type xmlOverride struct {
+	TemplateID   string `xml:"launchTemplateSpecification>launchTemplateId"`
+	TemplateName string `xml:"launchTemplateSpecification>launchTemplateName"`
+	Version      string `xml:"launchTemplateSpecification>version"`
+	Type         string `xml:"overrides>instanceType"`
+	Subnet       string `xml:"overrides>subnetId,omitempty"`
+	Zone         string `xml:"overrides>availabilityZone,omitempty"`
+	Image        string `xml:"overrides>imageId,omitempty"`
+	Priority     string `xml:"overrides>priority,omitempty"`
+}
+
+type xmlFleetError struct {
+	Override  xmlOverride `xml:"launchTemplateAndOverrides"`
+	Lifecycle string      `xml:"lifecycle"`
+	Code      string      `xml:"errorCode"`
+	Message   string      `xml:"errorMessage"`
+}
+
+type xmlFleetInstances struct {
+	Override  xmlOverride `xml:"launchTemplateAndOverrides"`
+	Lifecycle string      `xml:"lifecycle"`
+	IDs       []string    `xml:"instanceIds>item,omitempty"`
+	Type      string      `xml:"instanceType"`
+}
+
+type xmlFleet struct {
+	ID        string              `xml:"fleetId"`
+	Errors    []xmlFleetError     `xml:"errorSet>item,omitempty"`
+	Instances []xmlFleetInstances `xml:"fleetInstanceSet>item,omitempty"`
+}
+
+func (o *override) xml() xmlOverride {
+	out := xmlOverride{TemplateID: o.template.id, TemplateName: o.template.name, Version: "1", Type: o.name, Subnet: o.subnet, Zone: o.zone, Image: o.image}
+	if o.hasOrder {
+		out.Priority = strconv.FormatFloat(o.priority, 'f', -1, 64)
+	}
+	return out
+}
+
+// fulfil launches in the order of the strategy until the target is met or nothing is left to try.
+func (c *Cloud) fulfil(f *fleetRequest, now time.Time) xmlFleet {
+	out := xmlFleet{ID: f.id}
+	missing := f.total
+	for _, o := range c.rank(f, now) {
+		if missing == 0 {
+			break
+		}
+		share := missing
+		if f.strategy == "diversified" || f.strategy == "lowest-price" && f.pools > 1 {
+			share = max((f.total+min(f.pools, len(f.overrides))-1)/min(f.pools, len(f.overrides)), 1)
+			if f.strategy == "diversified" {
+				share = max(f.total/len(f.overrides), 1)
+			}
+			share = min(share, missing)
+		}
+		ids, err := c.buy(o, f, share, now)
+		if len(ids) > 0 {
+			out.Instances = append(out.Instances, xmlFleetInstances{o.xml(), f.lifecycle, ids, o.name})
+			missing -= len(ids)
+		}
+		if refusal, ok := err.(*apiError); ok {
+			out.Errors = append(out.Errors, xmlFleetError{o.xml(), f.lifecycle, refusal.code, refusal.message})
+		}
+	}
+	return out
+}
+
+// fleetTags are the tags of a fleet's instances: the request's over the template's, and AWS's own.
+func (f *fleetRequest) instanceTags(o *override) map[string]string {
+	tags := map[string]string{"aws:ec2:fleet-id": f.id, "aws:ec2launchtemplate:id": o.template.id, "aws:ec2launchtemplate:version": "1"}
+	maps.Copy(tags, o.spec.tags["instance"])
+	maps.Copy(tags, f.tags["instance"])
+	return tags
+}

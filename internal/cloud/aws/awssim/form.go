@@ -1,0 +1,134 @@
+package awssim
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// node is a parameter of a Query request: "Filter.1.Value.2=x" is the node Filter, its child 1, that one's child Value,
+// that one's child 2 with the value x. A nil node is a parameter that is absent.
+type node struct {
+	value    string
+	children map[string]*node
+}
+
+func parseForm(values url.Values) *node {
+	root := &node{}
+	for key, list := range values {
+		at := root
+		for part := range strings.SplitSeq(key, ".") {
+			next := at.children[part]
+			if next == nil {
+				next = &node{}
+				if at.children == nil {
+					at.children = map[string]*node{}
+				}
+				at.children[part] = next
+			}
+			at = next
+		}
+		at.value = list[0]
+	}
+	return root
+}
+
+// at is the child of that name, or nil. Names with dots go deeper.
+func (n *node) at(path string) *node {
+	for part := range strings.SplitSeq(path, ".") {
+		if n == nil {
+			return nil
+		}
+		n = n.children[part]
+	}
+	return n
+}
+
+func (n *node) has(path string) bool { return n.at(path) != nil }
+
+// str is the value of a child, empty when absent.
+func (n *node) str(path string) string {
+	if child := n.at(path); child != nil {
+		return child.value
+	}
+	return ""
+}
+
+func (n *node) boolean(path string) bool { return n.str(path) == "true" }
+
+// integer is the value of a child, fallback when absent.
+func (n *node) integer(path string, fallback int) (int, error) {
+	child := n.at(path)
+	if child == nil {
+		return fallback, nil
+	}
+	i, err := strconv.Atoi(child.value)
+	if err != nil {
+		return 0, refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid. It must be an integer.", child.value, path)
+	}
+	return i, nil
+}
+
+// items are the members of a list: the numbered children in order.
+func (n *node) items(path string) []*node {
+	list := n.at(path)
+	if list == nil {
+		return nil
+	}
+	var indexes []int
+	for key := range list.children {
+		if i, err := strconv.Atoi(key); err == nil {
+			indexes = append(indexes, i)
+		}
+	}
+	slices.Sort(indexes)
+	items := make([]*node, len(indexes))
+	for k, i := range indexes {
+		items[k] = list.children[strconv.Itoa(i)]
+	}
+	return items
+}
+
+// strings are the values of a list.
+func (n *node) strings(path string) []string {
+	var values []string
+	for _, item := range n.items(path) {
+		values = append(values, item.value)
+	}
+	return values
+}
+
+// only refuses children that are not listed.
+func (n *node) only(what string, names ...string) error {
+	if n == nil {
+		return nil
+	}
+	for name := range n.children {
+		if !slices.Contains(names, name) {
+			return refuse("UnknownParameter", "The parameter %s is not recognized or not simulated in %s", name, what)
+		}
+	}
+	return nil
+}
+
+// oneOf refuses a value that is not listed; absent is fine.
+func (n *node) oneOf(path string, values ...string) error {
+	if v := n.str(path); n.has(path) && !slices.Contains(values, v) {
+		return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid. Valid values: %s", v, path, strings.Join(values, ", "))
+	}
+	return nil
+}
+
+// canonical is the request without the parts that may differ between attempts.
+func canonical(values url.Values) string {
+	keys := make([]string, 0, len(values))
+	for key := range values {
+		if key != "ClientToken" {
+			keys = append(keys, fmt.Sprintf("%s=%q", key, values[key]))
+		}
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, "&")
+}

@@ -1,0 +1,312 @@
+package awssim
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Instance is what can be known of an instance from outside: what the hook makes a Node of.
+type Instance struct {
+	ID             string            `json:"id"`
+	Type           string            `json:"instanceType"`
+	Zone           string            `json:"zone"`
+	ZoneID         string            `json:"zoneId"`
+	Region         string            `json:"region"`
+	CapacityType   string            `json:"capacityType"` // on-demand or spot
+	State          string            `json:"state"`
+	SubnetID       string            `json:"subnetId"`
+	PrivateDNSName string            `json:"privateDnsName"`
+	PrivateIP      string            `json:"privateIp"`
+	ImageID        string            `json:"imageId"`
+	ImageFamily    string            `json:"imageFamily"` // as in ReleaseImages; empty for the account's own
+	Kubernetes     string            `json:"kubernetes"`  // the minor that the image is for
+	Architecture   string            `json:"architecture"`
+	UserData       []byte            `json:"userData"` // as the launch template has it, decoded
+	Profile        string            `json:"instanceProfile"`
+	SecurityGroups []string          `json:"securityGroups"`
+	Tags           map[string]string `json:"tags"`
+	Launched       time.Time         `json:"launched"`
+	// Hardware, for a kubelet to report.
+	VCPUs         int `json:"vcpus"`
+	MemoryMiB     int `json:"memoryMiB"`
+	ENIs          int `json:"enis"` // the most there may be
+	IPv4PerENI    int `json:"ipv4PerEni"`
+	GPUs          int `json:"gpus"`
+	RootGiB       int `json:"rootGiB"`       // of the root volume
+	InstanceStore int `json:"instanceStore"` // GB of local disks in all
+}
+
+// The states of an instance with their codes.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html
+const (
+	pending      = "pending"
+	running      = "running"
+	shuttingDown = "shutting-down"
+	terminated   = "terminated"
+)
+
+var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48}
+
+// instance is an instance with its history.
+type instance struct {
+	Instance
+	reservation string
+	fleet       string
+	spotRequest string
+	token       string
+	spec        *launchSpec
+	subnet      *subnet
+	from        pool
+	address     netip.Addr
+	volumes     []attached
+	enis        []attached
+	history     []change
+	tagged      []tagging
+	interrupted bool
+	reason      string // code of the state reason
+	impaired    time.Time
+	impairment  string // instance or system
+	events      []statusEvent
+}
+
+// attached is a volume or interface of an instance.
+type attached struct {
+	id, name string
+	index    int
+	spec     interfaceSpec
+	delete   bool
+}
+
+// change is a state from a time on.
+type change struct {
+	at    time.Time
+	state string
+}
+
+// tagging is a write of a tag.
+type tagging struct {
+	at         time.Time
+	key, value string
+}
+
+// pool is where the instance's capacity is from.
+func (i *instance) pool() pool { return i.from }
+
+func (i *instance) state() string { return i.history[len(i.history)-1].state }
+
+func (i *instance) alive() bool { return i.state() == pending || i.state() == running }
+
+// stateAt is the state as seen at a time, empty before the launch.
+func (i *instance) stateAt(seen time.Time) string {
+	state := ""
+	for _, c := range i.history {
+		if !c.at.After(seen) {
+			state = c.state
+		}
+	}
+	return state
+}
+
+// tagsAt are the tags as seen at a time.
+func (i *instance) tagsAt(seen time.Time) map[string]string {
+	tags := maps.Clone(i.Tags)
+	for _, t := range i.tagged {
+		if !t.at.After(seen) {
+			tags[t.key] = t.value
+		}
+	}
+	return tags
+}
+
+// public is the instance as it is now.
+func (i *instance) public(now time.Time) Instance {
+	p := i.Instance
+	p.State, p.Tags = i.state(), i.tagsAt(now)
+	p.SecurityGroups, p.UserData = slices.Clone(p.SecurityGroups), slices.Clone(p.UserData)
+	return p
+}
+
+// launch makes an instance. There is room for it. The lock is held.
+func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *instance {
+	t, spec := c.types[o.name], o.spec
+	imageID := o.image
+	defaultTo(&imageID, spec.image)
+	img := c.image(imageID)
+	address := s.address()
+	i := &instance{
+		Instance: Instance{
+			ID: c.newID("i"), Type: o.name, Zone: s.zone.name, ZoneID: s.zone.id, Region: c.opts.Region, CapacityType: o.pool.capacity, SubnetID: s.id, PrivateIP: address.String(),
+			PrivateDNSName: c.dnsName(address), ImageID: imageID, ImageFamily: img.variant.family, Kubernetes: img.variant.kubernetes, Architecture: img.arch,
+			UserData: spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
+			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
+		},
+		reservation: "r-" + c.newID("r")[2:], fleet: f.id, spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
+	}
+	if t.GPU != nil {
+		i.GPUs = t.GPU.Count
+	}
+	if o.pool.capacity == spot {
+		i.spotRequest = "sir-" + c.newID("s")[12:]
+	}
+	s.used += spec.addresses()
+	if spec.reservation != "" {
+		c.eachReservation(spec.reservation, func(r *CapacityReservation) { r.Available-- })
+	} else {
+		c.occupy(o.pool)
+	}
+	c.attach(i, img)
+	c.instances[i.ID] = i
+	c.order = append(c.order, i)
+	c.boot(i, now)
+	return i
+}
+
+// boot has the instance run and its user data carried out in time, or fail to start if FailBoots says so.
+func (c *Cloud) boot(i *instance, now time.Time) {
+	c.announce(i, now)
+	if c.failBoots > 0 {
+		c.failBoots--
+		c.after(now, c.vary(c.opts.Timing.Pending), func(now time.Time) { c.terminate(i, now, "Client.InternalError") })
+		return
+	}
+	c.after(now, c.vary(c.opts.Timing.Pending), func(now time.Time) {
+		if i.state() != pending {
+			return
+		}
+		c.turn(i, running, now)
+		c.after(now, c.vary(c.opts.Timing.Boot), func(now time.Time) {
+			if i.state() == running {
+				c.notify(func(h Hook) func(Instance) { return h.Booted }, i, now)
+			}
+		})
+	})
+}
+
+// turn changes the state and announces it. The lock is held.
+func (c *Cloud) turn(i *instance, state string, now time.Time) {
+	i.history = append(i.history, change{now, state})
+	c.announce(i, now)
+}
+
+// terminate ends an instance in time. reason is a state reason of EC2's. The lock is held.
+func (c *Cloud) terminate(i *instance, now time.Time, reason string) {
+	if !i.alive() {
+		return
+	}
+	i.reason = reason
+	c.turn(i, shuttingDown, now)
+	c.after(now, c.vary(c.opts.Timing.ShuttingDown), func(now time.Time) {
+		c.turn(i, terminated, now)
+		i.subnet.used -= i.spec.addresses()
+		i.subnet.back = append(i.subnet.back, i.address)
+		if i.spec.reservation != "" {
+			c.eachReservation(i.spec.reservation, func(r *CapacityReservation) { r.Available++ })
+		} else {
+			c.vacate(i.from)
+		}
+		c.notify(func(h Hook) func(Instance) { return h.Gone }, i, now)
+		c.after(now, c.opts.Timing.Forgotten, func(time.Time) {
+			delete(c.instances, i.ID)
+			c.order = slices.DeleteFunc(c.order, func(o *instance) bool { return o == i })
+		})
+	})
+}
+
+func (c *Cloud) eachReservation(id string, do func(*CapacityReservation)) {
+	for _, r := range c.reservations {
+		if r.ID == id {
+			do(r)
+		}
+	}
+}
+
+// dnsName is the name that EC2 gives by address.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/hostname-types.html
+func (c *Cloud) dnsName(a netip.Addr) string {
+	host := "ip-" + strings.ReplaceAll(a.String(), ".", "-")
+	if c.opts.Region == "us-east-1" {
+		return host + ".ec2.internal"
+	}
+	return host + "." + c.opts.Region + ".compute.internal"
+}
+
+// groupsOf are the groups of the primary interface: those named, or the VPC's default group.
+func (c *Cloud) groupsOf(spec *launchSpec, s *subnet) []string {
+	groups := spec.groups
+	if len(spec.interfaces) > 0 {
+		groups = spec.interfaces[0].groups
+	}
+	if len(groups) > 0 {
+		return slices.Clone(groups)
+	}
+	for _, g := range c.groups {
+		if g.vpc == s.vpc && g.name == "default" {
+			return []string{g.id}
+		}
+	}
+	return nil
+}
+
+// attach makes the instance's volumes (the image's, changed and added to by the launch) and interfaces.
+func (c *Cloud) attach(i *instance, img *image) {
+	gib := map[string]int{}
+	for _, d := range img.devices {
+		gib[d.name] = d.gib
+		i.volumes = append(i.volumes, attached{id: c.newID("vol"), name: d.name, delete: true})
+	}
+	for _, d := range i.spec.devices {
+		if k := slices.IndexFunc(i.volumes, func(a attached) bool { return a.name == d.name }); k >= 0 {
+			i.volumes[k].delete = d.delete
+		} else {
+			i.volumes = append(i.volumes, attached{id: c.newID("vol"), name: d.name, delete: d.delete})
+		}
+		if d.gib > 0 {
+			gib[d.name] = d.gib
+		}
+	}
+	i.RootGiB = gib[img.devices[0].name]
+	interfaces := i.spec.interfaces
+	if len(interfaces) == 0 {
+		interfaces = []interfaceSpec{{kind: "interface", groups: i.SecurityGroups}}
+	}
+	for k, spec := range interfaces {
+		i.enis = append(i.enis, attached{id: c.newID("eni"), index: k, spec: spec, delete: true})
+	}
+}
+
+// Instances are all instances that EC2 knows, in the order of their launches.
+func (c *Cloud) Instances() []Instance {
+	var all []Instance
+	c.locked(func(now time.Time) {
+		for _, i := range c.order {
+			all = append(all, i.public(now))
+		}
+	})
+	return all
+}
+
+// Terminate ends an instance as somebody else might, from the console for one.
+func (c *Cloud) Terminate(id string) error {
+	return c.withInstance(id, func(i *instance, now time.Time) { c.terminate(i, now, "Client.UserInitiatedShutdown") })
+}
+
+// FailBoots has the next n instances that are launched terminate instead of running, as one does whose volume's key may
+// not be used.
+func (c *Cloud) FailBoots(n int) {
+	c.locked(func(time.Time) { c.failBoots = n })
+}
+
+func (c *Cloud) withInstance(id string, do func(*instance, time.Time)) error {
+	err := fmt.Errorf("no instance %q", id)
+	c.locked(func(now time.Time) {
+		if i := c.instances[id]; i != nil {
+			do(i, now)
+			err = nil
+		}
+	})
+	return err
+}

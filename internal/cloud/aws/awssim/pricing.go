@@ -1,0 +1,113 @@
+package awssim
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+func pricingMethods() map[string]method {
+	return map[string]method{"GetProducts": {run: getProducts}}
+}
+
+// getProducts answers pricing:GetProducts for AmazonEC2: one product per type that the price list has, Linux on demand.
+// Prices are the catalogue's, those of us-east-1 for regions whose prices it does not have. A hundred to a page at most.
+// https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
+func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
+	var in struct {
+		ServiceCode   string
+		FormatVersion string
+		MaxResults    *int
+		NextToken     string
+		Filters       []struct{ Field, Type, Value string }
+	}
+	if err := r.in(&in); err != nil {
+		return nil, err
+	}
+	if in.ServiceCode != "AmazonEC2" {
+		return nil, &apiError{"InvalidParameterException", "Input Parameters are invalid: service code " + in.ServiceCode, http.StatusBadRequest}
+	}
+	size, start := 100, 0
+	if in.MaxResults != nil {
+		size = *in.MaxResults
+	}
+	if size < 1 || size > 100 {
+		return nil, &apiError{"InvalidParameterException", "MaxResults must be 1 to 100", http.StatusBadRequest}
+	}
+	if in.NextToken != "" {
+		var err error
+		if start, err = strconv.Atoi(in.NextToken); err != nil {
+			return nil, &apiError{"InvalidNextTokenException", "The pagination token is invalid", http.StatusBadRequest}
+		}
+	}
+	products := []map[string]string{}
+	for _, name := range c.names {
+		attributes := c.product(c.types[name])
+		fits := attributes != nil
+		for _, f := range in.Filters {
+			if f.Type != "TERM_MATCH" {
+				return nil, &apiError{"InvalidParameterException", "filter type " + f.Type + " is not simulated", http.StatusBadRequest}
+			}
+			fits = fits && attributes[f.Field] == f.Value
+		}
+		if fits {
+			products = append(products, attributes)
+		}
+	}
+	start = min(start, len(products))
+	end := min(start+size, len(products))
+	list := []string{}
+	for _, attributes := range products[start:end] {
+		list = append(list, c.priceItem(attributes, now))
+	}
+	out := map[string]any{"FormatVersion": "aws_v1", "PriceList": list}
+	if end < len(products) {
+		out["NextToken"] = strconv.Itoa(end)
+	}
+	return out, nil
+}
+
+// product are the attributes of a type in the price list, nil if it is not there. Bare metal is sold as dedicated.
+func (c *Cloud) product(t *machineType) map[string]string {
+	if c.listedPrice(t) == 0 {
+		return nil
+	}
+	attributes := map[string]string{
+		"instanceType": t.Name, "regionCode": c.opts.Region, "operatingSystem": "Linux", "preInstalledSw": "NA",
+		"capacitystatus": "Used", "marketoption": "OnDemand", "tenancy": "Shared", "productFamily": "Compute Instance",
+		"servicecode": "AmazonEC2", "vcpu": strconv.Itoa(t.VCPU), "licenseModel": "No License required",
+	}
+	if t.Metal {
+		attributes["tenancy"], attributes["productFamily"] = "Dedicated", "Compute Instance (bare metal)"
+	}
+	return attributes
+}
+
+// priceItem is one entry of a price list: a JSON text within the JSON answer.
+// https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
+func (c *Cloud) priceItem(attributes map[string]string, now time.Time) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, attributes["instanceType"], c.opts.Region)
+	sku := fmt.Sprintf("%016X", h.Sum64())
+	term := sku + ".JRTCKXETXF"
+	product := map[string]any{"productFamily": attributes["productFamily"], "sku": sku, "attributes": attributes}
+	price := map[string]any{
+		"unit": "Hrs", "endRange": "Inf", "beginRange": "0", "rateCode": term + ".6YS6EN2CT7", "appliesTo": []string{},
+		"description":  attributes["instanceType"] + " Linux on demand",
+		"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(c.listedPrice(c.types[attributes["instanceType"]]), 'f', 10, 64)},
+	}
+	item, err := json.Marshal(map[string]any{
+		"product": product, "serviceCode": "AmazonEC2", "version": now.UTC().Format("20060102150405"), "publicationDate": now.UTC().Format(time.RFC3339),
+		"terms": map[string]any{"OnDemand": map[string]any{term: map[string]any{
+			"sku": sku, "offerTermCode": "JRTCKXETXF", "termAttributes": map[string]string{}, "effectiveDate": now.UTC().Format(time.RFC3339),
+			"priceDimensions": map[string]any{term + ".6YS6EN2CT7": price},
+		}}},
+	})
+	if err != nil {
+		panic(fmt.Sprintf("encoding a price: %v", err))
+	}
+	return string(item)
+}

@@ -1,0 +1,240 @@
+package awssim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// request is a call of an action as the wire protocols carry it.
+type request struct {
+	service   string // as in the credential scope: ec2, iam, ssm ...
+	action    string
+	accessKey string
+	id        string
+	values    url.Values // of a Query request
+	form      *node      // the same as a tree
+	body      []byte     // of a JSON request
+	path      string     // of a REST request
+	host      string     // with the scheme, for URLs in answers
+}
+
+// in decodes a JSON request.
+func (r *request) in(into any) error {
+	if len(r.body) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(r.body)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return &apiError{"SerializationException", "the request of " + r.action + " is not understood or not simulated: " + err.Error(), http.StatusBadRequest}
+	}
+	return nil
+}
+
+// apiError is a refusal as AWS words it.
+type apiError struct {
+	code    string
+	message string
+	status  int
+}
+
+func (e *apiError) Error() string { return e.code + ": " + e.message }
+
+// refuse is a refusal of EC2's for a reason that the caller is to blame for.
+func refuse(code, format string, args ...any) error {
+	return &apiError{code, fmt.Sprintf(format, args...), http.StatusBadRequest}
+}
+
+// action answers a request at that time. The lock is held.
+type action func(c *Cloud, r *request, now time.Time) (any, error)
+
+// method is an action and what the dispatcher checks before it.
+type method struct {
+	run     action
+	params  []string // top-level parameters of a Query request that are simulated
+	waiting waiter   // instead of run, for actions that wait without the lock
+	dryRun  bool     // the action has a DryRun parameter; the dispatcher answers it unless late
+	late    bool     // the action checks its parameters before it answers DryRun itself
+}
+
+type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
+
+// methods are all actions by service and name.
+var methods = map[string]map[string]method{
+	"ec2": ec2Methods(), "ssm": ssmMethods(), "eks": eksMethods(), "sqs": sqsMethods(),
+	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(),
+}
+
+// Serve answers on a listener, and carries out what is due, until ctx ends. It closes the listener.
+func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	running := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() { defer close(running); c.Run(ctx) }()
+	err := server.Serve(l)
+	cancel()
+	<-running
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// ServeHTTP answers one request of the SDK, or of the admin API under /_admin/.
+func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	if strings.HasPrefix(hr.URL.Path, adminPath) {
+		c.serveAdmin(w, hr)
+		return
+	}
+	r, err := c.parse(hr)
+	var lose bool
+	var out any
+	if err == nil {
+		lose, err = c.gate(hr.Context(), r)
+	}
+	if hr.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if err == nil {
+		out, err = c.answer(hr.Context(), r)
+	}
+	c.count(r, err, lose)
+	if lose {
+		panic(http.ErrAbortHandler)
+	}
+	write(w, r, out, err)
+}
+
+// parse reads which service and action a request is for: from the credential scope that the SDK signed, which is
+// <key>/<date>/<region>/<service>/aws4_request, and from the protocol's place for the action.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+func (c *Cloud) parse(hr *http.Request) (*request, error) {
+	r := &request{host: "http://" + hr.Host, path: hr.URL.Path}
+	c.locked(func(time.Time) { r.id = c.uuid() })
+	_, credential, ok := strings.Cut(hr.Header.Get("Authorization"), "Credential=")
+	scope := strings.Split(strings.SplitN(credential, ",", 2)[0], "/")
+	if !ok || len(scope) != 5 {
+		r.service = "ec2"
+		return r, &apiError{"MissingAuthenticationToken", "Request is missing Authentication Token", http.StatusForbidden}
+	}
+	r.accessKey, r.service = scope[0], scope[3]
+	body, err := io.ReadAll(io.LimitReader(hr.Body, 4<<20))
+	if err != nil {
+		return r, &apiError{"RequestTimeout", "the request's body did not arrive", http.StatusBadRequest}
+	}
+	r.body = body
+	switch r.service {
+	case "ec2", "iam", "sts":
+		if r.values, err = url.ParseQuery(string(body)); err != nil {
+			return r, refuse("MalformedQueryString", "The query string contains a syntax error")
+		}
+		r.form, r.action = parseForm(r.values), r.values.Get("Action")
+	case "eks":
+		r.action = eksAction(hr.Method, r.path)
+	default:
+		_, r.action, _ = strings.Cut(hr.Header.Get("X-Amz-Target"), ".")
+	}
+	if m, ok := methods[r.service][r.action]; !ok || (m.run == nil && m.waiting == nil) {
+		return r, &apiError{"InvalidAction", "The action " + r.service + ":" + r.action + " is not simulated", http.StatusBadRequest}
+	}
+	return r, nil
+}
+
+// answer carries the action out.
+func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
+	m := methods[r.service][r.action]
+	if m.waiting != nil {
+		if err := c.admit(r, m); err != nil {
+			return nil, err
+		}
+		return m.waiting(ctx, c, r)
+	}
+	if err := c.admit(r, m); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m.run(c, r, c.settle())
+}
+
+// admit is what comes before an action: credentials, permission, the token bucket, known parameters, DryRun.
+func (c *Cloud) admit(r *request, m method) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.settle()
+	if c.expired[r.accessKey] {
+		return expiredError(r.service)
+	}
+	if err := c.permitted(r); err != nil {
+		return err
+	}
+	if err := c.take(r, now); err != nil {
+		return err
+	}
+	if r.form == nil {
+		return nil
+	}
+	if err := r.form.only(r.action, append([]string{"Action", "Version", "DryRun"}, m.params...)...); err != nil {
+		return err
+	}
+	if m.dryRun && !m.late && r.form.boolean("DryRun") {
+		return dryRunError()
+	}
+	return nil
+}
+
+// dryRunError is EC2's answer to a dry run that would have succeeded.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html (DryRun)
+func dryRunError() error {
+	return &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set.", http.StatusPreconditionFailed}
+}
+
+// CallCount is how often an action was answered with a code: an error code, OK, or Lost for an answer that was thrown
+// away after the action.
+type CallCount struct {
+	Service string `json:"service"`
+	Action  string `json:"action"`
+	Code    string `json:"code"`
+}
+
+func (c *Cloud) count(r *request, err error, lost bool) {
+	code := "OK"
+	var refusal *apiError
+	switch {
+	case errors.As(err, &refusal):
+		code = refusal.code
+	case lost:
+		code = "Lost"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[CallCount{r.service, r.action, code}]++
+}
+
+// Calls are the counts of all answers since the start or the last ResetCalls.
+func (c *Cloud) Calls() map[CallCount]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := make(map[CallCount]int, len(c.calls))
+	for call, n := range c.calls {
+		counts[call] = n
+	}
+	return counts
+}
+
+// ResetCalls forgets the counts.
+func (c *Cloud) ResetCalls() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.calls)
+}

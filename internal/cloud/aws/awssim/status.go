@@ -1,0 +1,230 @@
+package awssim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+type xmlCheck struct {
+	Status string `xml:"status"`
+	Name   string `xml:"details>item>name"`
+	Detail string `xml:"details>item>status"`
+	Since  string `xml:"details>item>impairedSince,omitempty"`
+}
+
+type xmlStatusEvent struct {
+	ID          string `xml:"instanceEventId"`
+	Code        string `xml:"code"`
+	Description string `xml:"description"`
+	NotBefore   string `xml:"notBefore"`
+}
+
+type xmlStatus struct {
+	ID       string           `xml:"instanceId"`
+	Zone     string           `xml:"availabilityZone"`
+	ZoneID   string           `xml:"availabilityZoneId"`
+	State    xmlState         `xml:"instanceState"`
+	System   xmlCheck         `xml:"systemStatus"`
+	Instance xmlCheck         `xml:"instanceStatus"`
+	EBS      xmlCheck         `xml:"attachedEbsStatus"`
+	Events   []xmlStatusEvent `xml:"eventsSet>item,omitempty"`
+}
+
+// describeInstanceStatus answers ec2:DescribeInstanceStatus: of running instances only, unless all are asked for.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html
+func describeInstanceStatus(c *Cloud, r *request, now time.Time) (any, error) {
+	ids := r.form.strings("InstanceId")
+	if len(ids) > 0 && r.form.has("MaxResults") {
+		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	seen := c.seenAt(now)
+	filters, err := filtersOf(r.form)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := c.visible(ids, seen)
+	if err != nil {
+		return nil, err
+	}
+	instances = slices.DeleteFunc(instances, func(i *instance) bool {
+		return i.stateAt(seen) != running && !r.form.boolean("IncludeAllInstances")
+	})
+	instances, err = keep(filters, instances, func(i *instance) facts { return statusFacts(i, seen) })
+	if err != nil {
+		return nil, err
+	}
+	var out struct {
+		Items []xmlStatus `xml:"instanceStatusSet>item,omitempty"`
+		Next  string      `xml:"nextToken,omitempty"`
+	}
+	instances, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, instances, func(i *instance) string { return i.ID })
+	for _, i := range instances {
+		state := i.stateAt(seen)
+		item := xmlStatus{i.ID, i.Zone, i.ZoneID, xmlState{stateCodes[state], state}, i.check("system"), i.check("instance"), i.check("ebs"), nil}
+		for _, e := range i.events {
+			item.Events = append(item.Events, xmlStatusEvent{e.id, e.code, e.description, iso(e.notBefore)})
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, err
+}
+
+func (i *instance) check(which string) xmlCheck {
+	if i.impairment == which {
+		return xmlCheck{"impaired", "reachability", "failed", iso(i.impaired)}
+	}
+	return xmlCheck{"ok", "reachability", "passed", ""}
+}
+
+func statusFacts(i *instance, seen time.Time) facts {
+	return func(name string) ([]string, bool) {
+		var values []string
+		switch name {
+		case "event.code":
+			for _, e := range i.events {
+				values = append(values, e.code)
+			}
+			return values, true
+		case "event.description":
+			for _, e := range i.events {
+				values = append(values, e.description)
+			}
+			return values, true
+		}
+		state := i.stateAt(seen)
+		return field(name, map[string]string{"instance-status.status": i.check("instance").Status, "system-status.status": i.check("system").Status,
+			"instance-status.reachability": i.check("instance").Detail, "system-status.reachability": i.check("system").Detail, "attached-ebs-status.status": i.check("ebs").Status,
+			"availability-zone": i.Zone, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state])})
+	}
+}
+
+// CapacityReservation is a reservation of capacity. Launches that target it take from it.
+type CapacityReservation struct {
+	ID       string            `json:"id"`
+	Type     string            `json:"instanceType"`
+	Zone     string            `json:"zone"`
+	Kind     string            `json:"kind"`     // default or capacity-block
+	Criteria string            `json:"criteria"` // open or targeted
+	Total    int               `json:"total"`
+	State    string            `json:"state"` // active when empty
+	End      time.Time         `json:"end"`   // zero for none
+	Tags     map[string]string `json:"tags"`
+	// Available is Total less what instances took.
+	Available int `json:"available"`
+}
+
+// AddReservation makes a capacity reservation, all of it available, and returns its id.
+func (c *Cloud) AddReservation(r CapacityReservation) string {
+	c.locked(func(time.Time) {
+		r.ID, r.Available = c.newID("cr"), r.Total
+		defaultTo(&r.Kind, "default")
+		defaultTo(&r.Criteria, "open")
+		defaultTo(&r.State, "active")
+		c.reservations = append(c.reservations, &r)
+	})
+	return r.ID
+}
+
+// describeCapacityReservations answers ec2:DescribeCapacityReservations.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
+func describeCapacityReservations(c *Cloud, r *request, _ time.Time) (any, error) {
+	filters, err := filtersOf(r.form)
+	if err != nil {
+		return nil, err
+	}
+	found, err := chosen(r.form.strings("CapacityReservationId"), c.reservations, func(r *CapacityReservation) string { return r.ID },
+		notFound("cr-", "InvalidCapacityReservationId.Malformed", "InvalidCapacityReservationId.NotFound", "capacity reservation ID"))
+	if err != nil {
+		return nil, err
+	}
+	found, err = keep(filters, found, func(r *CapacityReservation) facts {
+		return func(name string) ([]string, bool) {
+			if values, ok := tagFacts(r.Tags, name); ok {
+				return values, true
+			}
+			return field(name, map[string]string{"state": r.State, "instance-type": r.Type, "availability-zone": r.Zone, "owner-id": c.opts.AccountID, "instance-match-criteria": r.Criteria})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	type item struct {
+		ID        string   `xml:"capacityReservationId"`
+		OwnerID   string   `xml:"ownerId"`
+		Type      string   `xml:"instanceType"`
+		Platform  string   `xml:"instancePlatform"`
+		Zone      string   `xml:"availabilityZone"`
+		Total     int      `xml:"totalInstanceCount"`
+		Available int      `xml:"availableInstanceCount"`
+		State     string   `xml:"state"`
+		End       string   `xml:"endDate,omitempty"`
+		Criteria  string   `xml:"instanceMatchCriteria"`
+		Kind      string   `xml:"reservationType"`
+		Tags      []ec2Tag `xml:"tagSet>item,omitempty"`
+	}
+	var out struct {
+		Items []item `xml:"capacityReservationSet>item,omitempty"`
+		Next  string `xml:"nextToken,omitempty"`
+	}
+	found, out.Next, err = cut(c, r.form, pages{1, 1000, 1000}, found, func(r *CapacityReservation) string { return r.ID })
+	for _, r := range found {
+		out.Items = append(out.Items, item{r.ID, c.opts.AccountID, r.Type, "Linux/UNIX", r.Zone, r.Total, r.Available, r.State, iso(r.End), r.Criteria, r.Kind, ec2Tags(r.Tags)})
+	}
+	return out, err
+}
+
+// PlacementGroup is a placement group. Its rules are not enforced.
+type PlacementGroup struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Strategy   string `json:"strategy"`
+	Partitions int    `json:"partitions"`
+}
+
+// AddPlacementGroup makes a placement group and returns its id.
+func (c *Cloud) AddPlacementGroup(p PlacementGroup) string {
+	c.locked(func(time.Time) {
+		p.ID = c.newID("pg")
+		c.placements = append(c.placements, &p)
+	})
+	return p.ID
+}
+
+// describePlacementGroups answers ec2:DescribePlacementGroups.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribePlacementGroups.html
+func describePlacementGroups(c *Cloud, r *request, _ time.Time) (any, error) {
+	filters, err := filtersOf(r.form)
+	if err != nil {
+		return nil, err
+	}
+	unknown := func(name string) error {
+		return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
+	}
+	found, err := chosen(r.form.strings("GroupName"), c.placements, func(p *PlacementGroup) string { return p.Name }, unknown)
+	if err != nil {
+		return nil, err
+	}
+	if found, err = chosen(r.form.strings("GroupId"), found, func(p *PlacementGroup) string { return p.ID }, unknown); err != nil {
+		return nil, err
+	}
+	found, err = keep(filters, found, func(p *PlacementGroup) facts {
+		return func(name string) ([]string, bool) {
+			return field(name, map[string]string{"state": "available", "group-name": p.Name, "strategy": p.Strategy})
+		}
+	})
+	type item struct {
+		ID         string `xml:"groupId"`
+		Name       string `xml:"groupName"`
+		State      string `xml:"state"`
+		Strategy   string `xml:"strategy"`
+		Partitions int    `xml:"partitionCount,omitempty"`
+	}
+	var out struct {
+		Items []item `xml:"placementGroupSet>item,omitempty"`
+	}
+	for _, p := range found {
+		out.Items = append(out.Items, item{p.ID, p.Name, "available", p.Strategy, p.Partitions})
+	}
+	return out, err
+}

@@ -1,0 +1,99 @@
+package awssim
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+)
+
+// machineType is what the simulator knows of an instance type.
+type machineType struct {
+	Name                  string
+	VCPU, Cores, MemMiB   int
+	Arch                  []string
+	Manufacturer          string
+	GHz                   float64
+	ENIs, IPv4, IPv6      int
+	Cards, ENIsCard0, EFA int
+	PeakMbps, BaseMbps    int // of one network card
+	EBSMbps, EBSBaseMbps  int
+	EBSOpt, Hypervisor    string
+	CurrentGeneration     bool
+	Usage                 []string
+	Zones                 map[string]string // letters by region
+	USD                   map[string]float64
+	Metal, Burst          bool
+	EncTransit            bool
+	DiskGB, Disks, NVMeGB int
+	DiskType              string
+	GPU, Accelerator      *device
+	Neuron                *device
+}
+
+// device is what a type has beside processors, Count of each.
+type device struct {
+	Name, Manufacturer string
+	Count, MemMiB      int
+	Fraction           float64 // of one device, when there is no whole one
+	Logical            int     // devices that a fraction is seen as
+	Cores              int     // per neuron device
+}
+
+// storageGB is the instance store in all; 0 for none.
+func (t *machineType) storageGB() int { return t.NVMeGB + t.DiskGB }
+
+// cards is how many network cards there are.
+func (t *machineType) cards() int { return max(t.Cards, 1) }
+
+// enisOn is how many interfaces a network card takes.
+func (t *machineType) enisOn(card int) int {
+	switch {
+	case t.cards() == 1:
+		return t.ENIs
+	case card == 0:
+		return t.ENIsCard0
+	}
+	return max((t.ENIs-t.ENIsCard0)/(t.cards()-1), 1)
+}
+
+func (t *machineType) supports(usage string) bool { return slices.Contains(t.Usage, usage) }
+
+// runs says whether an image of that architecture boots on the type.
+func (t *machineType) runs(arch string) bool { return slices.Contains(t.Arch, arch) }
+
+func (c *Cloud) loadTypes() {
+	c.types = map[string]*machineType{}
+	all := catalog.Load().Types
+	for k := range all {
+		if all[k].ZoneLetters[c.opts.Region] != "" {
+			c.types[all[k].Name] = typeFrom(&all[k])
+		}
+	}
+	c.names = sortedKeys(c.types)
+}
+
+// typeFrom copies the catalogue's facts. Only its data is used, not what it makes of them.
+func typeFrom(t *catalog.Type) *machineType {
+	ebs := t.EBSOptimized
+	switch {
+	case ebs == "" && t.EBSMbps > 0:
+		ebs = "default"
+	case ebs == "":
+		ebs = "unsupported"
+	}
+	return &machineType{
+		Name: t.Name, VCPU: int(t.VCPUs), Cores: int(t.Cores), MemMiB: int(t.MemoryMiB), Arch: t.Architectures, Manufacturer: t.Manufacturer, GHz: t.ClockGHz,
+		ENIs: int(t.ENIs), IPv4: int(t.IPv4PerENI), IPv6: int(t.IPv6PerENI), Cards: int(t.Cards), ENIsCard0: int(t.ENIsCard0), EFA: int(t.EFAs),
+		PeakMbps: int(t.CardPeakMbps), BaseMbps: int(t.CardMbps), EBSMbps: int(t.EBSMbps), EBSBaseMbps: int(t.EBSBaselineMbps), EBSOpt: ebs,
+		Hypervisor: t.Hypervisor, CurrentGeneration: !t.OldGeneration, Usage: t.Usage, Zones: t.ZoneLetters, USD: t.Prices, Metal: t.Metal, Burst: t.Burstable,
+		EncTransit: t.EncryptsTransit, DiskGB: int(t.DiskGB), Disks: int(t.Disks), NVMeGB: int(t.NVMeGB), DiskType: t.DiskType,
+		GPU: deviceFrom(t.GPU), Accelerator: deviceFrom(t.Accelerator), Neuron: deviceFrom(t.Neuron),
+	}
+}
+
+func deviceFrom(d *catalog.Device) *device {
+	if d == nil {
+		return nil
+	}
+	return &device{d.Name, d.Manufacturer, int(d.Count), int(d.MemoryMiB), d.Fraction, int(d.Logical), int(d.CoresPerDevice)}
+}
