@@ -1,5 +1,5 @@
 // Package crds holds the CustomResourceDefinitions of our kinds, generated from the
-// types in api/karpenter/v1 and api/kwok/v1alpha1, and gives them to whoever installs
+// types in api/karpenter/v1, api/kwok/v1alpha1 and api/aws/v1, and gives them to whoever installs
 // them: the demo, the sandbox, the Helm chart, tests.
 //
 //	types --controller-gen--> *.yaml --internal/finish--> *.yaml --embed--> Definitions

@@ -36,6 +36,8 @@ var requirementRules = []schemaRule{
 	{"hostname cannot be required", `{key: kubernetes.io/os, operator: Exists}`, `{key: kubernetes.io/hostname, operator: Exists}`, "hostname"},
 	{"kwok's own keys only", `{key: karpenter.kwok.sh/instance-cpu, operator: Exists}`, `{key: karpenter.kwok.sh/instance-gpu, operator: Exists}`, "karpenter.kwok.sh"},
 	{"kwok's node class may be required", `{key: karpenter.kwok.sh/kwoknodeclass, operator: Exists}`, `{key: sub.karpenter.kwok.sh/kwoknodeclass, operator: Exists}`, "karpenter.kwok.sh"},
+	{"aws's own keys only", `{key: karpenter.k8s.aws/instance-cpu, operator: Exists}`, `{key: karpenter.k8s.aws/instance-cpus, operator: Exists}`, "karpenter.k8s.aws"},
+	{"aws's node class may be required", `{key: karpenter.k8s.aws/ec2nodeclass, operator: Exists}`, `{key: sub.karpenter.k8s.aws/ec2nodeclass, operator: Exists}`, "karpenter.k8s.aws"},
 	{"operator is required", `{key: a, operator: Exists}`, `{key: a}`, "operator: Required"},
 	{"operator NotIn", `{key: a, operator: NotIn, values: [b]}`, `{key: a, operator: notin, values: [b]}`, "Unsupported value"},
 	{"operator DoesNotExist", `{key: a, operator: DoesNotExist}`, `{key: a, operator: Missing}`, "Unsupported value"},
@@ -106,6 +108,7 @@ var poolRules = []schemaRule{
 	{"labels of the domain karpenter.sh are ours", poolLabels(`karpenter.sh/capacity-type: spot`), poolLabels(`karpenter.sh/registered: "true"`), "domain karpenter.sh"},
 	{"labels of sub-domains of karpenter.sh are ours", poolLabels(`example.com/karpenter.sh: a`), poolLabels(`sub.karpenter.sh/a: b`), "domain karpenter.sh"},
 	{"the pool's own label cannot be set", poolLabels(`example.com/nodepool: a`), poolLabels(`karpenter.sh/nodepool: a`), "set by karpenter"},
+	{"of aws's labels only those that machines have", poolLabels(`karpenter.k8s.aws/instance-family: c6gn`), poolLabels(`karpenter.k8s.aws/team: a`), "karpenter.k8s.aws"},
 	{"hostname cannot be set", poolLabels(`kubernetes.io/os: linux`), poolLabels(`kubernetes.io/hostname: a`), "hostname"},
 	{"annotations are free", `spec: {template: {metadata: {annotations: {karpenter.sh/do-not-disrupt: "true"}}}}`, `spec: {template: {metadata: {annotations: {a: [b]}}}}`, "annotations"},
 

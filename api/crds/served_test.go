@@ -49,7 +49,7 @@ func testDiscovery(t *testing.T, s *server) {
 	}
 	got := map[string]resource{}
 	served := discovery.NewDiscoveryClientForConfigOrDie(s.config)
-	for _, version := range []string{"karpenter.sh/v1", "karpenter.kwok.sh/v1alpha1"} {
+	for _, version := range []string{"karpenter.sh/v1", "karpenter.kwok.sh/v1alpha1", "karpenter.k8s.aws/v1"} {
 		list, err := served.ServerResourcesForGroupVersion(version)
 		if err != nil {
 			t.Fatal(err)
@@ -66,6 +66,8 @@ func testDiscovery(t *testing.T, s *server) {
 		"nodeclaims/status":      {Kind: "NodeClaim"},
 		"kwoknodeclasses":        {Kind: "KWOKNodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"kwoknc", "kwokncs"}},
 		"kwoknodeclasses/status": {Kind: "KWOKNodeClass"},
+		"ec2nodeclasses":         {Kind: "EC2NodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"ec2nc", "ec2ncs"}},
+		"ec2nodeclasses/status":  {Kind: "EC2NodeClass"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
@@ -86,6 +88,10 @@ func testPrinterColumns(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	claim := s.create(t, goodClaim, `metadata: {name: printed, labels: {node.kubernetes.io/instance-type: c-4x, karpenter.sh/capacity-type: spot, topology.kubernetes.io/zone: zone-a, karpenter.sh/nodepool: printed}}`)
+	class := s.create(t, goodEC2Class, `metadata: {name: printed}`)
+	if err := s.Status().Update(t.Context(), overlaid(t, class, `status: {conditions: [`+status+`]}`)); err != nil {
+		t.Fatal(err)
+	}
 	drifted := `{type: Drifted, status: "False", lastTransitionTime: "2026-01-02T03:04:05Z"}`
 	if err := s.Status().Update(t.Context(), overlaid(t, claim, `status: {nodeName: node-1, imageID: image-1, providerID: "kwok://node-1", conditions: [`+status+`,`+drifted+`]}`)); err != nil {
 		t.Fatal(err)
@@ -101,6 +107,9 @@ func testPrinterColumns(t *testing.T, s *server) {
 		{"/apis/karpenter.sh/v1/nodeclaims/printed", []column{
 			{"Name", 0, "printed"}, {"Type", 0, "c-4x"}, {"Capacity", 0, "spot"}, {"Zone", 0, "zone-a"}, {"Node", 0, "node-1"}, {"Ready", 0, "True"}, {"Age", 0, "age"},
 			{"ImageID", 1, "image-1"}, {"ID", 1, "kwok://node-1"}, {"NodePool", 1, "printed"}, {"NodeClass", 1, "default"}, {"Drifted", 1, "False"},
+		}},
+		{"/apis/karpenter.k8s.aws/v1/ec2nodeclasses/printed", []column{
+			{"Name", 0, "printed"}, {"Ready", 0, "True"}, {"Age", 0, "age"}, {"Role", 1, "nodes"},
 		}},
 	} {
 		t.Run(test.path, func(t *testing.T) {

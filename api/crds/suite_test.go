@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -33,7 +34,7 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +67,10 @@ func TestDefinitions(t *testing.T) {
 		{"NodeClaimConditions", testNodeClaimConditions},
 		{"KWOKNodeClassSchema", testKWOKNodeClassSchema},
 		{"KWOKNodeClassIsReadyFromTheStart", testKWOKNodeClassIsReadyFromTheStart},
+		{"EC2NodeClassSchema", testEC2NodeClassSchema},
+		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
+		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
+		{"EC2NodeClassStatus", testEC2NodeClassStatus},
 		{"Discovery", testDiscovery},
 		{"PrinterColumns", testPrinterColumns},
 	} {

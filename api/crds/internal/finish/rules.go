@@ -17,6 +17,7 @@ type rule func(root *schema) error
 var rulesOf = map[string][]rule{
 	"NodePool": {
 		at("spec.template.metadata.labels", labelValues),
+		at("spec.template.metadata.labels", providerLabels),
 		at("spec.template.spec.taints", taints),
 		at("spec.template.spec.startupTaints", taints),
 		at("spec.template.spec.requirements", providerKeys),
@@ -32,6 +33,9 @@ var rulesOf = map[string][]rule{
 	"KWOKNodeClass": {
 		at("status.conditions", conditions),
 	},
+	"EC2NodeClass": {
+		at("status.conditions", conditions),
+	},
 }
 
 // Patterns of Kubernetes' names: a qualified name with an optional DNS subdomain in
@@ -41,13 +45,25 @@ const (
 	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 )
 
-// providers are the label domains of cloud providers, with the keys of each that users
-// may require.
-var providers = []struct {
-	domain string
-	keys   []string
-}{
-	{"karpenter.kwok.sh", []string{"kwoknodeclass", "instance-cpu", "instance-memory", "instance-family", "instance-size"}},
+// A provider has a label domain, of which users may require some keys only. If it guards
+// labels, a pool's template can set no others either.
+type provider struct {
+	domain       string
+	guardsLabels bool
+	keys         []string
+}
+
+var providers = []provider{
+	{"karpenter.kwok.sh", false, []string{"kwoknodeclass", "instance-cpu", "instance-memory", "instance-family", "instance-size"}},
+	{"karpenter.k8s.aws", true, []string{
+		"ec2nodeclass", "instance-tenancy", "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+		"instance-encryption-in-transit-supported", "nitro-sandbox", "instance-category", "instance-hypervisor", "instance-family",
+		"instance-generation", "instance-local-nvme", "instance-size", "instance-cpu", "instance-cpu-manufacturer",
+		"instance-cpu-sustained-clock-speed-mhz", "instance-memory", "instance-ebs-bandwidth", "instance-network-bandwidth",
+		"instance-gpu-name", "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory", "instance-accelerator-name",
+		"instance-accelerator-manufacturer", "instance-accelerator-count", "instance-capability-flex", "placement-group-id",
+		"placement-group-partition",
+	}},
 }
 
 // at is the rule that applies change to the schema at a dotted path of properties.
@@ -160,20 +176,36 @@ func providerKeys(s *schema) error {
 	}
 	return at("key", func(s *schema) error {
 		for _, provider := range providers {
-			var allowed []string
-			for _, key := range provider.keys {
-				allowed = append(allowed, "'"+provider.domain+"/"+key+"'")
-			}
-			limit := apiextensionsv1.ValidationRule{
-				Rule:    fmt.Sprintf("self in [%s] || !self.matches('^[^/]*%s(/|$)')", strings.Join(allowed, ", "), strings.ReplaceAll(provider.domain, ".", "[.]")),
-				Message: fmt.Sprintf("of the domain %s only %s can be required", provider.domain, strings.Join(provider.keys, ", ")),
-			}
-			if !slices.Contains(s.XValidations, limit) {
-				s.XValidations = append(s.XValidations, limit)
-			}
+			require(s, provider.permits("self"), fmt.Sprintf("of the domain %s only %s can be required", provider.domain, strings.Join(provider.keys, ", ")))
 		}
 		return nil
 	})(item)
+}
+
+func providerLabels(s *schema) error {
+	for _, provider := range providers {
+		if provider.guardsLabels {
+			require(s, "self.all(x, "+provider.permits("x")+")", fmt.Sprintf("of the domain %s only %s can be set", provider.domain, strings.Join(provider.keys, ", ")))
+		}
+	}
+	return nil
+}
+
+// permits is a CEL expression: the variable is not a key of the provider's domain, or one that users may name.
+func (p provider) permits(variable string) string {
+	var allowed []string
+	for _, key := range p.keys {
+		allowed = append(allowed, "'"+p.domain+"/"+key+"'")
+	}
+	return fmt.Sprintf("%s in [%s] || !%s.matches('^[^/]*%s(/|$)')", variable, strings.Join(allowed, ", "), variable, strings.ReplaceAll(p.domain, ".", "[.]"))
+}
+
+// require adds a validation rule, once.
+func require(s *schema, rule, message string) {
+	limit := apiextensionsv1.ValidationRule{Rule: rule, Message: message}
+	if !slices.Contains(s.XValidations, limit) {
+		s.XValidations = append(s.XValidations, limit)
+	}
 }
 
 func apply(s *schema, steps []rule) error {

@@ -1,0 +1,177 @@
+package v1
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestScheme(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{Kind, Kind + "List"} {
+		if !scheme.Recognizes(GroupVersion.WithKind(kind)) {
+			t.Errorf("the scheme does not know %s", kind)
+		}
+	}
+}
+
+func TestFamily(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		family *Family
+		alias  string
+		want   Family
+	}{
+		{"an alias", nil, "al2@latest", FamilyAL2},
+		{"an alias of one release", nil, "al2023@v20260101", FamilyAL2023},
+		{"Bottlerocket", nil, "bottlerocket@v1.20.4", FamilyBottlerocket},
+		{"Windows", nil, "windows2019@latest", FamilyWindows2019},
+		{"a family beside an alias", new(FamilyCustom), "al2@latest", FamilyCustom},
+		{"a family", new(FamilyWindows2025), "", FamilyWindows2025},
+		{"no family", nil, "", ""},
+		{"an unknown family", nil, "ubuntu@latest", ""},
+		{"an alias in capitals", nil, "AL2@latest", ""},
+		{"custom is no alias", nil, "custom@latest", ""},
+		{"no version", nil, "al2@", ""},
+	} {
+		class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMIFamily: test.family, AMISelectorTerms: []AMISelectorTerm{{Alias: test.alias}}}}
+		if got := class.Family(); got != test.want {
+			t.Errorf("%s: family is %q, want %q", test.name, got, test.want)
+		}
+	}
+	if _, version, ok := (AMISelectorTerm{Alias: "al2023@v2026@1"}).AliasParts(); !ok || version != "v2026@1" {
+		t.Errorf("version of an alias is %q, %t", version, ok)
+	}
+	for _, family := range Families() {
+		if got, want := family.Windows(), strings.Contains(string(family), "dows"); got != want {
+			t.Errorf("%s runs Windows: %t", family, got)
+		}
+	}
+}
+
+func TestNotYetActedOn(t *testing.T) {
+	class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}}, Kubelet: &KubeletConfiguration{MaxPods: new(intstr.FromInt32(5)), KubeReserved: map[string]string{"cpu": "0.5"}}}}
+	if got := class.NotYetActedOn(); len(got) != 0 {
+		t.Errorf("not yet acted on: %v, want nothing", got)
+	}
+	class.Spec = EC2NodeClassSpec{
+		AMISelectorTerms:                 []AMISelectorTerm{{Alias: "windows2022@latest"}},
+		CapacityReservationSelectorTerms: []CapacityReservationSelectorTerm{{ID: "cr-1"}},
+		PlacementGroupSelector:           &PlacementGroupSelector{Name: "a"},
+		Kubelet: &KubeletConfiguration{
+			MaxPods:        new(intstr.FromString("max_pods / 2")),
+			KubeReserved:   map[string]string{"memory": "11 * max_pods", "cpu": "100m"},
+			SystemReserved: map[string]string{"cpu": "vcpus * 10"},
+		},
+	}
+	want := []string{"capacityReservationSelectorTerms", "placementGroupSelector", "amiFamily", "kubelet.kubeReserved.memory", "kubelet.maxPods", "kubelet.systemReserved.cpu"}
+	if diff := cmp.Diff(want, class.NotYetActedOn()); diff != "" {
+		t.Errorf("not yet acted on (-want +got):\n%s", diff)
+	}
+	if _, ok := Reserved(class.Spec.Kubelet.KubeReserved)["memory"]; ok {
+		t.Error("an expression is taken for an amount")
+	}
+	if got := Reserved(class.Spec.Kubelet.KubeReserved)["cpu"]; got.Cmp(resource.MustParse("100m")) != 0 {
+		t.Errorf("kubeReserved cpu is %s, want 100m", got.String())
+	}
+}
+
+func TestMaxPodsNumber(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		kubelet *KubeletConfiguration
+		want    int32
+		ok      bool
+	}{
+		{"no kubelet", nil, 0, false},
+		{"unset", &KubeletConfiguration{}, 0, false},
+		{"a number", &KubeletConfiguration{MaxPods: new(intstr.FromInt32(0))}, 0, true},
+		{"a number in a text", &KubeletConfiguration{MaxPods: new(intstr.FromString("110"))}, 110, true},
+		{"an expression", &KubeletConfiguration{MaxPods: new(intstr.FromString("vcpus * 4"))}, 0, false},
+		{"too great", &KubeletConfiguration{MaxPods: new(intstr.FromString("99999999999"))}, 0, false},
+		{"negative", &KubeletConfiguration{MaxPods: new(intstr.FromString("-1"))}, 0, false},
+	} {
+		if got, ok := test.kubelet.MaxPodsNumber(); ok != test.ok || ok && got != test.want {
+			t.Errorf("%s: maxPods is %d, %t, want %d, %t", test.name, got, ok, test.want, test.ok)
+		}
+	}
+}
+
+func TestKubeletKeepsUnknownFields(t *testing.T) {
+	text := `{"clusterDNS":["10.0.0.10"],"cpuCFSQuota":false,"evictionSoftGracePeriod":{"memory.available":"1m30s"},"maxPods":29,` +
+		`"memorySwap":{"swapBehavior":"LimitedSwap"},"podPidsLimit":9007199254740993,"seccompDefault":null}`
+	var kubelet KubeletConfiguration
+	if err := json.Unmarshal([]byte(text), &kubelet); err != nil {
+		t.Fatal(err)
+	}
+	want := KubeletConfiguration{
+		ClusterDNS:              []string{"10.0.0.10"},
+		CPUCFSQuota:             new(false),
+		EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: 90 * time.Second}},
+		MaxPods:                 new(intstr.FromInt32(29)),
+		Other: map[string]apiextensionsv1.JSON{
+			"memorySwap":     {Raw: []byte(`{"swapBehavior":"LimitedSwap"}`)},
+			"podPidsLimit":   {Raw: []byte(`9007199254740993`)},
+			"seccompDefault": {}, // null
+		},
+	}
+	if diff := cmp.Diff(want.Other, kubelet.Other); diff != "" {
+		t.Errorf("other fields (-want +got):\n%s", diff)
+	}
+	written, err := json.Marshal(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(written) != text {
+		t.Errorf("kubelet is written as\n%s, want\n%s", written, text)
+	}
+	again, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again) != text {
+		t.Errorf("kubelet of Go is written as\n%s, want\n%s", again, text)
+	}
+	if err := json.Unmarshal([]byte(`{"maxPods":{}}`), &kubelet); err == nil {
+		t.Error("a map is taken for maxPods")
+	}
+}
+
+func TestNamedFieldsAreThoseOfTheType(t *testing.T) {
+	var tags []string
+	for field := range reflect.TypeFor[KubeletConfiguration]().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" {
+			tags = append(tags, name)
+		}
+	}
+	slices.Sort(tags)
+	if diff := cmp.Diff(tags, slices.Sorted(slices.Values(namedFields[:]))); diff != "" {
+		t.Errorf("named fields (-type +list):\n%s", diff)
+	}
+}
+
+func TestDeepCopySharesNothing(t *testing.T) {
+	class := hashedClass()
+	before := class.Hash()
+	copied := class.DeepCopy()
+	copied.Spec.Kubelet.Other["memorySwap"].Raw[2] = 'z'
+	copied.Spec.Kubelet.KubeReserved["cpu"] = "2"
+	*copied.Spec.BlockDeviceMappings[0].EBS.IOPS = 1
+	copied.Spec.Tags["team"] = "z"
+	if class.Hash() != before {
+		t.Error("a change of the copy changed the original")
+	}
+}
