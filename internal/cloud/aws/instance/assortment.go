@@ -1,0 +1,215 @@
+package instance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+)
+
+// Assortment is what one class can sell: the types that it suits, without offerings. It does not change, and what it
+// returns is shared: nobody may change that either.
+type Assortment struct {
+	class    string
+	articles []article
+	excluded map[string]string
+	images   map[string]string
+}
+
+// article is one type of the assortment.
+type article struct {
+	instanceType cloud.InstanceType
+	zones        []zone
+	// usage are the capacity types in the order of offerings.
+	usage []string
+}
+
+// Seen tells the memory in bytes that nodes of a type with an image have had at least; Memory.Least is one.
+type Seen func(typeName, imageID string) (bytes int64, known bool)
+
+// NewAssortment works out which of the types suit the class, and how. Without seen, memory is estimated. It fails when a
+// setting cannot be read; the error names it.
+func NewAssortment(types []catalog.Type, class *Class, settings *Settings, seen Seen) (*Assortment, error) {
+	if err := settings.check(); err != nil {
+		return nil, fmt.Errorf("reading the settings for instance types: %w", err)
+	}
+	reserved, err := class.Kubelet.reservations()
+	if err != nil {
+		return nil, fmt.Errorf("reading EC2NodeClass %q: spec.%w", class.Name, err)
+	}
+	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen}
+	a := &Assortment{class: class.Name, excluded: map[string]string{}, images: map[string]string{}}
+	for i := range types {
+		t := &types[i]
+		made, image, why := b.article(t)
+		if why != "" {
+			a.excluded[t.Name] = why
+			continue
+		}
+		a.articles = append(a.articles, made)
+		a.images[t.Name] = image
+	}
+	slices.SortFunc(a.articles, func(x, y article) int { return strings.Compare(x.instanceType.Name, y.instanceType.Name) })
+	return a, nil
+}
+
+// Excluded says of each type that is not sold why, by name.
+func (a *Assortment) Excluded() map[string]string { return maps.Clone(a.excluded) }
+
+// Image is the image that the type runs, empty where the class has none or does not sell the type.
+func (a *Assortment) Image(typeName string) string { return a.images[typeName] }
+
+// builder holds what all types of a class have in common.
+type builder struct {
+	class    *Class
+	settings *Settings
+	family   family
+	reserved reservations
+	zones    []zone
+	seen     Seen
+}
+
+// article makes one type, or says why the class does not sell it.
+func (b *builder) article(t *catalog.Type) (made article, image, why string) {
+	for _, check := range []func(*catalog.Type) string{b.refusesSystem, b.refusesFeatures, b.refusesInterfaces} {
+		if why := check(t); why != "" {
+			return made, "", why
+		}
+	}
+	made.zones, made.usage = b.zonesOf(t), usageOf(t)
+	switch {
+	case len(made.usage) == 0:
+		return made, "", "is sold neither on demand nor as spot"
+	case len(made.zones) == 0:
+		return made, "", "is not sold in any zone of the class's subnets"
+	}
+	requirements := b.class.requirements(t, &b.family, b.settings.Region)
+	image, found := b.class.imageFor(requirements)
+	if !found {
+		return made, "", "has an architecture or devices that no image of the class is for"
+	}
+	made.instanceType = b.instanceType(t, requirements, image)
+	allocatable := made.instanceType.Allocatable()
+	for _, name := range []string{cpu, memory, pods} {
+		if allocatable[name] <= 0 {
+			return made, "", "has no " + name + " left after what is reserved"
+		}
+	}
+	return made, image, ""
+}
+
+func (b *builder) instanceType(t *catalog.Type, requirements []cloud.Requirement, image string) cloud.InstanceType {
+	capacity := b.class.capacity(t, &b.family, b.settings)
+	if b.seen != nil {
+		if bytes, known := b.seen(t.Name, image); known {
+			capacity[memory] = bytes
+		}
+	}
+	return cloud.InstanceType{
+		Name:         t.Name,
+		Requirements: requirements,
+		Capacity:     capacity,
+		Overhead:     b.reserved.overhead(t, &b.family, capacity),
+		AttachLimits: map[string]int{EBSDriver: b.class.attachLimit(t, &b.family)},
+		Special:      special(t),
+	}
+}
+
+// zonesOf are the zones that sell the type and in which the class has subnets.
+func (b *builder) zonesOf(t *catalog.Type) []zone {
+	selling := t.ZonesIn(b.settings.Region)
+	var zones []zone
+	for _, z := range b.zones {
+		if slices.Contains(selling, z.name) {
+			zones = append(zones, z)
+		}
+	}
+	return zones
+}
+
+// usageOf are the capacity types that the type is sold as, sorted.
+func usageOf(t *catalog.Type) []string {
+	var usage []string
+	for _, way := range []struct{ ec2, ours string }{
+		{catalog.UsageOnDemand, karpv1.CapacityTypeOnDemand}, {catalog.UsageSpot, karpv1.CapacityTypeSpot},
+	} {
+		if t.SupportsUsage(way.ec2) {
+			usage = append(usage, way.ours)
+		}
+	}
+	return usage
+}
+
+// imageFor is the first image whose requirements nodes with these labels meet.
+func (c *Class) imageFor(labels []cloud.Requirement) (id string, found bool) {
+	if len(c.Images) == 0 {
+		return "", true
+	}
+	for _, image := range c.Images {
+		need := cloud.Need{Labels: map[string]cloud.Values{}}
+		for _, r := range image.Requirements {
+			values, twice := need.Labels[r.Key]
+			if !twice {
+				values = cloud.AnyValue()
+			}
+			need.Labels[r.Key] = values.Narrow(r.Operator, r.Values)
+		}
+		if !slices.ContainsFunc(labels, func(r cloud.Requirement) bool { return !need.Allows(r) }) {
+			return image.ID, true
+		}
+	}
+	return "", false
+}
+
+func (b *builder) refusesSystem(t *catalog.Type) string {
+	switch arch := architecture(t); {
+	case arch == "":
+		return "has an architecture that Kubernetes nodes do not run on: " + strings.Join(t.Architectures, ", ")
+	case b.family.windows() && arch != karpv1.ArchitectureAMD64:
+		return "is " + arch + ", and Windows runs on amd64 only"
+	case b.family.name == awsv1.FamilyAL2023 && t.Family() == "a1":
+		return "has a processor that AL2023 does not support"
+	}
+	return ""
+}
+
+func (b *builder) refusesFeatures(t *catalog.Type) string {
+	switch {
+	case b.class.NestedVirtualization && !t.NestedVirtualization:
+		return "cannot nest virtual machines, which spec.cpuOptions asks for"
+	case b.class.ConnectionTracking && t.Hypervisor != catalog.HypervisorNitro:
+		return "is not virtual on Nitro, which spec.connectionTracking needs"
+	}
+	return ""
+}
+
+// refusesInterfaces holds the interfaces of the class against the network cards of the type.
+func (b *builder) refusesInterfaces(t *catalog.Type) string {
+	if len(b.class.Interfaces) == 0 {
+		return ""
+	}
+	if !t.SupportsENA() {
+		return "has no enhanced network adapter, which spec.networkInterfaces needs"
+	}
+	var efas int64
+	for _, i := range b.class.Interfaces {
+		if i.EFAOnly {
+			efas++
+		}
+		switch {
+		case i.Card >= max(1, t.Cards):
+			return fmt.Sprintf("has %d network cards, too few for the networkCardIndex %d", max(1, t.Cards), i.Card)
+		case i.Device >= t.ENIsOn(i.Card):
+			return fmt.Sprintf("has %d interfaces on network card %d, too few for the deviceIndex %d", t.ENIsOn(i.Card), i.Card, i.Device)
+		}
+	}
+	if efas > t.EFAs {
+		return fmt.Sprintf("has %d elastic fabric adapters, and spec.networkInterfaces asks for %d", t.EFAs, efas)
+	}
+	return ""
+}

@@ -1,0 +1,37 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+)
+
+// BenchmarkCatalogue is what every refresh of a pool's catalogue costs: all types, six zones, one mark.
+func BenchmarkCatalogue(b *testing.B) {
+	class := al2023("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f")
+	assortment, err := NewAssortment(catalog.Load().Types, class, defaults(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	prices, unavailable := NewPrices("us-east-1", catalog.Load()), NewUnavailable(func() time.Time { return noon })
+	unavailable.Mark(Offer{CapacityType: "spot", Type: "m5.large", Zone: "us-east-1a"})
+	market := &Market{OnDemand: prices.OnDemand, Spot: prices.Spot, Unavailable: unavailable.Has}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(assortment.Catalogue(market)) < 1000 {
+			b.Fatal("types are missing")
+		}
+	}
+}
+
+// BenchmarkNewAssortment is what a changed class costs.
+func BenchmarkNewAssortment(b *testing.B) {
+	class := al2023("us-east-1a", "us-east-1b", "us-east-1c")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := NewAssortment(catalog.Load().Types, class, defaults(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

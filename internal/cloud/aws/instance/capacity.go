@@ -1,0 +1,114 @@
+package instance
+
+import (
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+)
+
+const (
+	cpu              = string(corev1.ResourceCPU)
+	memory           = string(corev1.ResourceMemory)
+	ephemeralStorage = string(corev1.ResourceEphemeralStorage)
+	pods             = string(corev1.ResourcePods)
+)
+
+// armFirmwareMiB is what the firmware of arm64 machines keeps of the memory that EC2 reports.
+const armFirmwareMiB = 64
+
+// capacity in the units of cloud.InstanceType. Resources that the type does not have are left out.
+func (c *Class) capacity(t *catalog.Type, f *family, s *Settings) map[string]int64 {
+	amounts := map[string]int64{
+		cpu:                  t.VCPUs * 1000,
+		memory:               estimatedMemory(t, s.MemoryOverheadPercent),
+		ephemeralStorage:     c.storage(t, f),
+		pods:                 c.pods(t, f, s),
+		awsv1.ResourcePodENI: t.BranchENIs,
+		awsv1.ResourceEFA:    c.efas(t),
+	}
+	if gpu := t.GPU; gpu != nil {
+		switch gpu.Manufacturer {
+		case "NVIDIA":
+			amounts[awsv1.ResourceNVIDIAGPU] = gpu.Count
+		case "AMD":
+			amounts[awsv1.ResourceAMDGPU] = gpu.Count
+		case "Habana":
+			amounts[awsv1.ResourceHabanaGaudi] = gpu.Count
+		}
+	}
+	if t.Neuron != nil {
+		amounts[awsv1.ResourceNeuron] = t.Neuron.Count
+		amounts[awsv1.ResourceNeuronCore] = t.Neuron.Count * t.Neuron.CoresPerDevice
+	}
+	if f.windows() {
+		amounts[awsv1.ResourcePrivateIPv4Address] = t.IPv4PerENI - 1
+	}
+	for name, amount := range amounts {
+		if amount <= 0 && strings.Contains(name, "/") {
+			delete(amounts, name)
+		}
+	}
+	return amounts
+}
+
+// estimatedMemory in bytes is what a node will see, until one has been seen: hypervisor and kernel keep a part.
+func estimatedMemory(t *catalog.Type, overhead float64) int64 {
+	reported := t.MemoryMiB
+	if len(t.Architectures) > 0 && t.Architectures[0] == "arm64" {
+		reported -= armFirmwareMiB
+	}
+	return max(0, reported-int64(math.Ceil(float64(reported)*overhead))) * miB
+}
+
+// efas is how many elastic fabric adapters pods can ask for.
+func (c *Class) efas(t *catalog.Type) int64 {
+	if len(c.Interfaces) == 0 {
+		return t.EFAs
+	}
+	var n int64
+	for _, i := range c.Interfaces {
+		if i.EFAOnly {
+			n++
+		}
+	}
+	return n
+}
+
+// unsetStorage is the size in bytes of a volume that nobody gave one.
+const unsetStorage = 20 * giB
+
+// storage in bytes of the file system that holds pods: the instance's own disks if the class joins them, else the volume
+// that the class marks as root, else the one that the family puts pods on.
+func (c *Class) storage(t *catalog.Type, f *family) int64 {
+	if c.RAID0 && t.StorageGB() > 0 {
+		return t.StorageGB() * gB
+	}
+	for _, v := range c.Volumes {
+		if v.Root && v.Bytes > 0 {
+			return v.Bytes
+		}
+	}
+	if f.name == awsv1.FamilyCustom {
+		if n := len(c.Volumes); n > 0 && c.Volumes[n-1].Bytes > 0 {
+			return c.Volumes[n-1].Bytes
+		}
+		return unsetStorage
+	}
+	for _, volumes := range [][]Volume{c.Volumes, f.volumes} {
+		for _, v := range volumes {
+			if v.Device == f.ephemeral && v.Bytes > 0 {
+				return v.Bytes
+			}
+		}
+	}
+	return unsetStorage
+}
+
+// special types cost what only their devices are worth, or are whole hosts.
+func special(t *catalog.Type) bool {
+	return strings.Contains(t.Size(), "metal") || t.GPU != nil || t.Neuron != nil || t.Accelerator != nil || t.FPGAs > 0 || t.Media > 0
+}

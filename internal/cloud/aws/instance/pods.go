@@ -1,0 +1,69 @@
+package instance
+
+import "github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+
+// How many pods a node takes.
+const (
+	windowsPods = 110
+	// prefixAddresses are the IPv4 addresses of one delegated prefix (/28).
+	prefixAddresses = 16
+	// Most pods on a node whose addresses come as prefixes, by vCPUs: the kubelet, not the network, is the limit then
+	// (source: max-pods-calculator.sh of the EKS AMI).
+	smallPods, largePods, smallVCPUs = 110, 250, 30
+	// hostPods use the node's address: the VPC CNI itself and kube-proxy.
+	hostPods = 2
+)
+
+// pods is what the node's kubelet is told.
+func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
+	var n int64
+	switch {
+	case c.Kubelet.MaxPods != nil:
+		n = *c.Kubelet.MaxPods
+	case f.windows():
+		n = windowsPods
+	default:
+		n = s.networkPods(t, s.ReservedENIs+c.efaOnlyOnCard0())
+	}
+	if c.Kubelet.PodsPerCore > 0 && f.podsPerCore {
+		n = min(n, c.Kubelet.PodsPerCore*t.VCPUs)
+	}
+	return n
+}
+
+// networkPods is for how many pods the network interfaces of the type have addresses, reserved interfaces left out.
+func (s *Settings) networkPods(t *catalog.Type, reserved int64) int64 {
+	if !s.PrefixDelegation && !s.IPv6 || t.Hypervisor == catalog.HypervisorXen {
+		return eniPods(t, reserved)
+	}
+	usable := t.PrimaryENIs() - reserved
+	if usable <= 0 {
+		return 0
+	}
+	most := int64(smallPods)
+	if t.VCPUs > smallVCPUs {
+		most = largePods
+	}
+	return min(most, usable*(t.IPv4PerENI-1)*prefixAddresses+hostPods)
+}
+
+// eniPods counts the secondary addresses of the interfaces on the default network card. The first address of each is its
+// own (source: EKS User Guide, "Amazon EKS recommended maximum Pods for each Amazon EC2 instance type").
+func eniPods(t *catalog.Type, reserved int64) int64 {
+	usable := t.PrimaryENIs() - reserved
+	if usable <= 0 {
+		return 0
+	}
+	return usable*(t.IPv4PerENI-1) + hostPods
+}
+
+// efaOnlyOnCard0 counts the interfaces of the class that take a place on the default card and give no address.
+func (c *Class) efaOnlyOnCard0() int64 {
+	var n int64
+	for _, i := range c.Interfaces {
+		if i.EFAOnly && i.Card == 0 {
+			n++
+		}
+	}
+	return n
+}
