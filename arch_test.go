@@ -109,6 +109,17 @@ var importRules = []importRule{
 		because: "a provider knows its cloud and the API types; what to buy and what the cluster holds is not its business",
 	},
 	{
+		from:    "./internal/cloud/aws/catalog/...",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/...", "net/..."},
+		except:  []string{"./internal/cloud/aws/catalog"},
+		because: "provider and simulator share these facts and nothing else: with code in between they would share its mistakes",
+	},
+	{
+		from:    "./internal/cloud/aws/instance",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/aws/...", "net/...", "os/...", "context"},
+		because: "what a class sells is worked out from facts; who has a client fetches them",
+	},
+	{
 		from:    "./internal/engine/placement",
 		never:   []string{"./internal/engine/disruption"},
 		through: true,
