@@ -184,3 +184,20 @@ func TestPackRefuses(t *testing.T) {
 		t.Errorf("reading what is not compressed: %v", err)
 	}
 }
+
+func TestComplete(t *testing.T) {
+	live := []Type{{Name: "m5.large", CardMbps: 750, Zones: []string{"us-east-1a"}}, {Name: "m99.large", CardMbps: 1000}, {Name: "m99.48xlarge", CardMbps: 1000, Cards: 4}}
+	before := slices.Clone(live)
+	want := []Type{
+		{Name: "m5.large", CardMbps: 750, Zones: []string{"us-east-1a"}, BaselineMbps: 750, BranchENIs: 9,
+			Prices: map[string]float64{"us-east-1": 0.096, "us-gov-east-1": 0.121, "us-gov-west-1": 0.121}},
+		{Name: "m99.large", CardMbps: 1000, BaselineMbps: 1000},
+		{Name: "m99.48xlarge", CardMbps: 1000, Cards: 4, BaselineMbps: 4000},
+	}
+	if diff := cmp.Diff(want, Load().Complete(live)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, live); diff != "" {
+		t.Errorf("the types given have changed:\n%s", diff)
+	}
+}
