@@ -1,0 +1,135 @@
+package userdata
+
+import (
+	"encoding/base64"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+var update = flag.Bool("update", false, "write the results into the golden files")
+
+var testCA = base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"))
+
+// A fixture is what differs from the plain request, in YAML.
+type fixture struct {
+	Family        awsv1.Family                `json:"family"`
+	Kubelet       *awsv1.KubeletConfiguration `json:"kubelet"`
+	InstanceStore awsv1.InstanceStorePolicy   `json:"instanceStore"`
+	ImageName     string                      `json:"imageName"`
+	DNS           *string                     `json:"dns"`
+	ServiceCIDR   *string                     `json:"serviceCIDR"`
+	ClusterName   string                      `json:"clusterName"`
+	Labels        map[string]string           `json:"labels"`
+	Taints        []corev1.Taint              `json:"taints"`
+	StartupTaints []corev1.Taint              `json:"startupTaints"`
+	MaxPods       int64                       `json:"maxPods"`
+}
+
+func plainRequest(family awsv1.Family) Request {
+	return Request{
+		Family: family,
+		Cluster: Cluster{Name: "test", Endpoint: "https://0123.gr7.eu-west-1.eks.amazonaws.com", CABundle: testCA,
+			ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+		Node: Node{Labels: map[string]string{"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot",
+			"topology.kubernetes.io/zone": "eu-west-1a"}, MaxPods: 29},
+	}
+}
+
+func (f fixture) request(custom string) Request {
+	r := plainRequest(f.Family)
+	r.Custom, r.Kubelet, r.InstanceStore, r.ImageName = custom, f.Kubelet, f.InstanceStore, f.ImageName
+	r.Node.Taints, r.Node.StartupTaints = f.Taints, f.StartupTaints
+	for key, value := range f.Labels {
+		r.Node.Labels[key] = value
+	}
+	if f.DNS != nil {
+		r.Cluster.DNS = *f.DNS
+	}
+	if f.ServiceCIDR != nil {
+		r.Cluster.ServiceCIDR = *f.ServiceCIDR
+	}
+	if f.ClusterName != "" {
+		r.Cluster.Name = f.ClusterName
+	}
+	if f.MaxPods != 0 {
+		r.Node.MaxPods = f.MaxPods
+	}
+	return r
+}
+
+// Each file is one request: a sentence of intent, what differs from the plain request, the user's own data, and then
+// either the user data of the machine or the error.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
+	}
+}
+
+func golden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(archive.Comment) == 0 {
+		t.Error("the file does not say what it shows")
+	}
+	var f fixture
+	var custom string
+	inputs := &txtar.Archive{Comment: archive.Comment}
+	for _, section := range archive.Files {
+		switch section.Name {
+		case "request.yaml":
+			if err := yaml.UnmarshalStrict(section.Data, &f); err != nil {
+				t.Fatal(err)
+			}
+		case "userData":
+			custom = string(section.Data)
+		default:
+			continue
+		}
+		inputs.Files = append(inputs.Files, section)
+	}
+	result := txtar.File{Name: "want"}
+	text, err := Render(f.request(custom))
+	if result.Data = text; err != nil {
+		result = txtar.File{Name: "error", Data: []byte(err.Error() + "\n")}
+	}
+	inputs.Files = append(inputs.Files, result)
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(inputs), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(inputs))); diff != "" {
+		t.Errorf("result (-golden +got):\n%s", diff)
+	}
+	if err == nil && f.Family != awsv1.FamilyCustom {
+		joins(t, f.request(custom), text)
+	}
+	checkError(t, err)
+}
+
+// checkError holds every error to naming a field or a setting and what would be right.
+func checkError(t *testing.T, err error) {
+	t.Helper()
+	var invalid *InvalidError
+	if errors.As(err, &invalid) && (!strings.HasPrefix(invalid.Field, "spec.") || invalid.Problem == "" || invalid.Remedy == "") {
+		t.Errorf("the error does not say where, what or how: %+v", invalid)
+	}
+}

@@ -1,0 +1,157 @@
+package userdata
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// A part is one part of a multi-part document: its headers, and its body as it is transferred.
+type part struct {
+	header textproto.MIMEHeader
+	body   string
+}
+
+// Content types that cloud-init and nodeadm tell parts apart by
+// (https://docs.cloud-init.io/en/latest/explanation/format/index.html).
+const (
+	typeShell      = `text/x-shellscript; charset="us-ascii"`
+	typeNodeConfig = "application/node.eks.aws"
+)
+
+func partOf(contentType, body string) part {
+	return part{textproto.MIMEHeader{"Content-Type": {contentType}}, body}
+}
+
+// markers begin texts that cloud-init knows without a content type.
+var markers = []struct{ prefix, contentType string }{
+	{"#cloud-config-archive", "text/cloud-config-archive"},
+	{"#cloud-config", "text/cloud-config"},
+	{"#cloud-boothook", "text/cloud-boothook"},
+	{"#include-once", "text/x-include-once-url"},
+	{"#include", "text/x-include-url"},
+	{"#part-handler", "text/part-handler"},
+	{"## template: jinja", "text/jinja2"},
+	{"#!", typeShell},
+}
+
+// marked is the content type of a text that begins with a marker.
+func marked(text string) (contentType string, ok bool) {
+	for _, marker := range markers {
+		if strings.HasPrefix(text, marker.prefix) {
+			return marker.contentType, true
+		}
+	}
+	return "", false
+}
+
+// looksLikeMIME says whether a text begins with the headers of a MIME document.
+func looksLikeMIME(text string) bool {
+	name, _, ok := strings.Cut(text, ":")
+	return ok && (strings.EqualFold(name, "MIME-Version") || strings.EqualFold(name, "Content-Type"))
+}
+
+// parseMIME takes a document apart. A document of one part that is not multi-part is that part.
+func parseMIME(text string) ([]part, error) {
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil, badMIME("the headers of the MIME document cannot be read", err)
+	}
+	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, badMIME("the header Content-Type of the MIME document cannot be read", err)
+	}
+	if !strings.HasPrefix(mediaType, "multipart/") {
+		body, err := io.ReadAll(message.Body)
+		if err != nil {
+			return nil, badMIME("the MIME document cannot be read", err)
+		}
+		header := textproto.MIMEHeader(maps.Clone(message.Header))
+		header.Del("MIME-Version")
+		return []part{{header, string(body)}}, nil
+	}
+	boundary := params["boundary"]
+	if boundary == "" {
+		return nil, badMIME("the header Content-Type of the MIME document has no boundary", nil)
+	}
+	return readParts(multipart.NewReader(message.Body, boundary), boundary)
+}
+
+func readParts(reader *multipart.Reader, boundary string) ([]part, error) {
+	var parts []part
+	for {
+		next, err := reader.NextRawPart()
+		if err == io.EOF && len(parts) > 0 { // bare: the last boundary was there
+			return parts, nil
+		}
+		if err == io.EOF {
+			return nil, badMIME(fmt.Sprintf("the MIME document has no part: no line is --%s", boundary), nil)
+		}
+		if err != nil {
+			return nil, badMIME(fmt.Sprintf("part %d of the MIME document cannot be read, or the last line --%s-- is missing", len(parts)+1, boundary), err)
+		}
+		body, err := io.ReadAll(next)
+		if err != nil {
+			return nil, badMIME(fmt.Sprintf("part %d of the MIME document has no end: the last line --%s-- is missing", len(parts)+1, boundary), err)
+		}
+		parts = append(parts, part{next.Header, string(body)})
+	}
+}
+
+func badMIME(problem string, err error) error {
+	return &InvalidError{Field: "spec.userData", Problem: problem, Err: err,
+		Remedy: `begin with the lines MIME-Version: 1.0 and Content-Type: multipart/mixed; boundary="//", an empty line, then --// before each part and --//-- at the end`}
+}
+
+// mediaType is the part's, in lower case, without parameters; text/plain if it does not say.
+func (p part) mediaType() (string, error) {
+	text := p.header.Get("Content-Type")
+	if text == "" {
+		return "text/plain", nil
+	}
+	mediaType, _, err := mime.ParseMediaType(text)
+	if err != nil {
+		return "", badMIME(fmt.Sprintf("the header Content-Type: %s of a part cannot be read", text), err)
+	}
+	return mediaType, nil
+}
+
+// compose writes parts as one document, in their order.
+func compose(parts []part) []byte {
+	boundary := freeBoundary(parts)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=%q\n\n", boundary)
+	for _, p := range parts {
+		fmt.Fprintf(&out, "--%s\n", boundary)
+		for _, name := range slices.Sorted(maps.Keys(p.header)) {
+			for _, value := range p.header[name] {
+				fmt.Fprintf(&out, "%s: %s\n", name, value)
+			}
+		}
+		fmt.Fprintf(&out, "\n%s\n", p.body)
+	}
+	fmt.Fprintf(&out, "--%s--\n", boundary)
+	return out.Bytes()
+}
+
+// freeBoundary is // or, when a line of some part would be taken for that, a longer one.
+func freeBoundary(parts []part) string {
+	boundary := "//"
+	for slices.ContainsFunc(parts, func(p part) bool { return strings.Contains("\n"+p.body, "\n--"+boundary) }) {
+		boundary += "/"
+	}
+	return boundary
+}
+
+// plain is the text without carriage returns and blank lines before it: editors on Windows write them, and neither
+// cloud-init nor a shell reads past them.
+func plain(text string) string {
+	return strings.TrimLeft(strings.ReplaceAll(text, "\r", ""), "\n\t ")
+}

@@ -1,0 +1,293 @@
+package userdata
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+func render(t *testing.T, r Request) string {
+	t.Helper()
+	text, err := Render(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Launch templates are found by a hash of what is in them: maps must not show.
+func TestRenderIsDeterministic(t *testing.T) {
+	for _, family := range []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023, awsv1.FamilyBottlerocket} {
+		r := plainRequest(family)
+		r.Kubelet = &awsv1.KubeletConfiguration{
+			KubeReserved: map[string]string{"cpu": "1", "memory": "1Gi", "pid": "100", "ephemeral-storage": "1Gi"},
+			EvictionHard: map[string]string{"memory.available": "1%", "nodefs.available": "2%", "imagefs.available": "3%"},
+		}
+		want := render(t, r)
+		for range 20 {
+			if diff := cmp.Diff(want, render(t, r)); diff != "" {
+				t.Fatalf("%s (-first +later):\n%s", family, diff)
+			}
+		}
+	}
+}
+
+func TestRenderLeavesTheRequestAlone(t *testing.T) {
+	r := plainRequest(awsv1.FamilyAL2023)
+	r.Kubelet = &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromString("vcpus * 5")), KubeReserved: map[string]string{"cpu": "vcpus * 10"}}
+	before, labels := r.Kubelet.DeepCopy(), len(r.Node.Labels)
+	render(t, r)
+	if diff := cmp.Diff(before, r.Kubelet); diff != "" || len(r.Node.Labels) != labels {
+		t.Errorf("the request changed (-before +after):\n%s", diff)
+	}
+}
+
+// Editors on Windows end lines with CR LF, in which neither a shell nor MIME headers are found again.
+func TestCarriageReturns(t *testing.T) {
+	document := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/x-shellscript\n\n#!/bin/sh\necho a\n--x--\n"
+	for _, test := range []struct {
+		family awsv1.Family
+		custom string
+	}{
+		{awsv1.FamilyAL2, "#!/bin/sh\necho a\n"}, {awsv1.FamilyAL2, document},
+		{awsv1.FamilyAL2023, "#!/bin/sh\necho a\n"}, {awsv1.FamilyAL2023, document},
+		{awsv1.FamilyAL2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"},
+		{awsv1.FamilyBottlerocket, "[settings.motd]\na = \"b\"\n"},
+	} {
+		r := plainRequest(test.family)
+		r.Custom = test.custom
+		want := render(t, r)
+		r.Custom = "\r\n\r\n" + strings.ReplaceAll(test.custom, "\n", "\r\n")
+		if diff := cmp.Diff(want, render(t, r)); diff != "" {
+			t.Errorf("%s (-LF +CR LF):\n%s", test.family, diff)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for _, family := range []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023, awsv1.FamilyBottlerocket, awsv1.FamilyCustom} {
+		r := plainRequest(family)
+		r.Custom = "#"
+		empty := len(render(t, r)) - 1
+		if family == awsv1.FamilyBottlerocket { // comments are not kept
+			r.Custom = `a = ""`
+			empty = len(render(t, r))
+			r.Custom = `a = "` + strings.Repeat("x", Limit-empty) + `"`
+		} else {
+			r.Custom = "#" + strings.Repeat("x", Limit-empty-1)
+		}
+		if got := len(render(t, r)); got != Limit {
+			t.Errorf("%s: %d bytes, want %d", family, got, Limit)
+		}
+		r.Custom = strings.Replace(r.Custom, "x", "xx", 1)
+		_, err := Render(r)
+		var size *SizeError
+		if !errors.As(err, &size) || size.Size != Limit+1 || !strings.HasPrefix(err.Error(), "spec.userData: ") {
+			t.Errorf("%s: error is %v, want one of %d bytes", family, err, Limit+1)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	r := plainRequest(awsv1.FamilyWindows2025)
+	if _, err := Render(r); !errors.Is(err, ErrNotYetActedOn) {
+		t.Errorf("Windows: error is %v, want ErrNotYetActedOn", err)
+	}
+	r = plainRequest(awsv1.FamilyAL2)
+	r.Custom = "Content-Type: multipart/mixed; boundary=x\n\n--x\n\na"
+	_, err := Render(r)
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || invalid.Field != "spec.userData" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error is %v, want an InvalidError of spec.userData with its cause", err)
+	}
+}
+
+func TestClusterFacts(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Cluster)
+		family awsv1.Family
+		want   string // part of the error; empty: none
+	}{
+		{"no name", func(c *Cluster) { c.Name = "" }, awsv1.FamilyAL2, "--cluster-name"},
+		{"no endpoint", func(c *Cluster) { c.Endpoint = "" }, awsv1.FamilyBottlerocket, "--cluster-endpoint"},
+		{"a CA that is not base64", func(c *Cluster) { c.CABundle = "-----BEGIN CERTIFICATE-----" }, awsv1.FamilyAL2, "base64"},
+		{"AL2 finds the CA itself", func(c *Cluster) { c.CABundle = "" }, awsv1.FamilyAL2, ""},
+		{"AL2023 does not", func(c *Cluster) { c.CABundle = "" }, awsv1.FamilyAL2023, "CA bundle"},
+		{"Bottlerocket does not", func(c *Cluster) { c.CABundle = "" }, awsv1.FamilyBottlerocket, "CA bundle"},
+		{"a DNS name for an address", func(c *Cluster) { c.DNS = "kube-dns" }, awsv1.FamilyAL2, "DNS"},
+		{"a CIDR that is none", func(c *Cluster) { c.ServiceCIDR = "10.0.0.0" }, awsv1.FamilyAL2023, "CIDR"},
+		{"only AL2023 needs the CIDR", func(c *Cluster) { c.ServiceCIDR = "" }, awsv1.FamilyBottlerocket, ""},
+		{"Custom needs nothing", func(c *Cluster) { *c = Cluster{} }, awsv1.FamilyCustom, ""},
+	} {
+		r := plainRequest(test.family)
+		test.change(&r.Cluster)
+		_, err := Render(r)
+		if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error is %v, want one that mentions %q", test.name, err, test.want)
+		}
+	}
+}
+
+// nodeadm reads NodeConfigs that are compressed; a misspelt field in one must not go through.
+func TestCompressedNodeConfig(t *testing.T) {
+	for _, test := range []struct {
+		config, want string
+	}{
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", ""},
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspecs: {}\n", `unknown field "specs"`},
+	} {
+		var zipped bytes.Buffer
+		writer := gzip.NewWriter(&zipped)
+		if _, err := writer.Write([]byte(test.config)); err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, body := range map[string]string{
+			"gzip in base64":   "\n" + base64.StdEncoding.EncodeToString(zipped.Bytes()),
+			"quoted-printable": "Content-Transfer-Encoding: quoted-printable\n\n" + strings.ReplaceAll(test.config, ":", "=3A"),
+		} {
+			r := plainRequest(awsv1.FamilyAL2023)
+			r.Custom = "Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: application/node.eks.aws\n" + body + "\n--x--"
+			_, err := Render(r)
+			if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: error is %v, want %q", name, err, test.want)
+			}
+		}
+	}
+}
+
+func TestFromVersion(t *testing.T) {
+	for name, want := range map[string]bool{
+		"bottlerocket-aws-k8s-1.34-x86_64-v1.46.0-aa11bb22":         true,
+		"bottlerocket-aws-k8s-1.34-nvidia-aarch64-v1.45.9-aa11bb22": false,
+		"bottlerocket-aws-k8s-1.34-x86_64-v2.0.0-aa11bb22":          true,
+		"v1.46.0": true, "1.46.0": true, "1.100.3": true, "v1.9.0": false, "0.99.0": false,
+		"latest": false, "": false, "my-image-1.50": false,
+	} {
+		if got := fromVersion(name, 1, 46); got != want {
+			t.Errorf("%q is of 1.46 or later: %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestCheckKubelet(t *testing.T) {
+	other := func(name, value string) map[string]apiextensionsv1.JSON {
+		return map[string]apiextensionsv1.JSON{name: {Raw: []byte(value)}}
+	}
+	invalid, unsupported := awsv1.ReasonInvalidKubeletConfiguration, awsv1.ReasonUnsupportedKubeletConfiguration
+	for _, test := range []struct {
+		name    string
+		family  awsv1.Family
+		kubelet *awsv1.KubeletConfiguration
+		reason  string // empty: accepted
+		want    string // part of the only problem
+	}{
+		{"none", awsv1.FamilyAL2, nil, "", ""},
+		{"nothing", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{}, "", ""},
+		{"an address", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{ClusterDNS: []string{"fd00::a"}}, "", ""},
+		{"no address", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0"}}, invalid, "clusterDNS"},
+		{"negative pods", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt32(-1))}, invalid, "maxPods"},
+		{"negative pods per core", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{PodsPerCore: new(int32(-1))}, invalid, "podsPerCore"},
+		{"an expression", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{KubeReserved: map[string]string{"cpu": "vcpus"}}, "", ""},
+		{"a reserved key", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{KubeReserved: map[string]string{"pods": "5"}}, invalid, "kubeReserved"},
+		{"a negative amount", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{SystemReserved: map[string]string{"cpu": "-5"}}, invalid, "systemReserved[cpu]"},
+		{"a signal", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory": "5%"}}, invalid, "evictionHard"},
+		{"percentages", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "0%", "nodefs.available": "100%", "pid.available": "7.5%"}}, "", ""},
+		{"too much", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "101%"}}, invalid, "evictionHard[memory.available]"},
+		{"too little", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "-5Mi"}}, invalid, "evictionHard[memory.available]"},
+		{"no amount", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "NaN%"}}, invalid, "evictionHard[memory.available]"},
+		{"soft without a time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}}, invalid, "evictionSoft: pid.available"},
+		{"a time without soft", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {}}}, invalid, "evictionSoftGracePeriod: pid.available"},
+		{"a negative time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {Duration: -1}}}, invalid, "is negative"},
+		{"image percentage", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{ImageGCHighThresholdPercent: new(int32(101))}, invalid, "imageGCHighThresholdPercent"},
+		{"image percentages", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{ImageGCHighThresholdPercent: new(int32(50)), ImageGCLowThresholdPercent: new(int32(50))}, invalid, "not greater"},
+		{"another field", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("seccompDefault", "true")}, "", ""},
+		{"a field of null", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: map[string]apiextensionsv1.JSON{"seccompDefault": {}}}, "", ""},
+		{"a duration", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("shutdownGracePeriod", `"30s"`)}, "", ""},
+		{"a bad duration", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("shutdownGracePeriod", `"soon"`)}, invalid, "of type duration"},
+		{"a map", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("logging", `{"verbosity": 3}`)}, "", ""},
+		{"no map", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("logging", `3`)}, invalid, "of type map"},
+		{"no integer", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("podPidsLimit", `1.5`)}, invalid, "of type integer"},
+		{"a misspelt field", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("seccompdefault", "true")}, invalid, "not a field"},
+		{"a misspelt field for Custom", awsv1.FamilyCustom, &awsv1.KubeletConfiguration{Other: other("seccompdefault", "true")}, invalid, "not a field"},
+		{"taints", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("registerWithTaints", "[]")}, invalid, "NodePool"},
+		{"another field for AL2", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{Other: other("seccompDefault", "true")}, unsupported, "seccompDefault"},
+		{"another field for Windows", awsv1.FamilyWindows2022, &awsv1.KubeletConfiguration{Other: other("seccompDefault", "true")}, unsupported, "seccompDefault"},
+		{"another field for Custom", awsv1.FamilyCustom, &awsv1.KubeletConfiguration{Other: other("seccompDefault", "true")}, "", ""},
+		{"two addresses", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0.1", "10.0.0.2"}}, "", ""},
+		{"two addresses for Bottlerocket", awsv1.FamilyBottlerocket, &awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0.1", "10.0.0.2"}}, unsupported, "clusterDNS"},
+		{"pods per core", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{PodsPerCore: new(int32(1))}, "", ""},
+		{"pods per core for Bottlerocket", awsv1.FamilyBottlerocket, &awsv1.KubeletConfiguration{PodsPerCore: new(int32(1))}, unsupported, "podsPerCore"},
+	} {
+		err := CheckKubelet(test.family, test.kubelet)
+		var kubelet *KubeletError
+		switch {
+		case test.reason == "":
+			if err != nil {
+				t.Errorf("%s: error is %v, want none", test.name, err)
+			}
+		case !errors.As(err, &kubelet) || kubelet.Reason != test.reason || len(kubelet.Problems) != 1 || !strings.Contains(kubelet.Problems[0], test.want):
+			t.Errorf("%s: error is %v, want %s with one problem that mentions %q", test.name, err, test.reason, test.want)
+		}
+	}
+}
+
+// The table of the kubelet's fields and our own types know the same fields.
+func TestKubeletFieldsHaveTheNamedOnes(t *testing.T) {
+	full := awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0.1"}, MaxPods: new(intstr.FromInt32(1)), PodsPerCore: new(int32(1)),
+		SystemReserved: map[string]string{"cpu": "1"}, KubeReserved: map[string]string{"cpu": "1"}, EvictionHard: map[string]string{"pid.available": "1"},
+		EvictionSoft: map[string]string{"pid.available": "1"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {}},
+		EvictionMaxPodGracePeriod: new(int32(1)), ImageGCHighThresholdPercent: new(int32(1)), ImageGCLowThresholdPercent: new(int32(1)), CPUCFSQuota: new(true)}
+	config, err := Request{Kubelet: &full}.kubeletConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(config) != 13 { // and registerWithTaints
+		t.Errorf("the configuration has %d fields, want 13", len(config))
+	}
+	for name, value := range config {
+		if problem := checkKubeletField(name, value); problem != "" {
+			t.Error(problem)
+		}
+	}
+}
+
+// Whatever users write: an error that says where and how, or user data with which the planned node joins.
+func FuzzRender(f *testing.F) {
+	for _, seed := range []string{"", "#!/bin/sh", "#cloud-config\na: b", "echo", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\n\na\n--//--",
+		"Content-Type: text/plain\n\na", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 5}}}", "[settings.kubernetes]\nmax-pods = 5",
+		"[settings.kubernetes.node-labels]\na = \"b\"", "--//\n--///"} {
+		f.Add(byte(0), seed)
+		f.Add(byte(1), seed)
+		f.Add(byte(2), seed)
+	}
+	families := []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023, awsv1.FamilyBottlerocket}
+	f.Fuzz(func(t *testing.T, family byte, custom string) {
+		r := plainRequest(families[int(family)%len(families)])
+		r.Custom = custom
+		text, err := Render(r)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		joins(t, r, text)
+		again, err := Render(r)
+		if err != nil || !bytes.Equal(text, again) {
+			t.Errorf("the second time: %v\n%s", err, again)
+		}
+	})
+}
