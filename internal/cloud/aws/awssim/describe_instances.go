@@ -25,17 +25,16 @@ type xmlVolume struct {
 }
 
 type xmlInterface struct {
-	ID       string     `xml:"networkInterfaceId"`
-	Subnet   string     `xml:"subnetId"`
-	VPC      string     `xml:"vpcId"`
-	Kind     string     `xml:"interfaceType"`
-	Status   string     `xml:"status"`
-	IP       string     `xml:"privateIpAddress,omitempty"`
-	Groups   []xmlGroup `xml:"groupSet>item,omitempty"`
-	Device   int        `xml:"attachment>deviceIndex"`
-	Card     int        `xml:"attachment>networkCardIndex"`
-	Delete   bool       `xml:"attachment>deleteOnTermination"`
-	Prefixes []string   `xml:"ipv4PrefixSet>item>ipv4Prefix,omitempty"`
+	ID     string     `xml:"networkInterfaceId"`
+	Subnet string     `xml:"subnetId"`
+	VPC    string     `xml:"vpcId"`
+	Kind   string     `xml:"interfaceType"`
+	Status string     `xml:"status"`
+	IP     string     `xml:"privateIpAddress,omitempty"`
+	Groups []xmlGroup `xml:"groupSet>item,omitempty"`
+	Device int        `xml:"attachment>deviceIndex"`
+	Card   int        `xml:"attachment>networkCardIndex"`
+	Delete bool       `xml:"attachment>deleteOnTermination"`
 }
 
 // xmlInstance is EC2's Instance.

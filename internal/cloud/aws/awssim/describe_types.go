@@ -30,9 +30,9 @@ type xmlType struct {
 	StorageInfo *xmlStorage `xml:"instanceStorageInfo"`
 	EBS         xmlEBS      `xml:"ebsInfo"`
 	Network     xmlNetwork  `xml:"networkInfo"`
-	GPUs        []xmlDevice `xml:"gpuInfo>gpus>item,omitempty"`
-	Accels      []xmlDevice `xml:"inferenceAcceleratorInfo>accelerators>item,omitempty"`
-	Neurons     []xmlNeuron `xml:"neuronInfo>neuronDevices>item,omitempty"`
+	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"` // pointers: an empty list would leave its parents behind
+	Accel       *xmlDevice  `xml:"inferenceAcceleratorInfo>accelerators>item"`
+	Neuron      *xmlNeuron  `xml:"neuronInfo>neuronDevices>item"`
 	Strategies  []string    `xml:"placementGroupInfo>supportedStrategies>item,omitempty"`
 	Enclaves    string      `xml:"nitroEnclavesSupport"`
 }
@@ -51,8 +51,8 @@ type xmlDisk struct {
 
 type xmlEBS struct {
 	Optimized string `xml:"ebsOptimizedSupport"`
-	Max       int    `xml:"ebsOptimizedInfo>maximumBandwidthInMbps,omitempty"`
-	Base      int    `xml:"ebsOptimizedInfo>baselineBandwidthInMbps,omitempty"`
+	Max       *int   `xml:"ebsOptimizedInfo>maximumBandwidthInMbps"`
+	Base      *int   `xml:"ebsOptimizedInfo>baselineBandwidthInMbps"`
 	Encrypted string `xml:"encryptionSupport"`
 	NVMe      string `xml:"nvmeSupport"`
 }
@@ -164,21 +164,24 @@ func typeXML(t *machineType) xmlType {
 		out.Storage, out.StorageInfo = true, &xmlStorage{total, []xmlDisk{{total / count, count, disk}}, nvme}
 	}
 	if g := t.GPU; g != nil {
-		out.GPUs = []xmlDevice{{g.Name, g.Manufacturer, g.Count, g.MemMiB, g.Fraction, g.Logical}}
+		out.GPU = &xmlDevice{g.Name, g.Manufacturer, g.Count, g.MemMiB, g.Fraction, g.Logical}
 	}
 	if a := t.Accelerator; a != nil {
-		out.Accels = []xmlDevice{{Name: a.Name, Maker: a.Manufacturer, Count: a.Count, MemMiB: a.MemMiB}}
+		out.Accel = &xmlDevice{Name: a.Name, Maker: a.Manufacturer, Count: a.Count, MemMiB: a.MemMiB}
 	}
 	if n := t.Neuron; n != nil {
-		out.Neurons = []xmlNeuron{{n.Name, n.Count, n.Cores, n.MemMiB}}
+		out.Neuron = &xmlNeuron{n.Name, n.Count, n.Cores, n.MemMiB}
 	}
 	return out
 }
 
 func ebsXML(t *machineType) xmlEBS {
-	ebs := xmlEBS{Optimized: t.EBSOpt, Max: t.EBSMbps, Base: t.EBSBaseMbps, Encrypted: "supported", NVMe: "unsupported"}
-	if ebs.Base == 0 {
-		ebs.Base = ebs.Max
+	ebs := xmlEBS{Optimized: t.EBSOpt, Encrypted: "supported", NVMe: "unsupported"}
+	if t.EBSMbps > 0 {
+		ebs.Max, ebs.Base = &t.EBSMbps, &t.EBSMbps
+		if t.EBSBaseMbps > 0 {
+			ebs.Base = &t.EBSBaseMbps
+		}
 	}
 	if t.Hypervisor == "nitro" || t.Metal {
 		ebs.NVMe = "required"

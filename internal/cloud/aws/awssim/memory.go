@@ -5,9 +5,16 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
+// latency is how long the first bytes of an answer take. It must not be nothing: the SDK closes a request's body when
+// the answer is there, and net/http then takes the connection for broken if it has not looked for the body's end yet.
+const latency = time.Millisecond
+
 // Pipe is a listener in memory: nothing goes through the operating system, so that it works under testing/synctest.
+// Answers take a millisecond.
 type Pipe struct {
 	incoming chan net.Conn
 	closed   chan struct{}
@@ -45,13 +52,36 @@ func (pipeAddr) String() string  { return "pipe" }
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
-	case p.incoming <- far:
+	case p.incoming <- &distant{Conn: far}:
 		return near, nil
 	case <-p.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// distant is the server's end of a connection that has latency.
+type distant struct {
+	net.Conn
+	answering atomic.Bool // bytes of this answer are on their way already
+}
+
+// Read implements net.Conn. What is read begins another request.
+func (d *distant) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
+	if n > 0 {
+		d.answering.Store(false)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (d *distant) Write(b []byte) (int, error) {
+	if !d.answering.Swap(true) {
+		<-time.After(latency)
+	}
+	return d.Conn.Write(b)
 }
 
 // Endpoint is the base URL to give the SDK with HTTPClient.
