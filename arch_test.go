@@ -120,6 +120,12 @@ var importRules = []importRule{
 		because: "what a class sells is worked out from facts; who has a client fetches them",
 	},
 	{
+		from: "./internal/cloud/aws/userdata",
+		never: []string{"github.com/aws/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net", "net/http/...", "os/...",
+			"context", "time", "math/rand/...", "./internal/..."},
+		because: "user data is a function of its request: launch templates are found again by a hash of it",
+	},
+	{
 		from:    "./internal/engine/placement",
 		never:   []string{"./internal/engine/disruption"},
 		through: true,
