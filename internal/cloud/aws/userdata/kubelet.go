@@ -16,7 +16,9 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// kubeletFields has, per line, a field of kubelet.config.k8s.io/v1beta1 of Kubernetes 1.36 and the kind of its value.
+// kubeletFields has, per line, a field of kubelet.config.k8s.io/v1beta1 and the kind of its value: those of the struct
+// KubeletConfiguration in config/v1beta1/types.go of k8s.io/kubelet v0.36.3. That module itself would bring logging and
+// tracing libraries with it.
 //
 //go:embed kubelet_fields.txt
 var kubeletFields string
