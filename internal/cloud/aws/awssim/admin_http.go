@@ -45,6 +45,9 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 	"refill": func(c *Cloud, r adminRequest) (any, error) {
 		return nil, c.Refill(r.InstanceType, r.Zone, r.CapacityType)
 	},
+	"reject": func(c *Cloud, r adminRequest) (any, error) {
+		return nil, c.Reject(r.InstanceType, r.Zone, r.CapacityType, Refusal{r.Code, r.Body})
+	},
 	"fault": func(c *Cloud, r adminRequest) (any, error) {
 		id, err := c.Inject(r.Fault)
 		return map[string]int{"fault": id}, err

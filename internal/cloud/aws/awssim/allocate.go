@@ -215,6 +215,9 @@ func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]strin
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 	t := c.types[o.name]
+	if refusal := c.state(o.pool).refusal; refusal != nil {
+		return refusal
+	}
 	quota := c.opts.Quota.OnDemand
 	if o.pool.capacity == spot {
 		quota = c.opts.Quota.Spot

@@ -303,6 +303,11 @@ func TestEvents(t *testing.T) {
 		if len(status.InstanceStatuses) != 1 || status.InstanceStatuses[0].SystemStatus.Details[0].ImpairedSince == nil {
 			t.Errorf("impaired: %+v", status.InstanceStatuses)
 		}
+		w.must(w.Spoil(SpoilNext))
+		w.must(w.Interrupt(id))
+		if diff := cmp.Diff([]string{"malformed"}, summaries(w.receive(ctx))); diff != "" {
+			t.Errorf("a notice that is spoilt -want +got:\n%s", diff)
+		}
 		w.must(w.EndSchedule(id, "Completed"))
 		if d := w.instances[id].events[0].description; !strings.HasPrefix(d, "[Completed]") {
 			t.Errorf("description %q", d)

@@ -155,7 +155,7 @@ func (c *Cloud) notify(tell func(Hook) func(Instance), i *instance, now time.Tim
 	}
 }
 
-// Run carries out what is due when it is due until ctx ends. Without it things happen with the next request or Settle,
+// Run carries out what is due when it is due until ctx ends; with a clock that is stepped by hand, call Settle instead. Without it things happen with the next request or Settle,
 // under the time at which they were due; only the hook waits for Settle.
 func (c *Cloud) Run(ctx context.Context) {
 	for {

@@ -65,7 +65,6 @@ type xmlInstance struct {
 	Virtual      string         `xml:"virtualizationType"`
 	Lifecycle    string         `xml:"instanceLifecycle,omitempty"`
 	SpotRequest  string         `xml:"spotInstanceRequestId,omitempty"`
-	Token        string         `xml:"clientToken"`
 	Tags         []ec2Tag       `xml:"tagSet>item,omitempty"`
 	Groups       []xmlGroup     `xml:"groupSet>item,omitempty"`
 	Hypervisor   string         `xml:"hypervisor"`
@@ -186,7 +185,7 @@ func (c *Cloud) instanceFacts(i *instance, seen time.Time) facts {
 		}
 		return field(name, map[string]string{"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state]),
 			"availability-zone": i.Zone, "availability-zone-id": i.ZoneID, "subnet-id": i.SubnetID, "vpc-id": i.subnet.vpc, "image-id": i.ImageID, "instance-lifecycle": lifecycle,
-			"private-dns-name": i.PrivateDNSName, "private-ip-address": i.PrivateIP, "client-token": i.token, "reservation-id": i.reservation, "architecture": i.Architecture,
+			"private-dns-name": i.PrivateDNSName, "private-ip-address": i.PrivateIP, "reservation-id": i.reservation, "architecture": i.Architecture,
 			"spot-instance-request-id": i.spotRequest, "iam-instance-profile.arn": c.profileARN(i), "launch-time": iso(i.Launched)})
 	}
 }
@@ -206,7 +205,7 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	state, t, m := i.stateAt(seen), c.types[i.Type], i.spec.metadata
 	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type, Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
 		Tenancy: i.spec.tenancy, GroupID: i.spec.placementID, Group: i.spec.placementName, Partition: i.spec.partition, Monitoring: "disabled", Architecture: i.Architecture,
-		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Token: i.token, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
+		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
 		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.spec.reservation, Preference: i.spec.reservationPreference,
 		Enclave: i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"], m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
 	defaultTo(&out.Tenancy, "default")

@@ -147,6 +147,8 @@ type Spoilage string
 const (
 	// SpoilTruncate sends the first half of the last message again, which is no JSON.
 	SpoilTruncate Spoilage = "truncate"
+	// SpoilNext cuts the next message that is sent in half, so that what it said is lost.
+	SpoilNext Spoilage = "next"
 	// SpoilDuplicate sends the last message again, as standard queues may.
 	SpoilDuplicate Spoilage = "duplicate"
 	// SpoilForeign sends an event of another service.
@@ -155,7 +157,7 @@ const (
 	SpoilUnknown Spoilage = "unknown"
 )
 
-// Spoil puts a spoilt message into the queue.
+// Spoil puts a spoilt message into the queue, or spoils the next one.
 func (c *Cloud) Spoil(how Spoilage) error {
 	var err error
 	c.locked(func(now time.Time) {
@@ -169,6 +171,8 @@ func (c *Cloud) Spoil(how Spoilage) error {
 		}
 		stranger := &instance{Instance: Instance{ID: c.newID("i"), Zone: c.zones[0].name}}
 		switch how {
+		case SpoilNext:
+			c.queue.corrupt++
 		case SpoilTruncate:
 			c.post(last[:(len(last)+1)/2], now)
 		case SpoilDuplicate:
@@ -178,7 +182,7 @@ func (c *Cloud) Spoil(how Spoilage) error {
 		case SpoilUnknown:
 			c.emit("aws.ec2", "EC2 Spot Instance Interruption Warning", stranger, map[string]string{"instance-id": stranger.ID, "instance-action": "terminate"}, now)
 		default:
-			err = fmt.Errorf("spoilage %q: must be truncate, duplicate, foreign or unknown", how)
+			err = fmt.Errorf("spoilage %q: must be truncate, next, duplicate, foreign or unknown", how)
 		}
 	})
 	return err

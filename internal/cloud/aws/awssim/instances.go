@@ -55,9 +55,7 @@ var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, termi
 type instance struct {
 	Instance
 	reservation string
-	fleet       string
 	spotRequest string
-	token       string
 	spec        *launchSpec
 	subnet      *subnet
 	from        pool
@@ -144,7 +142,7 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 			UserData: spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
 			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
-		reservation: "r-" + c.newID("r")[2:], fleet: f.id, spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
+		reservation: "r-" + c.newID("r")[2:], spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
 	}
 	if t.GPU != nil {
 		i.GPUs = t.GPU.Count

@@ -105,6 +105,9 @@ func TestFleetErrors(t *testing.T) {
 	}{
 		{name: "sold out", before: func(w *world) { w.must(w.Drain("m5.large", zoneA, "on-demand", 0)) }, code: "InsufficientInstanceCapacity"},
 		{name: "sold out spot", spot: true, before: func(w *world) { w.must(w.Drain("m5.large", "", "spot", 0)) }, code: "InsufficientInstanceCapacity"},
+		{name: "rejected", spot: true, before: func(w *world) {
+			w.must(w.Reject("", "", "spot", Refusal{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted", Message: "no role"}))
+		}, code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
 		{name: "quota", opts: Options{Quota: Quota{OnDemand: 1}}, code: "VcpuLimitExceeded"},
 		{name: "spot quota", opts: Options{Quota: Quota{Spot: 1}}, spot: true, code: "MaxSpotInstanceCountExceeded"},
 		{name: "no address", before: func(w *world) { w.must(w.TakeAddresses(w.private(zoneA), 8187)) }, code: "InsufficientFreeAddressesInSubnet"},

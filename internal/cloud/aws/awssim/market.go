@@ -27,6 +27,7 @@ type poolState struct {
 	used    int
 	left    int // what Drain left, if drained
 	drained bool
+	refusal error // what Reject says
 }
 
 // chance is a number from 0 to 1 that depends on the seed and the words only.
@@ -207,9 +208,21 @@ func (c *Cloud) Drain(instanceType, zone, capacityType string, left int) error {
 	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.drained, s.left = true, left })
 }
 
-// Refill undoes Drain.
+// Reject has every launch from a pool fail with an error of the caller's choice, as CreateFleet reports them per override:
+// UnfulfillableCapacity, MaxFleetCountExceeded, AuthFailure.ServiceLinkedRoleCreationNotPermitted and so on.
+func (c *Cloud) Reject(instanceType, zone, capacityType string, refusal Refusal) error {
+	if refusal.Code == "" {
+		return fmt.Errorf("rejecting launches: no error code")
+	}
+	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.refusal = refuse(refusal.Code, "%s", refusal.Message) })
+}
+
+// Refusal is an error code of AWS's with its text.
+type Refusal struct{ Code, Message string }
+
+// Refill undoes Drain and Reject.
 func (c *Cloud) Refill(instanceType, zone, capacityType string) error {
-	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.drained = false })
+	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.drained, s.refusal = false, nil })
 }
 
 func (c *Cloud) eachPool(like pool, do func(*poolState)) error {

@@ -199,8 +199,8 @@ func dryRunError() error {
 	return &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set.", http.StatusPreconditionFailed}
 }
 
-// CallCount is how often an action was answered with a code: an error code, OK, or Lost for an answer that was thrown
-// away after the action.
+// CallCount is how often an action was answered with a code: an error code, OK, Lost for an answer that was thrown
+// away after the action, or HungUp for a caller that did not wait.
 type CallCount struct {
 	Service string `json:"service"`
 	Action  string `json:"action"`
@@ -213,6 +213,8 @@ func (c *Cloud) count(r *request, err error, lost bool) {
 	switch {
 	case errors.As(err, &refusal):
 		code = refusal.code
+	case err != nil:
+		code = "HungUp"
 	case lost:
 		code = "Lost"
 	}

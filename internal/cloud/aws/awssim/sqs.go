@@ -20,6 +20,7 @@ type queue struct {
 	name     string
 	messages []*message
 	arrived  chan struct{} // closed at the next arrival
+	corrupt  int           // how many of the next messages lose their second half
 }
 
 type message struct {
@@ -36,6 +37,10 @@ func newQueue(name string) *queue { return &queue{name: name, arrived: make(chan
 func (c *Cloud) post(body string, now time.Time) {
 	if c.queue == nil {
 		return
+	}
+	if c.queue.corrupt > 0 {
+		c.queue.corrupt--
+		body = body[:(len(body)+1)/2]
 	}
 	c.queue.messages = append(c.queue.messages, &message{id: c.uuid(), body: body, sent: now, visible: now})
 	close(c.queue.arrived)
