@@ -115,6 +115,12 @@ var importRules = []importRule{
 		because: "provider and simulator share these facts and nothing else: with code in between they would share its mistakes",
 	},
 	{
+		from:    "./internal/cloud/aws/awssim",
+		never:   []string{"./...", "github.com/aws/...", "sigs.k8s.io/...", "k8s.io/api/...", "k8s.io/client-go/..."},
+		except:  []string{"./internal/cloud/aws/catalog"},
+		because: "the simulated AWS judges the provider: what they shared they would agree on, right or wrong",
+	},
+	{
 		from:    "./internal/cloud/aws/instance",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/aws/...", "net/...", "os/...", "context"},
 		because: "what a class sells is worked out from facts; who has a client fetches them",
@@ -122,7 +128,7 @@ var importRules = []importRule{
 	{
 		from: "./internal/cloud/aws/userdata",
 		never: []string{"github.com/aws/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net", "net/http/...", "os/...",
-			"context", "time", "math/rand/...", "./internal/..."},
+			"context", "math/rand/...", "./internal/..."},
 		because: "user data is a function of its request: launch templates are found again by a hash of it",
 	},
 	{

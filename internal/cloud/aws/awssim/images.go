@@ -66,16 +66,14 @@ func variantsOf(family, kubernetes string) []variant {
 // stockImages releases each family twice, a month apart.
 func (c *Cloud) stockImages(now time.Time) {
 	for k, date := range []string{"20260820", "20260920"} {
-		version := "v" + date
 		at, err := time.Parse("20060102", date)
 		if err != nil || at.After(now) {
 			at = now.AddDate(0, k-2, 0)
 		}
 		for _, family := range families {
+			version := "v" + date
 			if family == "bottlerocket" {
 				version = fmt.Sprintf("1.%d.0", 45+k)
-			} else {
-				version = "v" + date
 			}
 			c.release(family, version, at)
 		}
@@ -153,8 +151,6 @@ func (c *Cloud) newImage(v variant, name string, at time.Time) *image {
 	switch {
 	case v.family == "bottlerocket":
 		i.devices = []imageDevice{{"/dev/xvda", c.newID("snap"), 2}, {"/dev/xvdb", c.newID("snap"), 20}}
-	case v.family == "al2":
-		i.devices[0].gib = 20
 	case strings.HasPrefix(v.family, "windows"):
 		i.devices = []imageDevice{{"/dev/sda1", c.newID("snap"), 50}}
 	}

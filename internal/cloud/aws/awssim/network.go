@@ -119,14 +119,6 @@ func (c *Cloud) group(id string) *securityGroup {
 	return c.groups[k]
 }
 
-func (c *Cloud) zone(name string) *zone {
-	k := slices.IndexFunc(c.zones, func(z *zone) bool { return z.name == name })
-	if k < 0 {
-		return nil
-	}
-	return c.zones[k]
-}
-
 // zonesOf are the zones that offer a type.
 func (c *Cloud) zonesOf(t *machineType) []*zone {
 	var zones []*zone
