@@ -173,6 +173,8 @@ var ec2KubeletRules = []schemaRule{
 	{"evictionSoft has known keys", kubelet(`evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: 1m}`), kubelet(`evictionSoft: {memory: 5%}, evictionSoftGracePeriod: {memory: 1m}`), "keys of evictionSoft"},
 	{"evictionSoft has a time", kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1m}`), kubelet(`evictionSoft: {pid.available: 5%}`), "evictionSoftGracePeriod"},
 	{"a time has an evictionSoft", kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1m}`), kubelet(`evictionSoftGracePeriod: {pid.available: 1m}`), "evictionSoft"},
+	{"times are durations", kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 1h2m3s}`), kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: soon}`), "evictionSoftGracePeriod"},
+	{"times are not negative", kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: 0s}`), kubelet(`evictionSoft: {pid.available: 5%}, evictionSoftGracePeriod: {pid.available: -1s}`), "must be durations"},
 	{"images: percentages", kubelet(`imageGCHighThresholdPercent: 100, imageGCLowThresholdPercent: 0`), kubelet(`imageGCHighThresholdPercent: 101`), "imageGCHighThresholdPercent"},
 	{"images: high is above low", kubelet(`imageGCHighThresholdPercent: 60, imageGCLowThresholdPercent: 59`), kubelet(`imageGCHighThresholdPercent: 60, imageGCLowThresholdPercent: 60`), "must be greater"},
 	{"types", kubelet(`cpuCFSQuota: false`), kubelet(`cpuCFSQuota: "false"`), "cpuCFSQuota"},

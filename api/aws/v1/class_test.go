@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -120,7 +118,7 @@ func TestKubeletKeepsUnknownFields(t *testing.T) {
 	want := KubeletConfiguration{
 		ClusterDNS:              []string{"10.0.0.10"},
 		CPUCFSQuota:             new(false),
-		EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: 90 * time.Second}},
+		EvictionSoftGracePeriod: map[string]string{"memory.available": "1m30s"},
 		MaxPods:                 new(intstr.FromInt32(29)),
 		Other: map[string]apiextensionsv1.JSON{
 			"memorySwap":     {Raw: []byte(`{"swapBehavior":"LimitedSwap"}`)},
@@ -145,8 +143,26 @@ func TestKubeletKeepsUnknownFields(t *testing.T) {
 	if string(again) != text {
 		t.Errorf("kubelet of Go is written as\n%s, want\n%s", again, text)
 	}
-	if err := json.Unmarshal([]byte(`{"maxPods":{}}`), &kubelet); err == nil {
-		t.Error("a map is taken for maxPods")
+}
+
+// Other definitions of the CRD let any value pass. It must not make the list of classes unreadable, nor get lost.
+func TestKubeletKeepsValuesOfOtherTypes(t *testing.T) {
+	for _, text := range []string{`{"maxPods":{}}`, `{"maxPods":1.5}`, `{"podsPerCore":"many"}`, `{"podsPerCore":99999999999}`, `{"clusterDNS":"10.0.0.10"}`,
+		`{"evictionHard":{"memory.available":5}}`, `{"evictionSoftGracePeriod":"1m"}`, `{"cpuCFSQuota":"yes","podsPerCore":4}`} {
+		var kubelet KubeletConfiguration
+		if err := json.Unmarshal([]byte(text), &kubelet); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if len(kubelet.Other) != 1 || len(kubelet.Mistyped()) != 1 {
+			t.Errorf("%s: other fields are %v, want the one of another type", text, kubelet.Other)
+		}
+		if written, err := json.Marshal(kubelet); err != nil || string(written) != text {
+			t.Errorf("%s: is written as %s (%v)", text, written, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(`[]`), &KubeletConfiguration{}); err == nil {
+		t.Error("a list is taken for a configuration")
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -61,9 +60,10 @@ type KubeletConfiguration struct {
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitempty"`
 	// EvictionSoftGracePeriod are the times ("1m30s") for EvictionSoft.
+	// +kubebuilder:validation:XValidation:message="values of evictionSoftGracePeriod must be durations such as 1m30s, and not negative",rule="self.all(k, duration(self[k]) >= duration('0s'))"
 	// +kubebuilder:validation:XValidation:message="keys of evictionSoftGracePeriod are memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available",rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'])"
 	// +optional
-	EvictionSoftGracePeriod map[string]metav1.Duration `json:"evictionSoftGracePeriod,omitempty"`
+	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitempty"`
 	// EvictionMaxPodGracePeriod is the longest time in seconds that a pod gets to end when
 	// a soft limit evicts it.
 	// +optional
@@ -82,7 +82,8 @@ type KubeletConfiguration struct {
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
 
-	// Other are all further fields, by name.
+	// Other are all further fields, by name, and named ones whose value is of another type: definitions of the CRD other
+	// than ours let those pass, and one class that cannot be read would make all classes unreadable.
 	Other map[string]apiextensionsv1.JSON `json:"-"`
 }
 
@@ -92,23 +93,51 @@ type namedKubelet KubeletConfiguration
 
 // UnmarshalJSON reads the named fields, and keeps the others in Other.
 func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
-	var named namedKubelet
-	if err := json.Unmarshal(data, &named); err != nil {
-		return fmt.Errorf("reading a kubelet configuration: %w", err)
-	}
-	all := map[string]apiextensionsv1.JSON{}
+	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return fmt.Errorf("reading a kubelet configuration: %w", err)
 	}
-	for _, name := range namedFields {
-		delete(all, name)
-	}
-	*k = KubeletConfiguration(named)
-	k.Other = nil
-	if len(all) > 0 {
-		k.Other = all
+	*k = KubeletConfiguration{}
+	for name, value := range all {
+		if slices.Contains(namedFields[:], name) && k.read(name, value) == nil {
+			continue
+		}
+		if k.Other == nil {
+			k.Other = map[string]apiextensionsv1.JSON{}
+		}
+		var other apiextensionsv1.JSON
+		if err := other.UnmarshalJSON(value); err != nil {
+			return fmt.Errorf("reading %s of a kubelet configuration: %w", name, err)
+		}
+		k.Other[name] = other
 	}
 	return nil
+}
+
+// read sets one named field, or leaves all as it was.
+func (k *KubeletConfiguration) read(name string, value json.RawMessage) error {
+	field, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if err != nil {
+		return err
+	}
+	named := namedKubelet(*k)
+	if err := json.Unmarshal(field, &named); err != nil {
+		return err
+	}
+	*k = KubeletConfiguration(named)
+	return nil
+}
+
+// Mistyped are the named fields that are in Other, because their values are of another type, sorted.
+func (k *KubeletConfiguration) Mistyped() []string {
+	var names []string
+	for _, name := range namedFields {
+		if _, ok := k.Other[name]; ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // namedFields are the wire names of the named fields; a test compares them with the type.

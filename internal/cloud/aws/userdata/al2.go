@@ -87,7 +87,7 @@ func (r Request) kubeletFlags() []string {
 	list("kube-reserved", "=", amounts(k.KubeReserved))
 	list("eviction-hard", "<", k.EvictionHard)
 	list("eviction-soft", "<", k.EvictionSoft)
-	list("eviction-soft-grace-period", "=", durations(k.EvictionSoftGracePeriod))
+	list("eviction-soft-grace-period", "=", k.EvictionSoftGracePeriod)
 	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
 	number("image-gc-high-threshold", k.ImageGCHighThresholdPercent)
 	number("image-gc-low-threshold", k.ImageGCLowThresholdPercent)

@@ -179,7 +179,7 @@ func setKubelet(kubernetes map[string]any, k *awsv1.KubeletConfiguration) {
 	entries("kube-reserved", amounts(k.KubeReserved))
 	entries("eviction-hard", k.EvictionHard)
 	entries("eviction-soft", k.EvictionSoft)
-	entries("eviction-soft-grace-period", durations(k.EvictionSoftGracePeriod))
+	entries("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
 	if k.EvictionMaxPodGracePeriod != nil {
 		kubernetes["eviction-max-pod-grace-period"] = int64(*k.EvictionMaxPodGracePeriod)
 	}

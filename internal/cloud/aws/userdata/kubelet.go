@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 
 // kubeletFields has, per line, a field of kubelet.config.k8s.io/v1beta1 and the kind of its value: those of the struct
 // KubeletConfiguration in config/v1beta1/types.go of k8s.io/kubelet v0.36.3. That module itself would bring logging and
-// tracing libraries with it.
+// tracing libraries with it. Kinds: "texts" is a list of strings, "strings" a map of strings, "list" and "map" are any.
 //
 //go:embed kubelet_fields.txt
 var kubeletFields string
@@ -65,11 +66,14 @@ func invalid(k *awsv1.KubeletConfiguration) []string {
 	problems = append(problems, thresholds("evictionSoft", k.EvictionSoft)...)
 	problems = append(problems, gracePeriods(k)...)
 	problems = append(problems, numbers(k)...)
+	mistyped := k.Mistyped()
 	for _, name := range slices.Sorted(maps.Keys(k.Other)) {
 		if name == "registerWithTaints" {
 			problems = append(problems, "registerWithTaints: taints belong into spec.template.spec.taints or startupTaints of the NodePool")
 		} else if problem := checkKubeletField(name, k.Other[name].Raw); problem != "" {
 			problems = append(problems, problem)
+		} else if slices.Contains(mistyped, name) {
+			problems = append(problems, fmt.Sprintf("%s: %s is not in the range or of the type of the field", name, k.Other[name].Raw))
 		}
 	}
 	return problems
@@ -125,8 +129,8 @@ func gracePeriods(k *awsv1.KubeletConfiguration) []string {
 		if _, ok := k.EvictionSoft[key]; !ok {
 			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod: %s needs an entry in evictionSoft", key))
 		}
-		if period := k.EvictionSoftGracePeriod[key]; period.Duration < 0 {
-			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %s is negative", key, period.Duration))
+		if period, err := time.ParseDuration(k.EvictionSoftGracePeriod[key]); err != nil || period < 0 {
+			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %q is no duration such as 1m30s, or negative", key, k.EvictionSoftGracePeriod[key]))
 		}
 	}
 	return problems
@@ -189,6 +193,8 @@ func isKind(kind string, value json.RawMessage) bool {
 		"integer":  func() any { return new(int64) },
 		"number":   func() any { return new(float64) },
 		"duration": func() any { return new(metav1.Duration) },
+		"texts":    func() any { return new([]string) },
+		"strings":  func() any { return new(map[string]string) },
 		"list":     func() any { return new([]any) },
 		"map":      func() any { return new(map[string]any) },
 	}[kind]
@@ -205,14 +211,6 @@ func amounts(entries map[string]string) map[string]string {
 		}
 	}
 	return kept
-}
-
-func durations(entries map[string]metav1.Duration) map[string]string {
-	texts := map[string]string{}
-	for name, period := range entries {
-		texts[name] = period.Duration.String()
-	}
-	return texts
 }
 
 // joined are the entries as key, between, value, separated by commas, ordered by key.

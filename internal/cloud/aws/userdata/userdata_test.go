@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -211,10 +210,15 @@ func TestCheckKubelet(t *testing.T) {
 		{"too little", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "-5Mi"}}, invalid, "evictionHard[memory.available]"},
 		{"no amount", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": "NaN%"}}, invalid, "evictionHard[memory.available]"},
 		{"soft without a time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}}, invalid, "evictionSoft: pid.available"},
-		{"a time without soft", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {}}}, invalid, "evictionSoftGracePeriod: pid.available"},
-		{"a negative time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {Duration: -1}}}, invalid, "is negative"},
+		{"a time without soft", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoftGracePeriod: map[string]string{"pid.available": "1m"}}, invalid, "evictionSoftGracePeriod: pid.available"},
+		{"a negative time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}, EvictionSoftGracePeriod: map[string]string{"pid.available": "-1s"}}, invalid, "or negative"},
+		{"no time", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{EvictionSoft: map[string]string{"pid.available": "5%"}, EvictionSoftGracePeriod: map[string]string{"pid.available": "soon"}}, invalid, "no duration"},
+		{"a named field of another type", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{Other: other("podsPerCore", `"many"`)}, invalid, "of type integer"},
 		{"image percentage", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{ImageGCHighThresholdPercent: new(int32(101))}, invalid, "imageGCHighThresholdPercent"},
 		{"image percentages", awsv1.FamilyAL2, &awsv1.KubeletConfiguration{ImageGCHighThresholdPercent: new(int32(50)), ImageGCLowThresholdPercent: new(int32(50))}, invalid, "not greater"},
+		{"a named field out of range", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("podsPerCore", `99999999999`)}, invalid, "range"},
+		{"no texts", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("tlsCipherSuites", `[5]`)}, invalid, "of type texts"},
+		{"no strings", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("qosReserved", `{"memory": 5}`)}, invalid, "of type strings"},
 		{"another field", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("seccompDefault", "true")}, "", ""},
 		{"a field of null", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: map[string]apiextensionsv1.JSON{"seccompDefault": {}}}, "", ""},
 		{"a duration", awsv1.FamilyAL2023, &awsv1.KubeletConfiguration{Other: other("shutdownGracePeriod", `"30s"`)}, "", ""},
@@ -250,7 +254,7 @@ func TestCheckKubelet(t *testing.T) {
 func TestKubeletFieldsHaveTheNamedOnes(t *testing.T) {
 	full := awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0.1"}, MaxPods: new(intstr.FromInt32(1)), PodsPerCore: new(int32(1)),
 		SystemReserved: map[string]string{"cpu": "1"}, KubeReserved: map[string]string{"cpu": "1"}, EvictionHard: map[string]string{"pid.available": "1"},
-		EvictionSoft: map[string]string{"pid.available": "1"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"pid.available": {}},
+		EvictionSoft: map[string]string{"pid.available": "1"}, EvictionSoftGracePeriod: map[string]string{"pid.available": "1m"},
 		EvictionMaxPodGracePeriod: new(int32(1)), ImageGCHighThresholdPercent: new(int32(1)), ImageGCLowThresholdPercent: new(int32(1)), CPUCFSQuota: new(true)}
 	config, err := Request{Kubelet: &full}.kubeletConfig()
 	if err != nil {
