@@ -34,7 +34,7 @@ Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	group.AddCommand(newSandboxUp(), newSandboxDown(), newSandboxStatus(), newSandboxKubeconfig(), newSandboxAssets(), newSandboxSupervise())
+	group.AddCommand(newSandboxUp(), newSandboxDown(), newSandboxStatus(), newSandboxKubeconfig(), newSandboxAssets(), newSandboxSupervise(), newSandboxAWS())
 	return group
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// A thousand launches one by one take as long as EC2's bucket lets them: 50 at once and 5 a second, which is 190 s; the
+// Many launches one by one take as long as EC2's bucket lets them: 50 at once and 5 a second, which is 50 s for 300; the
 // retrying callers lose some time over that. All instances that were answered for are there, and no others.
-func TestThousandLaunches(t *testing.T) {
+func TestManyLaunches(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
 		way := w.way("m5.large", zoneA)
@@ -29,7 +29,7 @@ func TestThousandLaunches(t *testing.T) {
 		})
 		began := time.Now()
 		var group sync.WaitGroup
-		for range 1000 {
+		for range 300 {
 			group.Go(func() {
 				if _, err := client.CreateFleet(ctx, fleetOf(1, onDemandType, way)); err != nil {
 					t.Errorf("launching: %v", err)
@@ -38,10 +38,10 @@ func TestThousandLaunches(t *testing.T) {
 		}
 		group.Wait()
 		took, n := time.Since(began), len(w.Instances())
-		if n != 1000 || took < 190*time.Second || took > 5*time.Minute {
-			t.Errorf("%d instances in %v, want 1000 in 190 s and a little", n, took)
+		if n != 300 || took < 50*time.Second || took > 2*time.Minute {
+			t.Errorf("%d instances in %v, want 300 in 50 s and a little", n, took)
 		}
-		if ok := w.Calls()[CallCount{"ec2", "CreateFleet", "OK"}]; ok != 1000 {
+		if ok := w.Calls()[CallCount{"ec2", "CreateFleet", "OK"}]; ok != 300 {
 			t.Errorf("%d calls succeeded", ok)
 		}
 	})

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+// awsSim are the flags of "sandbox aws-sim".
+type awsSim struct {
+	listen   string
+	noLimits bool
+	options  awssim.Options
+}
+
+// newSandboxAWS makes the verb that runs the simulated AWS.
+func newSandboxAWS() *cobra.Command {
+	var sim awsSim
+	command := &cobra.Command{
+		Use:   "aws-sim",
+		Short: "Run a simulated AWS that the SDK's endpoint can be set to",
+		Long: `Answer EC2, SSM, EKS, SQS, Pricing, IAM and STS as AWS does, until SIGINT, for the
+calls that the AWS provider makes. Set AWS_ENDPOINT_URL to the address that it
+prints; any credentials will do. The types, their zones and on-demand prices are
+AWS's; capacity and spot prices are invented. Nothing is kept when it ends.
+
+POST /_admin/VERB with JSON breaks things, GET /_admin/instances tells what runs;
+an unknown VERB lists all of them.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return sim.run(ctx, command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&sim.listen, "listen", "127.0.0.1:4566", "address to answer on; port 0 takes a free one")
+	flags.StringVar(&sim.options.Region, "region", "us-east-1", "us-east-1, us-west-2 or eu-west-1")
+	flags.StringVar(&sim.options.Cluster.Name, "cluster-name", "sandbox", "EKS cluster that exists")
+	flags.StringVar(&sim.options.Cluster.Endpoint, "cluster-endpoint", "", "URL of the cluster's API server")
+	flags.StringVar(&sim.options.Queue, "interruption-queue", "sandbox", "SQS queue that events are sent to")
+	flags.Uint64Var(&sim.options.Seed, "seed", 0, "of everything that is invented")
+	flags.Float64Var(&sim.options.Scarcity, "scarcity", 0, "share of spot pools, 0 to 1, that are dry at any time")
+	flags.DurationVar(&sim.options.Lag, "lag", 2*time.Second, "how stale reads may be")
+	flags.BoolVar(&sim.noLimits, "no-limits", false, "do not throttle at AWS's published limits")
+	return command
+}
+
+// run answers until ctx ends.
+func (s awsSim) run(ctx context.Context, out io.Writer) error {
+	if s.options.Scarcity < 0 || s.options.Scarcity > 1 {
+		return usageErrorf("--scarcity is %g, want 0 to 1", s.options.Scarcity)
+	}
+	if s.options.Lag < 0 {
+		return usageErrorf("--lag is %s, want a time such as 2s", s.options.Lag)
+	}
+	if s.noLimits {
+		s.options.Limits = map[string]awssim.Limit{}
+	}
+	cloud, err := awssim.New(s.options)
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("opening the address of the simulated AWS: %w", err)
+	}
+	fmt.Fprintf(out, "AWS_ENDPOINT_URL=http://%s\n", listener.Addr())
+	return cloud.Serve(ctx, listener)
+}
