@@ -1,0 +1,288 @@
+package awssim
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A subnet of 11 addresses gives each out once, refuses the twelfth instance, and gives again what comes back.
+func TestAddresses(t *testing.T) {
+	in(t, Options{SubnetBits: 28}, func(ctx context.Context, w *world) {
+		w.template(ctx, "nodes", nil)
+		request := fleetOf(12, onDemandType, w.way("m5.large", zoneA))
+		out, err := w.ec2.CreateFleet(ctx, request)
+		w.must(err)
+		if len(launched(out)) != 11 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InsufficientFreeAddressesInSubnet" {
+			t.Fatalf("launched %d, errors %+v", len(launched(out)), out.Errors)
+		}
+		seen := map[string]bool{}
+		for _, i := range w.Instances() {
+			seen[i.PrivateIP] = true
+		}
+		if len(seen) != 11 || !seen["10.0.0.4"] || !seen["10.0.0.14"] {
+			t.Errorf("addresses %v", seen)
+		}
+		ip := w.Instances()[3].PrivateIP
+		w.must(w.Terminate(w.Instances()[3].ID))
+		w.pass(time.Minute)
+		again, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		if all := w.Instances(); len(launched(again)) != 1 || all[len(all)-1].PrivateIP != ip {
+			t.Errorf("launched %v, errors %+v, want the address %s again", launched(again), again.Errors, ip)
+		}
+	})
+}
+
+// Quotas count what runs: what fits is launched, what does not is refused.
+func TestQuota(t *testing.T) {
+	in(t, Options{Quota: Quota{OnDemand: 5, Spot: 100}}, func(ctx context.Context, w *world) {
+		w.template(ctx, "nodes", nil)
+		out, err := w.ec2.CreateFleet(ctx, fleetOf(3, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		if len(launched(out)) != 2 || *out.Errors[0].ErrorCode != "VcpuLimitExceeded" {
+			t.Fatalf("launched %v, errors %+v", launched(out), out.Errors)
+		}
+		spots, err := w.ec2.CreateFleet(ctx, fleetOf(3, spotType, w.way("m5.large", zoneA)))
+		w.must(err)
+		w.must(w.Terminate(launched(out)[0]))
+		again, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		if len(launched(spots)) != 3 || len(launched(again)) != 1 {
+			t.Errorf("launched %v on spot, %v after a termination", launched(spots), launched(again))
+		}
+	})
+}
+
+// A pool that is drained does not get back what it gave; a refilled one does.
+func TestDrainRefill(t *testing.T) {
+	in(t, Options{}, func(ctx context.Context, w *world) {
+		w.template(ctx, "nodes", nil)
+		free := func() int {
+			for _, p := range w.Pools("m5.large") {
+				if p.Zone == zoneA && p.CapacityType == onDemand {
+					return p.Free
+				}
+			}
+			return -1
+		}
+		full := free()
+		w.must(w.Drain("m5.large", zoneA, onDemand, 2))
+		out, err := w.ec2.CreateFleet(ctx, fleetOf(3, onDemandType, w.way("m5.large", zoneA), w.way("m5.large", zoneB)))
+		w.must(err)
+		if len(out.Errors) != 1 || len(out.Instances) != 2 || len(launched(out)) != 3 {
+			t.Fatalf("instances %+v, errors %+v", out.Instances, out.Errors)
+		}
+		w.must(w.Terminate(w.Instances()[0].ID))
+		w.pass(time.Minute)
+		if n := free(); n != 0 {
+			t.Errorf("a drained pool has %d", n)
+		}
+		w.must(w.Refill("", "", ""))
+		w.pass(2 * time.Hour)
+		used := 0
+		for _, i := range w.Instances() {
+			if i.Zone == zoneA {
+				used++
+			}
+		}
+		if n := free(); n != full-used {
+			t.Errorf("a refilled pool has %d, want %d less %d", n, full, used)
+		}
+		if w.Drain("m5.nonsense", "", "", 0) == nil {
+			t.Error("a pool that does not exist was drained")
+		}
+	})
+}
+
+// Other services throttle and deny in their own words.
+func TestRefusalsOfServices(t *testing.T) {
+	calls := map[string]func(context.Context, *world) error{
+		"ssm": func(ctx context.Context, w *world) error {
+			_, err := w.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"a"}})
+			return err
+		},
+		"eks": func(ctx context.Context, w *world) error {
+			_, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("sandbox")})
+			return err
+		},
+		"sqs": func(ctx context.Context, w *world) error {
+			_, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("queue")})
+			return err
+		},
+		"iam": func(ctx context.Context, w *world) error {
+			_, err := w.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("KarpenterNodeRole-sandbox")})
+			return err
+		},
+		"sts": func(ctx context.Context, w *world) error {
+			_, err := w.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+			return err
+		},
+	}
+	codes := map[string][2]string{"iam": {"Throttling", "AccessDenied"}, "sts": {"Throttling", "AccessDenied"}}
+	for service, call := range calls {
+		t.Run(service, func(t *testing.T) {
+			in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
+				want, ok := codes[service]
+				if !ok {
+					want = [2]string{"ThrottlingException", "AccessDeniedException"}
+				}
+				w.must(call(ctx, w))
+				_, err := w.Inject(Fault{Kind: FaultThrottle, Service: service})
+				w.must(err)
+				w.must(call(ctx, w))
+				w.refused(call(ctx, w), want[0])
+				w.Clear(0)
+				_, err = w.Inject(Fault{Kind: FaultDeny, Service: service})
+				w.must(err)
+				w.refused(call(ctx, w), want[1])
+				w.ResetCalls()
+				if n := len(w.Calls()); n != 0 {
+					t.Errorf("%d kinds of calls after the reset", n)
+				}
+			})
+		})
+	}
+}
+
+// TerminateInstances takes a token for the call and one for each instance.
+func TestResourceTokens(t *testing.T) {
+	limits := map[string]Limit{"ec2:TerminateInstances/resources": {Burst: 3, Rate: 1}}
+	in(t, Options{Limits: limits}, func(ctx context.Context, w *world) {
+		w.template(ctx, "nodes", nil)
+		out, err := w.ec2.CreateFleet(ctx, fleetOf(4, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		ids := launched(out)
+		terminate := func(ids ...string) error {
+			_, err := w.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids})
+			return err
+		}
+		w.refused(terminate(ids...), "RequestLimitExceeded")
+		w.must(terminate(ids[:3]...))
+		w.refused(terminate(ids[3]), "RequestLimitExceeded")
+		w.pass(time.Second)
+		w.must(terminate(ids[3]))
+	})
+}
+
+// A profile's tags are merged; what IAM does not allow is refused.
+func TestProfileTags(t *testing.T) {
+	in(t, Options{}, func(ctx context.Context, w *world) {
+		name := aws.String("profile")
+		tag := func(key, value string) []iamtypes.Tag { return []iamtypes.Tag{{Key: &key, Value: &value}} }
+		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name, Tags: tag("a", "1")})
+		w.must(err)
+		_, err = w.iam.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: tag("b", "2")})
+		w.must(err)
+		_, err = w.iam.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: tag("aws:b", "2")})
+		w.refused(err, "InvalidInput")
+		out, err := w.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
+		w.must(err)
+		got := map[string]string{}
+		for _, tag := range out.InstanceProfile.Tags {
+			got[*tag.Key] = *tag.Value
+		}
+		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, got); diff != "" {
+			t.Errorf("tags -want +got:\n%s", diff)
+		}
+		_, err = w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("no spaces")})
+		w.refused(err, "ValidationError")
+		_, err = w.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("none")})
+		w.refused(err, "NoSuchEntity")
+	})
+}
+
+// A profile that was made in this moment is not known to EC2 yet.
+func TestProfileLag(t *testing.T) {
+	in(t, Options{Lag: time.Minute}, func(ctx context.Context, w *world) {
+		name, role := aws.String("profile"), aws.String("KarpenterNodeRole-sandbox")
+		w.template(ctx, "nodes", func(d *ec2types.RequestLaunchTemplateData) {
+			d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: name}
+		})
+		w.pass(time.Minute)
+		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name})
+		w.must(err)
+		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: name, RoleName: role})
+		w.must(err)
+		early, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		w.pass(time.Minute)
+		late, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
+		w.must(err)
+		if len(launched(early)) != 0 || *early.Errors[0].ErrorCode != "InvalidParameterValue" || len(launched(late)) != 1 {
+			t.Errorf("at once %+v, a minute later %+v", early.Errors, late.Errors)
+		}
+	})
+}
+
+// With a clock that is stepped by hand, Settle does what has become due, in order, and tells the hook.
+func TestSettle(t *testing.T) {
+	clock, hook := clocktesting.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), &recorder{}
+	cloud, err := New(Options{Clock: clock, Hook: hook, Queue: "queue"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud.locked(func(now time.Time) {
+		lt := &launchTemplate{id: "lt-1", name: "nodes", spec: &launchSpec{image: cloud.images[0].id}}
+		s := cloud.subnets[0]
+		o := &override{template: lt, spec: lt.spec, name: "m5.large", subnet: s.id, pool: pool{"m5.large", s.zone.name, spot}}
+		cloud.launch(o, &fleetRequest{id: "fleet-1", capacity: spot}, s, now)
+	})
+	clock.Step(time.Minute)
+	cloud.Settle()
+	if len(hook.booted) != 1 || cloud.Queued() != 2 {
+		t.Fatalf("%d boots, %d messages", len(hook.booted), cloud.Queued())
+	}
+	if err := cloud.Interrupt(hook.booted[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(5 * time.Minute)
+	cloud.Settle()
+	if len(hook.gone) != 1 || cloud.Queued() != 5 || cloud.Instances()[0].State != terminated {
+		t.Errorf("%d gone, %d messages, %+v", len(hook.gone), cloud.Queued(), cloud.Instances())
+	}
+	if err := cloud.Interrupt(hook.booted[0].ID); err == nil {
+		t.Error("an instance that is gone was interrupted")
+	}
+}
+
+// Spec rules that only the launch template's parser knows.
+func TestInterfaceRules(t *testing.T) {
+	type nic = ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	tracking := func(tcp int32) nic {
+		return nic{DeviceIndex: aws.Int32(0), ConnectionTrackingSpecification: &ec2types.ConnectionTrackingSpecificationRequest{TcpEstablishedTimeout: &tcp}}
+	}
+	for _, test := range []struct {
+		name string
+		nics []nic
+		code string
+	}{
+		{"the same place twice", []nic{{DeviceIndex: aws.Int32(0)}, {DeviceIndex: aws.Int32(0)}}, "InvalidParameterValue"},
+		{"a public address and two interfaces", []nic{{DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: aws.Bool(true)}, {DeviceIndex: aws.Int32(1)}}, "InvalidParameterCombination"},
+		{"an unknown type", []nic{{DeviceIndex: aws.Int32(0), InterfaceType: aws.String("carrier")}}, "InvalidParameterValue"},
+		{"a short timeout", []nic{tracking(59)}, "InvalidParameterValue"},
+		{"a good timeout", []nic{tracking(60)}, ""},
+		{"two interfaces", []nic{{DeviceIndex: aws.Int32(0)}, {DeviceIndex: aws.Int32(1)}}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in(t, Options{}, func(ctx context.Context, w *world) {
+				_, err := w.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"),
+					LaunchTemplateData: &ec2types.RequestLaunchTemplateData{NetworkInterfaces: test.nics}})
+				w.refused(err, test.code)
+			})
+		})
+	}
+}
