@@ -37,7 +37,7 @@ type fleetRequest struct {
 
 // createFleet answers ec2:CreateFleet for fleets of type instant: what can be launched now is launched, in the order of
 // the allocation strategy, and what cannot is told per override in Errors. The answer says 200 also when nothing was
-// launched. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
+// launched. Context is opaque to the caller too and has no effect. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
 func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
 	return c.once(r, func() (any, error) {
@@ -98,7 +98,7 @@ func (f *fleetRequest) parseTarget(n *node) error {
 	if f.total < 1 || f.total > 10_000 {
 		return refuse("InvalidParameterValue", "TotalTargetCapacity must be 1 to 10000, not '%s'", target.str("TotalTargetCapacity"))
 	}
-	if err := target.oneOf("DefaultTargetCapacityType", spot, onDemand, "capacity-block", "reserved-capacity"); err != nil {
+	if err := target.oneOf("DefaultTargetCapacityType", spot, onDemand, "capacity-block"); err != nil {
 		return err
 	}
 	f.lifecycle = target.str("DefaultTargetCapacityType")

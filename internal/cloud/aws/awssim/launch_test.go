@@ -360,6 +360,9 @@ func TestLaunchTemplateRefused(t *testing.T) {
 			r.LaunchTemplateData.NetworkInterfaces = []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0)}}
 		}, "InvalidParameterCombination"},
 		{"something that is not simulated", func(r *ec2.CreateLaunchTemplateInput) { r.LaunchTemplateData.KeyName = aws.String("key") }, "UnknownParameter"},
+		{"a part that is not simulated", func(r *ec2.CreateLaunchTemplateInput) {
+			r.LaunchTemplateData.CpuOptions = &ec2types.LaunchTemplateCpuOptionsRequest{CoreCount: aws.Int32(1)}
+		}, "UnknownParameter"},
 		{"too many tags", func(r *ec2.CreateLaunchTemplateInput) {
 			var tags []ec2types.Tag
 			for k := range 51 {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -156,6 +157,28 @@ func TestRefusalsOfServices(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A service answers in its region only; prices are in others.
+func TestRegions(t *testing.T) {
+	in(t, Options{Region: "eu-west-1"}, func(ctx context.Context, w *world) {
+		_, err := w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
+		w.refused(err, "AuthFailure")
+		_, err = w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("sandbox")})
+		w.refused(err, "InvalidSignatureException")
+		w.cfg.Region = "eu-west-1"
+		out, err := ec2.NewFromConfig(w.cfg).DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
+		w.must(err)
+		if len(out.Subnets) == 0 || (*out.Subnets[0].AvailabilityZone)[:9] != "eu-west-1" {
+			t.Errorf("subnets %+v", out.Subnets)
+		}
+		products := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2")}
+		_, err = pricing.NewFromConfig(w.cfg).GetProducts(ctx, products)
+		w.refused(err, "InvalidSignatureException")
+		w.cfg.Region = "eu-central-1"
+		_, err = pricing.NewFromConfig(w.cfg).GetProducts(ctx, products)
+		w.must(err)
+	})
 }
 
 // TerminateInstances takes a token for the call and one for each instance.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -128,6 +129,9 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 		return r, &apiError{"MissingAuthenticationToken", "Request is missing Authentication Token", http.StatusForbidden}
 	}
 	r.accessKey, r.service = scope[0], scope[3]
+	if err := c.rightRegion(r.service, scope[2]); err != nil {
+		return r, err
+	}
 	body, err := io.ReadAll(io.LimitReader(hr.Body, 4<<20))
 	if err != nil {
 		return r, &apiError{"RequestTimeout", "the request's body did not arrive", http.StatusBadRequest}
@@ -148,6 +152,25 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 		return r, &apiError{"InvalidAction", "The action " + r.service + ":" + r.action + " is not simulated", http.StatusBadRequest}
 	}
 	return r, nil
+}
+
+// rightRegion refuses what is signed for a region in which this account's service is not. Prices have three regions of
+// their own, IAM has one. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
+func (c *Cloud) rightRegion(service, region string) error {
+	where := []string{c.opts.Region}
+	switch service {
+	case "pricing":
+		where = []string{"us-east-1", "eu-central-1", "ap-south-1"}
+	case "iam":
+		where = []string{"us-east-1"}
+	}
+	switch {
+	case slices.Contains(where, region):
+		return nil
+	case service == "ec2":
+		return &apiError{"AuthFailure", "Credential should be scoped to a valid region.", http.StatusUnauthorized}
+	}
+	return &apiError{"InvalidSignatureException", "Credential should be scoped to a valid region.", http.StatusForbidden}
 }
 
 // answer carries the action out.

@@ -66,7 +66,24 @@ func parseSpec(n *node) (*launchSpec, error) {
 	return parseInstance(n)
 }
 
+// partKeys are the parts of the parts, except those that have a function of their own.
+var partKeys = map[string][]string{
+	"CapacityReservationSpecification":                           {"CapacityReservationPreference", "CapacityReservationTarget"},
+	"CapacityReservationSpecification.CapacityReservationTarget": {"CapacityReservationId"},
+	"CpuOptions":            {"NestedVirtualization"},
+	"EnclaveOptions":        {"Enabled"},
+	"IamInstanceProfile":    {"Arn", "Name"},
+	"InstanceMarketOptions": {"MarketType"},
+	"Monitoring":            {"Enabled"},
+	"Placement":             {"AvailabilityZone", "GroupId", "GroupName", "PartitionNumber", "Tenancy"},
+}
+
 func parseInstance(n *node) (*launchSpec, error) {
+	for _, part := range sortedKeys(partKeys) {
+		if err := n.at(part).only(part, partKeys[part]...); err != nil {
+			return nil, err
+		}
+	}
 	s := &launchSpec{
 		image: n.str("ImageId"), instanceType: n.str("InstanceType"), profileName: n.str("IamInstanceProfile.Name"), profileARN: n.str("IamInstanceProfile.Arn"),
 		groups: n.strings("SecurityGroupId"), monitoring: n.boolean("Monitoring.Enabled"), tenancy: n.str("Placement.Tenancy"), zone: n.str("Placement.AvailabilityZone"),
@@ -200,6 +217,9 @@ var volumeKinds = map[string]int{"standard": 1024, "gp2": 16384, "gp3": 65536, "
 func (s *launchSpec) parseDevices(n *node) error {
 	for _, item := range n.items("BlockDeviceMapping") {
 		ebs := item.at("Ebs")
+		if err := item.only("BlockDeviceMapping", "DeviceName", "Ebs"); err != nil {
+			return err
+		}
 		if err := ebs.only("Ebs", "DeleteOnTermination", "Encrypted", "Iops", "KmsKeyId", "SnapshotId", "Throughput", "VolumeInitializationRate", "VolumeSize", "VolumeType"); err != nil {
 			return err
 		}
