@@ -3,7 +3,6 @@ package awssim
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/google/go-cmp/cmp"
@@ -177,182 +175,6 @@ func TestExpiredCredentials(t *testing.T) {
 		w.must(err)
 		if *identity.Account != "111122223333" {
 			t.Errorf("account %s", *identity.Account)
-		}
-	})
-}
-
-// spotInstance launches one.
-func (w *world) spotInstance(ctx context.Context) string {
-	w.Helper()
-	w.template(ctx, "nodes", nil)
-	out, err := w.ec2.CreateFleet(ctx, fleetOf(1, spotType, w.way("m5.large", zoneA)))
-	w.must(err)
-	w.pass(time.Minute)
-	return launched(out)[0]
-}
-
-// receive takes all that is in the queue, waiting up to 20 s for the first message.
-func (w *world) receive(ctx context.Context) []envelope {
-	w.Helper()
-	url, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("queue")})
-	w.must(err)
-	var events []envelope
-	for wait := int32(20); ; wait = 0 {
-		out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: wait})
-		w.must(err)
-		if len(out.Messages) == 0 {
-			return events
-		}
-		for _, m := range out.Messages {
-			var e envelope
-			if err := json.Unmarshal([]byte(*m.Body), &e); err != nil {
-				e = envelope{DetailType: "malformed"}
-			}
-			events = append(events, e)
-			_, err = w.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: url.QueueUrl, ReceiptHandle: m.ReceiptHandle})
-			w.must(err)
-		}
-	}
-}
-
-func (e envelope) summary() string {
-	detail, ok := e.Detail.(map[string]any)
-	if !ok {
-		return e.DetailType
-	}
-	state, _ := detail["state"].(string)
-	return strings.TrimSpace(e.DetailType + " " + state)
-}
-
-func summaries(events []envelope) []string {
-	var all []string
-	for _, e := range events {
-		all = append(all, e.summary())
-	}
-	return all
-}
-
-// A spot instance is told two minutes ahead, and then taken; all states are told.
-func TestInterruption(t *testing.T) {
-	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
-		id := w.spotInstance(ctx)
-		states := "EC2 Instance State-change Notification "
-		if diff := cmp.Diff([]string{states + "pending", states + "running"}, summaries(w.receive(ctx))); diff != "" {
-			t.Errorf("events of the launch -want +got:\n%s", diff)
-		}
-		told := make(chan []envelope)
-		go func() { told <- w.receive(ctx) }()
-		w.pass(5 * time.Second)
-		began := time.Now()
-		w.must(w.Interrupt(id))
-		events := <-told
-		if took := time.Since(began); took > 100*time.Millisecond {
-			t.Errorf("a long poll was answered %v after the notice", took)
-		}
-		if diff := cmp.Diff([]string{"EC2 Spot Instance Interruption Warning"}, summaries(events)); diff != "" {
-			t.Fatalf("notice -want +got:\n%s", diff)
-		}
-		e := events[0]
-		want := map[string]any{"instance-id": id, "instance-action": "terminate"}
-		if diff := cmp.Diff(want, e.Detail); diff != "" || e.Version != "0" || e.Source != "aws.ec2" || e.Resources[0] != "arn:aws:ec2:us-east-1a:instance/"+id {
-			t.Errorf("notice %+v, detail -want +got:\n%s", e, diff)
-		}
-		w.pass(2*time.Minute - time.Second)
-		if s := w.state(ctx, id); s != "running" {
-			t.Errorf("before the two minutes end: %s", s)
-		}
-		w.pass(time.Second)
-		if s := w.state(ctx, id); s != "shutting-down" {
-			t.Errorf("after two minutes: %s", s)
-		}
-		w.pass(time.Minute)
-		if diff := cmp.Diff([]string{states + "shutting-down", states + "terminated"}, summaries(w.receive(ctx))); diff != "" {
-			t.Errorf("events of the end -want +got:\n%s", diff)
-		}
-	})
-}
-
-// All other kinds of events, and spoilt messages.
-func TestEvents(t *testing.T) {
-	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
-		id := w.spotInstance(ctx)
-		w.receive(ctx)
-		w.must(w.Rebalance(id))
-		w.must(w.Schedule(id, "instance-retirement", time.Now().Add(24*time.Hour)))
-		for _, how := range []Spoilage{SpoilDuplicate, SpoilTruncate, SpoilForeign, SpoilUnknown} {
-			w.must(w.Spoil(how))
-		}
-		want := []string{"EC2 Instance Rebalance Recommendation", "AWS Health Event", "AWS Health Event", "malformed", "Object Created", "EC2 Spot Instance Interruption Warning"}
-		events := w.receive(ctx)
-		if diff := cmp.Diff(want, summaries(events)); diff != "" {
-			t.Fatalf("events -want +got:\n%s", diff)
-		}
-		detail := events[1].Detail.(map[string]any)
-		entity := detail["affectedEntities"].([]any)[0].(map[string]any)["entityValue"]
-		if entity != id || detail["service"] != "EC2" || detail["eventTypeCategory"] != "scheduledChange" {
-			t.Errorf("health event: %v", detail)
-		}
-		status, err := w.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("event.code"), Values: []string{"instance-retirement"}}}})
-		w.must(err)
-		if len(status.InstanceStatuses) != 1 || *status.InstanceStatuses[0].InstanceId != id || status.InstanceStatuses[0].Events[0].NotBefore == nil {
-			t.Errorf("status: %+v", status.InstanceStatuses)
-		}
-		w.must(w.Impair(id, "system"))
-		status, err = w.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("system-status.status"), Values: []string{"impaired"}}}})
-		w.must(err)
-		if len(status.InstanceStatuses) != 1 || status.InstanceStatuses[0].SystemStatus.Details[0].ImpairedSince == nil {
-			t.Errorf("impaired: %+v", status.InstanceStatuses)
-		}
-		w.must(w.Spoil(SpoilNext))
-		w.must(w.Interrupt(id))
-		if diff := cmp.Diff([]string{"malformed"}, summaries(w.receive(ctx))); diff != "" {
-			t.Errorf("a notice that is spoilt -want +got:\n%s", diff)
-		}
-		w.must(w.EndSchedule(id, "Completed"))
-		if d := w.instances[id].events[0].description; !strings.HasPrefix(d, "[Completed]") {
-			t.Errorf("description %q", d)
-		}
-	})
-}
-
-// A message comes back when it is not deleted in time, is gone when it is, and does not stay for ever.
-func TestQueue(t *testing.T) {
-	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
-		_, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("other")})
-		w.refused(err, "AWS.SimpleQueueService.NonExistentQueue")
-		url, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("queue")})
-		w.must(err)
-		_, err = w.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String("hello")})
-		w.must(err)
-		receive := func(wait int32) []string {
-			out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, VisibilityTimeout: 20, WaitTimeSeconds: wait, MaxNumberOfMessages: 10})
-			w.must(err)
-			var receipts []string
-			for _, m := range out.Messages {
-				receipts = append(receipts, *m.ReceiptHandle)
-			}
-			return receipts
-		}
-		first, hidden := receive(0), receive(0)
-		began := time.Now()
-		second := receive(20)
-		if len(first) != 1 || len(hidden) != 0 || len(second) != 1 || time.Since(began).Truncate(time.Second) > 20*time.Second {
-			t.Fatalf("received %v, then %v, then %v after %v", first, hidden, second, time.Since(began))
-		}
-		old, err := w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: deletions(first)})
-		w.must(err)
-		if len(old.Successful) != 1 || w.Queued() != 1 {
-			t.Errorf("deleting by an old receipt: %d done, %d left", len(old.Successful), w.Queued())
-		}
-		_, err = w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: deletions(second)})
-		w.must(err)
-		if w.Queued() != 0 {
-			t.Errorf("%d messages are left", w.Queued())
-		}
-		w.Send("stale")
-		w.pass(retention + time.Second)
-		if late := receive(0); len(late) != 0 {
-			t.Errorf("received a message after its retention")
 		}
 	})
 }
@@ -518,12 +340,4 @@ func TestInstanceProfiles(t *testing.T) {
 			t.Errorf("profiles -want +got:\n%s", diff)
 		}
 	})
-}
-
-func deletions(receipts []string) []sqstypes.DeleteMessageBatchRequestEntry {
-	var entries []sqstypes.DeleteMessageBatchRequestEntry
-	for k, r := range receipts {
-		entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(string(rune('a' + k))), ReceiptHandle: &r})
-	}
-	return entries
 }

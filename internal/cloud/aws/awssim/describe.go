@@ -65,17 +65,7 @@ func describeSubnets(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	subnets, err = keep(filters, subnets, func(s *subnet) facts {
-		return func(name string) ([]string, bool) {
-			if values, ok := tagFacts(s.tags, name); ok {
-				return values, true
-			}
-			return field(name, map[string]string{"subnet-id": s.id, "vpc-id": s.vpc, "availability-zone": s.zone.name,
-				"availability-zone-id": s.zone.id, "state": "available", "cidr-block": s.prefix.String(), "owner-id": c.opts.AccountID,
-				"available-ip-address-count": strconv.Itoa(s.free()), "map-public-ip-on-launch": strconv.FormatBool(s.public)})
-		}
-	})
-	if err != nil {
+	if subnets, err = keep(filters, subnets, c.subnetFacts); err != nil {
 		return nil, err
 	}
 	type item struct {
@@ -105,6 +95,17 @@ func describeSubnets(c *Cloud, r *request, _ time.Time) (any, error) {
 			Zone: s.zone.name, ZoneID: s.zone.id, Public: s.public, OwnerID: c.opts.AccountID, Tags: ec2Tags(s.tags)})
 	}
 	return out, err
+}
+
+func (c *Cloud) subnetFacts(s *subnet) facts {
+	return func(name string) ([]string, bool) {
+		if values, ok := tagFacts(s.tags, name); ok {
+			return values, true
+		}
+		return field(name, map[string]string{"subnet-id": s.id, "vpc-id": s.vpc, "availability-zone": s.zone.name,
+			"availability-zone-id": s.zone.id, "state": "available", "cidr-block": s.prefix.String(), "owner-id": c.opts.AccountID,
+			"available-ip-address-count": strconv.Itoa(s.free()), "map-public-ip-on-launch": strconv.FormatBool(s.public)})
+	}
 }
 
 // describeSecurityGroups answers ec2:DescribeSecurityGroups.

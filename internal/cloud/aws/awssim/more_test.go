@@ -309,3 +309,26 @@ func TestInterfaceRules(t *testing.T) {
 		})
 	}
 }
+
+func TestWildcard(t *testing.T) {
+	for _, test := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "A", false}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
+		{"a?c", "abc", true}, {"a?c", "ac", false}, {"*b*", "abc", true}, {"*a*b", "aab", true}, {"ab**", "ab", true}, {"?", "", false},
+	} {
+		if got := wildcard(test.pattern, test.s); got != test.want {
+			t.Errorf("%q matches %q: %t, want %t", test.pattern, test.s, got, test.want)
+		}
+	}
+}
+
+// Options that make no sense are refused.
+func TestOptions(t *testing.T) {
+	for _, opts := range []Options{{Region: "eu-north-1"}, {SubnetBits: 8}, {SubnetBits: 29}} {
+		if _, err := New(opts); err == nil {
+			t.Errorf("%+v is accepted", opts)
+		}
+	}
+}

@@ -22,7 +22,7 @@ func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 		FormatVersion string
 		MaxResults    *int
 		NextToken     string
-		Filters       []struct{ Field, Type, Value string }
+		Filters       []productFilter
 	}
 	if err := r.in(&in); err != nil {
 		return nil, err
@@ -43,19 +43,9 @@ func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 			return nil, &apiError{"InvalidNextTokenException", "The pagination token is invalid", http.StatusBadRequest}
 		}
 	}
-	products := []map[string]string{}
-	for _, name := range c.names {
-		attributes := c.product(c.types[name])
-		fits := attributes != nil
-		for _, f := range in.Filters {
-			if f.Type != "TERM_MATCH" {
-				return nil, &apiError{"InvalidParameterException", "filter type " + f.Type + " is not simulated", http.StatusBadRequest}
-			}
-			fits = fits && attributes[f.Field] == f.Value
-		}
-		if fits {
-			products = append(products, attributes)
-		}
+	products, err := c.products(in.Filters)
+	if err != nil {
+		return nil, err
 	}
 	start = min(start, len(products))
 	end := min(start+size, len(products))
@@ -68,6 +58,28 @@ func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 		out["NextToken"] = strconv.Itoa(end)
 	}
 	return out, nil
+}
+
+// productFilter is a filter of GetProducts: an attribute's whole value.
+type productFilter struct{ Field, Type, Value string }
+
+// products are the attributes of what matches all filters.
+func (c *Cloud) products(filters []productFilter) ([]map[string]string, error) {
+	var products []map[string]string
+	for _, name := range c.names {
+		attributes := c.product(c.types[name])
+		fits := attributes != nil
+		for _, f := range filters {
+			if f.Type != "TERM_MATCH" {
+				return nil, &apiError{"InvalidParameterException", "filter type " + f.Type + " is not simulated", http.StatusBadRequest}
+			}
+			fits = fits && attributes[f.Field] == f.Value
+		}
+		if fits {
+			products = append(products, attributes)
+		}
+	}
+	return products, nil
 }
 
 // product are the attributes of a type in the price list, nil if it is not there. Bare metal is sold as dedicated.
