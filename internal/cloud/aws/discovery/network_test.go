@@ -1,0 +1,204 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+func TestQueries(t *testing.T) {
+	same := func(name string, got, want []query) {
+		t.Helper()
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(query{}, filter{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	same("subnets", subnetQueries([]awsv1.SubnetSelectorTerm{
+		{Tags: map[string]string{"b": "2", "a": "*"}}, {ID: "subnet-2"}, {ID: "subnet-1"}, {ID: "subnet-2"}, {Tags: map[string]string{"c": "3"}},
+	}), []query{
+		{filters: []filter{{"subnet-id", []string{"subnet-1", "subnet-2"}}}},
+		{filters: []filter{{"tag-key", []string{"a"}}, {"tag:b", []string{"2"}}}},
+		{filters: []filter{{"tag:c", []string{"3"}}}},
+	})
+	same("no term", subnetQueries(nil), nil)
+	same("groups", groupQueries([]awsv1.SecurityGroupSelectorTerm{
+		{Name: "n2"}, {Tags: map[string]string{"a": "1"}}, {ID: "sg-1", Name: "not looked at"}, {Name: "n1", Tags: map[string]string{"not": "looked at"}},
+	}), []query{
+		{filters: []filter{{"group-id", []string{"sg-1"}}}},
+		{filters: []filter{{"group-name", []string{"n1", "n2"}}}},
+		{filters: []filter{{"tag:a", []string{"1"}}}},
+	})
+	same("images", imageQueries([]awsv1.AMISelectorTerm{
+		{ID: "ami-2"}, {SSMParameter: "/mine"}, {Name: "node-*"}, {Name: "node-*", Owner: "111122223333", Tags: map[string]string{"a": "1"}},
+		{Tags: map[string]string{"a": "1"}}, {Tags: map[string]string{"a": "1"}, Owner: "self"},
+	}, []string{"ami-1", "no image", ""}), []query{
+		{filters: []filter{{"image-id", []string{"ami-1", "ami-2"}}}},
+		{filters: []filter{{"name", []string{"node-*"}}}, owners: []string{"self", "amazon"}},
+		{filters: []filter{{"name", []string{"node-*"}}, {"tag:a", []string{"1"}}}, owners: []string{"111122223333"}},
+		{filters: []filter{{"tag:a", []string{"1"}}}},
+		{filters: []filter{{"tag:a", []string{"1"}}}, owners: []string{"self"}},
+	})
+}
+
+// TestSubnets: terms are alternatives, nothing is found twice, pages are followed, and what was found is asked for again
+// after a minute, or when the class has changed.
+func TestSubnets(t *testing.T) {
+	within(t, awssim.Options{PageSize: 2}, Kubernetes{}, func(ctx context.Context, w *world) {
+		var private []string
+		for _, s := range w.aws.Subnets() {
+			if s.Tags["karpenter.sh/discovery"] != "" {
+				private = append(private, s.ID)
+			}
+		}
+		w.must(w.aws.TakeAddresses(private[0], 100))
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) {
+			spec.SubnetSelectorTerms = append(spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: private[1]})
+		})
+		found, err := w.Subnets.Find(ctx, class)
+		w.must(err)
+		if len(found) != len(private) || found[len(found)-1].ID != private[0] || found[0].Free <= found[len(found)-1].Free {
+			t.Errorf("found %+v, want %d subnets, and %s with the fewest addresses at the end", found, len(private), private[0])
+		}
+		for k := 1; k < len(found)-1; k++ {
+			if found[k-1].ID >= found[k].ID {
+				t.Errorf("equal subnets are not in the order of their ids: %s before %s", found[k-1].ID, found[k].ID)
+			}
+		}
+		if found[0].Zone == "" || found[0].ZoneID == "" || found[0].VPC == "" {
+			t.Errorf("facts are missing of %+v", found[0])
+		}
+		if n := w.asked("DescribeSubnets"); n < 4 {
+			t.Errorf("%d calls for 7 subnets in pages of 2, want 4 or more", n)
+		}
+		if free, known := w.Addresses.Free(private[0]); !known || free != 8187-100 {
+			t.Errorf("free addresses: %d, known %v, want 8087, true", free, known)
+		}
+		w.pass(59 * time.Second)
+		_, err = w.Subnets.Find(ctx, class)
+		w.must(err)
+		if n := w.asked("DescribeSubnets"); n != 0 {
+			t.Errorf("%d calls within a minute, want none", n)
+		}
+		class.Generation = 2
+		class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"kubernetes.io/role/elb": "*"}}}
+		if found, err = w.Subnets.Find(ctx, class); err != nil || len(found) == 0 || found[0].ID == private[0] {
+			t.Errorf("after the class changed: %v, %v; want the public subnets", found, err)
+		}
+		w.pass(time.Minute)
+		w.asked("")
+		_, err = w.Subnets.Find(ctx, class)
+		w.must(err)
+		if n := w.asked("DescribeSubnets"); n == 0 {
+			t.Error("no call after a minute")
+		}
+	})
+}
+
+// TestOneCallForMany: those who ask at the same time share one call, and an error goes to the one who asked.
+func TestOneCallForMany(t *testing.T) {
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultSlow, Delay: time.Second, Count: 1})
+		w.must(err)
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if found, err := w.Subnets.Find(ctx, classOf(nil)); err != nil || len(found) == 0 {
+					t.Errorf("found %v, %v", found, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := w.asked("DescribeSubnets"); n != 1 {
+			t.Errorf("%d calls for 10 who asked, want 1", n)
+		}
+	})
+}
+
+// TestErrors: the kind, code and request id are told, the observer is told, and no error is kept.
+func TestErrors(t *testing.T) {
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		for _, test := range []struct {
+			fault awssim.Fault
+			kind  Kind
+			code  string
+		}{
+			{awssim.Fault{Kind: awssim.FaultFail, Code: "RequestLimitExceeded", Status: 503, Count: 1}, Throttled, "RequestLimitExceeded"},
+			{awssim.Fault{Kind: awssim.FaultFail, Code: "InternalError", Status: 500, Count: 1}, Transient, "InternalError"},
+			{awssim.Fault{Kind: awssim.FaultDeny, Action: "DescribeSubnets", Count: 1}, Denied, "UnauthorizedOperation"},
+			{awssim.Fault{Kind: awssim.FaultFail, Code: "InvalidParameterValue", Status: 400, Count: 1}, Rejected, "InvalidParameterValue"},
+			{awssim.Fault{Kind: awssim.FaultLose, Count: 1}, Transient, ""},
+			{awssim.Fault{Kind: awssim.FaultFreeze}, Transient, ""},
+		} {
+			id, err := w.aws.Inject(test.fault)
+			w.must(err)
+			w.calls = nil
+			began := time.Now()
+			_, err = w.Subnets.Find(ctx, classOf(nil))
+			w.aws.Clear(id)
+			var call *CallError
+			if !errors.As(err, &call) {
+				t.Errorf("%v %s: error %v, want a *CallError", test.fault.Kind, test.code, err)
+				continue
+			}
+			if call.Kind != test.kind || call.Code != test.code || KindOf(err) != test.kind {
+				t.Errorf("%v: kind %q, code %q, want %q, %q (%v)", test.fault.Kind, call.Kind, call.Code, test.kind, test.code, err)
+			}
+			if answered := test.code != ""; answered != (call.RequestID != "") || answered != strings.Contains(err.Error(), "(request "+call.RequestID) {
+				t.Errorf("%v: request id %q in %q", test.fault.Kind, call.RequestID, err)
+			}
+			if took := time.Since(began); took > 31*time.Second {
+				t.Errorf("%v: took %v, want 30 s at most", test.fault.Kind, took)
+			}
+			want := test.code
+			if want == "" {
+				want = "NoAnswer"
+			}
+			if len(w.calls) != 1 || w.calls[0].Code != want || w.calls[0].Service != "EC2" {
+				t.Errorf("%v: observed %+v, want one call with code %s", test.fault.Kind, w.calls, want)
+			}
+		}
+		if _, err := w.Subnets.Find(ctx, classOf(nil)); err != nil {
+			t.Errorf("after all errors: %v", err)
+		}
+	})
+}
+
+// TestGroups: by name, tag and id; of two groups with one name that of the subnets' network is used.
+func TestGroups(t *testing.T) {
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		subnets, err := w.Subnets.Find(ctx, classOf(nil))
+		w.must(err)
+		tagged, err := w.Groups.Find(ctx, classOf(nil))
+		w.must(err)
+		if len(tagged) != 1 || tagged[0].Name != "eks-cluster-sg-sandbox" || tagged[0].VPC != subnets[0].VPC {
+			t.Fatalf("by tag: %+v, want the cluster's group", tagged)
+		}
+		named := classOf(func(spec *awsv1.EC2NodeClassSpec) {
+			spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Name: "eks-cluster-sg-sandbox"}}
+		})
+		named.UID = "uid-2"
+		both, err := w.Groups.Find(ctx, named)
+		w.must(err)
+		used, elsewhere := OfNetwork(both, subnets)
+		if len(used) != 1 || used[0].ID != tagged[0].ID || len(elsewhere) != 1 {
+			t.Errorf("by name: used %+v, elsewhere %+v, want one each", used, elsewhere)
+		}
+		byID := classOf(func(spec *awsv1.EC2NodeClassSpec) {
+			spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: elsewhere[0].ID}, {ID: "sg-0123456789abcdef0"}}
+		})
+		byID.UID = "uid-3"
+		found, err := w.Groups.Find(ctx, byID)
+		w.must(err)
+		if used, _ := OfNetwork(found, subnets); len(used) != 1 || used[0].ID != elsewhere[0].ID {
+			t.Errorf("by id: used %+v, want the one of the other network, as the class says", used)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package discovery
+
+import (
+	"maps"
+	"slices"
+
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// query is one question to a Describe call: all filters must match.
+type query struct {
+	filters []filter
+	owners  []string // of images only
+}
+
+// filter matches if one of the values does.
+type filter struct {
+	name   string
+	values []string
+}
+
+// tagFilters match what has all the tags; the value * stands for any value.
+func tagFilters(tags map[string]string) []filter {
+	filters := make([]filter, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		if tags[key] == "*" {
+			filters = append(filters, filter{"tag-key", []string{key}})
+		} else {
+			filters = append(filters, filter{"tag:" + key, []string{tags[key]}})
+		}
+	}
+	return filters
+}
+
+// mentioned is the query for all that one of the values names; none without values.
+func mentioned(name string, values []string) []query {
+	if len(values) == 0 {
+		return nil
+	}
+	slices.Sort(values)
+	return []query{{filters: []filter{{name, slices.Compact(values)}}}}
+}
+
+func (q query) ec2() []ec2types.Filter {
+	filters := make([]ec2types.Filter, len(q.filters))
+	for i := range q.filters {
+		filters[i] = ec2types.Filter{Name: &q.filters[i].name, Values: q.filters[i].values}
+	}
+	return filters
+}
+
+// value is what p points to, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

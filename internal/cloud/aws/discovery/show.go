@@ -1,0 +1,113 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/awslabs/operatorpkg/status"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// Show writes what has been found into a class's status and conditions. With an error of a call a condition stays as it was:
+// what AWS did not answer says nothing about the class. The class is changed, nothing is sent.
+type Show struct {
+	Class *awsv1.EC2NodeClass
+	// Options are those of the class's condition set: the clock.
+	Options []status.ForOption
+}
+
+func (s Show) conditions() status.ConditionSet { return s.Class.StatusConditions(s.Options...) }
+
+// Subnets shows what Subnets.Find found.
+func (s Show) Subnets(found []Subnet) {
+	s.Class.Status.Subnets = nil
+	if len(found) == 0 {
+		s.conditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound,
+			"spec.subnetSelectorTerms: no subnet matches; look at the tags and ids, and at the region")
+		return
+	}
+	for _, subnet := range found {
+		s.Class.Status.Subnets = append(s.Class.Status.Subnets, awsv1.Subnet{ID: subnet.ID, Zone: subnet.Zone, ZoneID: subnet.ZoneID})
+	}
+	s.conditions().SetTrue(awsv1.ConditionSubnetsReady)
+}
+
+// Groups shows what Groups.Find found, as far as it is of the network of the subnets.
+func (s Show) Groups(found []Group, subnets []Subnet) {
+	s.Class.Status.SecurityGroups = nil
+	used, elsewhere := OfNetwork(found, subnets)
+	if len(used) == 0 {
+		message := "spec.securityGroupSelectorTerms: no security group matches; look at the tags, names and ids, and at the region"
+		if len(elsewhere) > 0 {
+			message = fmt.Sprintf("spec.securityGroupSelectorTerms: only security groups of other networks than that of the subnets match: %s", ids(elsewhere))
+		}
+		s.conditions().SetFalse(awsv1.ConditionSecurityGroupsReady, awsv1.ReasonSecurityGroupsNotFound, message)
+		return
+	}
+	for _, group := range used {
+		s.Class.Status.SecurityGroups = append(s.Class.Status.SecurityGroups, awsv1.SecurityGroup{ID: group.ID, Name: group.Name})
+	}
+	s.conditions().SetTrue(awsv1.ConditionSecurityGroupsReady)
+}
+
+func ids(groups []Group) string {
+	var list []string
+	for _, group := range groups {
+		list = append(list, group.ID+" of "+group.VPC)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Images shows what Images.Find answered. It says whether it could: not if err is one of a call.
+func (s Show) Images(found []Image, err error) bool {
+	var unsupported *UnsupportedAliasError
+	switch {
+	case errors.As(err, &unsupported):
+		s.Class.Status.AMIs = nil
+		s.conditions().SetFalse(awsv1.ConditionAMIsReady, awsv1.ReasonUnsupportedAlias, unsupported.Error())
+		return true
+	case err != nil:
+		return false
+	}
+	s.Class.Status.AMIs = nil
+	if len(found) == 0 {
+		s.conditions().SetFalse(awsv1.ConditionAMIsReady, awsv1.ReasonAMINotFound,
+			"spec.amiSelectorTerms: no image matches that is available and for x86_64 or arm64; look at the alias or the terms, at the owner of the images, and at the region")
+		return true
+	}
+	for _, image := range found {
+		s.Class.Status.AMIs = append(s.Class.Status.AMIs, awsv1.AMI{ID: image.ID, Name: image.Name, Deprecated: image.Deprecated, Requirements: image.Requirements})
+	}
+	s.conditions().SetTrue(awsv1.ConditionAMIsReady)
+	return true
+}
+
+// ReasonRoleNotFound of InstanceProfileReady says that spec.role does not exist.
+const ReasonRoleNotFound = "RoleNotFound"
+
+// Profile shows what Profiles.Ensure answered. It says whether it could: not if err is one of a call.
+func (s Show) Profile(name string, err error) bool {
+	var missing *RoleNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		s.conditions().SetFalse(awsv1.ConditionInstanceProfileReady, ReasonRoleNotFound, missing.Error())
+		return true
+	case err != nil:
+		return false
+	}
+	s.Class.Status.InstanceProfile = name
+	s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady)
+	return true
+}
+
+// Inert shows the fields that are accepted and not yet acted on: a placement group does not make a class unready.
+func (s Show) Inert() {
+	if s.Class.Spec.PlacementGroupSelector != nil {
+		s.conditions().SetTrueWithReason(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
+			"spec.placementGroupSelector is accepted and not yet acted on: machines are launched outside of the placement group")
+		return
+	}
+	s.conditions().SetTrue(awsv1.ConditionPlacementGroupReady)
+}

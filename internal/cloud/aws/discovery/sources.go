@@ -1,0 +1,148 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// EC2API is what the package asks of EC2; *ec2.Client has it.
+type EC2API interface {
+	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
+	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error)
+	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
+}
+
+// SSMAPI is what the package asks of Systems Manager; *ssm.Client has it.
+type SSMAPI interface {
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
+}
+
+// EKSAPI is what the package asks of EKS; *eks.Client has it.
+type EKSAPI interface {
+	DescribeCluster(context.Context, *eks.DescribeClusterInput, ...func(*eks.Options)) (*eks.DescribeClusterOutput, error)
+}
+
+// IAMAPI is what the package asks of IAM; *iam.Client has it.
+type IAMAPI interface {
+	GetInstanceProfile(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
+	CreateInstanceProfile(context.Context, *iam.CreateInstanceProfileInput, ...func(*iam.Options)) (*iam.CreateInstanceProfileOutput, error)
+	DeleteInstanceProfile(context.Context, *iam.DeleteInstanceProfileInput, ...func(*iam.Options)) (*iam.DeleteInstanceProfileOutput, error)
+	AddRoleToInstanceProfile(context.Context, *iam.AddRoleToInstanceProfileInput, ...func(*iam.Options)) (*iam.AddRoleToInstanceProfileOutput, error)
+	RemoveRoleFromInstanceProfile(context.Context, *iam.RemoveRoleFromInstanceProfileInput, ...func(*iam.Options)) (*iam.RemoveRoleFromInstanceProfileOutput, error)
+	ListInstanceProfiles(context.Context, *iam.ListInstanceProfilesInput, ...func(*iam.Options)) (*iam.ListInstanceProfilesOutput, error)
+}
+
+// Clients are the services.
+type Clients struct {
+	EC2 EC2API
+	SSM SSMAPI
+	EKS EKSAPI
+	IAM IAMAPI
+}
+
+// Options of all sources.
+type Options struct {
+	// Cluster is the name of the EKS cluster, Region where it is.
+	Cluster string
+	Region  string
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+	// Timeout of one call, the SDK's retries included; 30 seconds when zero.
+	Timeout time.Duration
+	// Lifetimes of answers; StandardLifetimes where zero.
+	Lifetimes Lifetimes
+	// Observe is told of every call when it has ended. It may be nil.
+	Observe func(Call)
+}
+
+// Lifetimes are how long answers are used before they are asked for again.
+type Lifetimes struct {
+	Subnets          time.Duration // --subnet-refresh-interval
+	SecurityGroups   time.Duration //
+	Images           time.Duration // --ami-refresh-interval
+	Parameters       time.Duration // image ids in AWS's own SSM parameters
+	CustomParameters time.Duration // those in parameters that classes name
+	Profiles         time.Duration // that the instance profile exists and has its role
+	MissingRole      time.Duration // that there is no such role
+	UnusedProfiles   time.Duration // how long a profile must have been unused before it is deleted
+	Cluster          time.Duration // version, endpoint, certificate authority, addresses of services
+}
+
+// StandardLifetimes are those of production.
+func StandardLifetimes() Lifetimes {
+	return Lifetimes{
+		Subnets: time.Minute, SecurityGroups: time.Minute, Images: time.Minute,
+		Parameters: 24 * time.Hour, CustomParameters: 5 * time.Minute,
+		Profiles: 15 * time.Minute, MissingRole: time.Minute, UnusedProfiles: time.Hour,
+		Cluster: 5 * time.Minute,
+	}
+}
+
+func (l *Lifetimes) complete() {
+	standard := StandardLifetimes()
+	for _, field := range []struct{ have, want *time.Duration }{
+		{&l.Subnets, &standard.Subnets}, {&l.SecurityGroups, &standard.SecurityGroups}, {&l.Images, &standard.Images},
+		{&l.Parameters, &standard.Parameters}, {&l.CustomParameters, &standard.CustomParameters}, {&l.Profiles, &standard.Profiles},
+		{&l.MissingRole, &standard.MissingRole}, {&l.UnusedProfiles, &standard.UnusedProfiles}, {&l.Cluster, &standard.Cluster},
+	} {
+		if *field.have == 0 {
+			*field.have = *field.want
+		}
+	}
+}
+
+// Sources are all that is asked for, over one set of clients.
+type Sources struct {
+	Subnets   *Subnets
+	Groups    *Groups
+	Images    *Images
+	Profiles  *Profiles
+	Cluster   *Cluster
+	Addresses *Addresses
+}
+
+// New makes the sources. The access to the cluster itself may be missing parts, see Kubernetes.
+func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error) {
+	if opts.Cluster == "" || opts.Region == "" {
+		return nil, errors.New("discovery needs the name of the cluster (--cluster-name) and its region")
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = 30 * time.Second
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(Call) {}
+	}
+	opts.Lifetimes.complete()
+	calls := &caller{timeout: opts.Timeout, now: opts.Now, observe: opts.Observe}
+	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute))
+	cluster := newCluster(clients.EKS, kubernetes, calls, opts)
+	return &Sources{
+		Subnets:   newSubnets(clients.EC2, addresses, calls, opts),
+		Groups:    newGroups(clients.EC2, calls, opts),
+		Images:    newImages(clients.EC2, newParameters(clients.SSM, calls, opts), calls, opts),
+		Profiles:  newProfiles(clients.IAM, calls, opts),
+		Cluster:   cluster,
+		Addresses: addresses,
+	}, nil
+}
+
+// revision is a class as it was written at one time: what its selectors found is not true of another one.
+type revision struct {
+	uid        string
+	generation int64
+}
+
+func revisionOf(class *awsv1.EC2NodeClass) revision {
+	return revision{string(class.UID), class.Generation}
+}
