@@ -20,6 +20,13 @@
 // /_admin/ (see admin_http.go). Options.Hook is told when an instance has booted and when it is gone, with the user data
 // that it was launched with, so that a sandbox can make a Node of it.
 //
+// In a test, with the SDK on a virtual clock (testing/synctest):
+//
+//	cloud, err := awssim.New(awssim.Options{Queue: "queue"})
+//	pipe := awssim.NewPipe()
+//	go cloud.Serve(ctx, pipe)
+//	cfg := aws.Config{Region: "us-east-1", HTTPClient: pipe.HTTPClient(), BaseEndpoint: aws.String(awssim.Endpoint), Credentials: ...}
+//
 // The package must not know the provider that it tests: it imports nothing below internal/cloud/aws but the catalogue's
 // data, and no SDK outside of its tests. Sharing code with the provider would agree with its mistakes.
 package awssim
