@@ -126,6 +126,11 @@ var importRules = []importRule{
 		because: "what a class sells is worked out from facts; who has a client fetches them",
 	},
 	{
+		from:    "./internal/cloud/aws/discovery",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/..."},
+		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
+	},
+	{
 		from: "./internal/cloud/aws/userdata",
 		never: []string{"github.com/aws/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net", "net/http/...", "os/...",
 			"context", "math/rand/...", "./internal/..."},

@@ -1,0 +1,108 @@
+package discovery
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+func TestMinorVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"1.33": "1.33", "v1.33.4-eks-1234567": "1.33", "1.36+": "1.36", "v1.36.0": "1.36", "": "", "2.1": "", "1.x": "", "one.33": "", "1.33x": "",
+	} {
+		if got, err := minorVersion(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+var simCluster = awssim.Options{Cluster: awssim.Cluster{Endpoint: "https://api.example", CA: "PEM", Version: "1.35"}}
+
+func TestCluster(t *testing.T) {
+	pem := base64.StdEncoding.EncodeToString([]byte("PEM"))
+	dns := func(context.Context) (string, error) { return "10.100.0.10", nil }
+	server := func(context.Context) (string, error) { return "v1.34.2-eks-1", nil }
+	for _, test := range []struct {
+		name       string
+		sim        awssim.Options
+		kubernetes Kubernetes
+		want       Facts
+	}{
+		{"from EKS", simCluster, Kubernetes{FromEKS: true, Version: server, DNS: dns},
+			Facts{"sandbox", "1.35", "https://api.example", pem, "10.100.0.0/16", "10.100.0.10", false}},
+		{"version of the API server", simCluster, Kubernetes{Version: server},
+			Facts{"sandbox", "1.34", "https://api.example", pem, "10.100.0.0/16", "", false}},
+		{"settings win", simCluster, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ=="},
+			Facts{"sandbox", "1.35", "https://mine", "bWluZQ==", "10.100.0.0/16", "", false}},
+		{"not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server},
+			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "", false}},
+		{"IPv6", awssim.Options{Cluster: awssim.Cluster{CA: "PEM", Endpoint: "https://e", ServiceCIDR: "fd12::/108"}}, Kubernetes{},
+			Facts{"sandbox", "1.36", "https://e", pem, "fd12::/108", "", true}},
+	} {
+		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
+			got, err := w.Cluster.Facts(ctx)
+			w.must(err)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.name, diff)
+			}
+		})
+	}
+}
+
+// TestClusterChanges: an upgrade is seen within five minutes; while nobody answers the last facts are used.
+func TestClusterChanges(t *testing.T) {
+	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
+		version := func() string {
+			facts, err := w.Cluster.Facts(ctx)
+			w.must(err)
+			return facts.Version
+		}
+		if v := version(); v != "1.35" {
+			t.Fatalf("version %s, want 1.35", v)
+		}
+		w.aws.SetCluster(awssim.Cluster{Version: "1.36"})
+		if v := version(); v != "1.35" {
+			t.Errorf("version %s at once, want 1.35", v)
+		}
+		w.pass(5 * time.Minute)
+		if v := version(); v != "1.36" {
+			t.Errorf("version %s after five minutes, want 1.36", v)
+		}
+		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "eks"})
+		w.must(err)
+		w.pass(5 * time.Minute)
+		if facts, err := w.Cluster.Facts(ctx); KindOf(err) != Transient || facts.Version != "1.36" {
+			t.Errorf("while EKS is down: %+v, %v; want the last facts and the error", facts, err)
+		}
+	})
+}
+
+// TestClusterIncomplete: what is missing is said, with the setting that supplies it.
+func TestClusterIncomplete(t *testing.T) {
+	down := func(context.Context) (string, error) { return "", errors.New("no route") }
+	for _, test := range []struct {
+		name       string
+		sim        awssim.Options
+		kubernetes Kubernetes
+		want       string
+	}{
+		{"unknown cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{}, "EKS DescribeCluster"},
+		{"no authority", awssim.Options{}, Kubernetes{}, "--cluster-ca-bundle"},
+		{"authority not base64", awssim.Options{}, Kubernetes{CABundle: "-----BEGIN"}, "--cluster-ca-bundle"},
+		{"API server down", simCluster, Kubernetes{Version: down}, "asking the API server for its version: no route"},
+		{"service not readable", simCluster, Kubernetes{DNS: down}, "asking for the address of kube-dns: no route"},
+	} {
+		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
+			if _, err := w.Cluster.Facts(ctx); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q in it", test.name, err, test.want)
+			}
+		})
+	}
+}

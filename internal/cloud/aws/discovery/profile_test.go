@@ -1,0 +1,221 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+// profiles lists what IAM has, as name:role.
+func (w *world) profiles(ctx context.Context) []string {
+	w.Helper()
+	out, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+	w.must(err)
+	var names []string
+	for i := range out.InstanceProfiles {
+		p := &out.InstanceProfiles[i]
+		names = append(names, value(p.InstanceProfileName)+":"+strings.Join(rolesOf(p), "+"))
+	}
+	return names
+}
+
+func (w *world) ensured(ctx context.Context, class *awsv1.EC2NodeClass) string {
+	w.Helper()
+	name, err := w.Profiles.Ensure(ctx, class)
+	w.must(err)
+	return name
+}
+
+var otherRoles = awssim.Options{Roles: []string{"Other"}}
+
+// TestProfileIsMadeOnce: a profile has its role, tags and path, and asking again, also after a restart, makes no other.
+func TestProfileIsMadeOnce(t *testing.T) {
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Tags = map[string]string{"team": "mine"} })
+		name := w.ensured(ctx, class)
+		if got, want := w.profiles(ctx), []string{name + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
+			t.Fatalf("profiles %v, want %v", got, want)
+		}
+		read, err := w.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+		w.must(err)
+		if path := value(read.InstanceProfile.Path); path != "/karpenter/us-east-1/sandbox/uid-1/" {
+			t.Errorf("path %s", path)
+		}
+		var tags []string
+		for _, tag := range read.InstanceProfile.Tags {
+			tags = append(tags, value(tag.Key)+"="+value(tag.Value))
+		}
+		if want := []string{"eks:eks-cluster-name=sandbox", "karpenter.k8s.aws/ec2nodeclass=default", "kubernetes.io/cluster/sandbox=owned",
+			"team=mine", "topology.kubernetes.io/region=us-east-1"}; !slices.Equal(tags, want) {
+			t.Errorf("tags %v, want %v", tags, want)
+		}
+		w.calls = nil
+		w.pass(14 * time.Minute)
+		if w.ensured(ctx, class) != name || len(w.calls) != 0 {
+			t.Errorf("asked IAM again within a quarter of an hour: %v", w.calls)
+		}
+		w.Profiles.Forget(class)
+		if w.ensured(ctx, class) != name || len(w.profiles(ctx)) != 1 {
+			t.Errorf("another profile was made: %v", w.profiles(ctx))
+		}
+		if n := w.asked("CreateInstanceProfile"); n != 0 {
+			t.Errorf("created %d times although it exists", n)
+		}
+	})
+}
+
+// TestProfileWithStaleReads: IAM does not show at first what was made; the end is the same.
+func TestProfileWithStaleReads(t *testing.T) {
+	within(t, awssim.Options{Lag: 10 * time.Second}, Kubernetes{}, func(ctx context.Context, w *world) {
+		var name string
+		for range 20 {
+			got := w.ensured(ctx, classOf(nil))
+			if name != "" && got != name {
+				t.Fatalf("profile %s, and then %s", name, got)
+			}
+			name = got
+			w.Profiles.Forget(classOf(nil))
+			w.pass(time.Second)
+		}
+		w.pass(time.Minute)
+		if got := w.profiles(ctx); len(got) != 1 || got[0] != name+":KarpenterNodeRole-sandbox" {
+			t.Errorf("profiles %v, want one with the role", got)
+		}
+	})
+}
+
+// TestProfileAfterLostAnswers: whichever answer is lost, the next try goes on where the last one ended.
+func TestProfileAfterLostAnswers(t *testing.T) {
+	for _, operation := range []string{"GetInstanceProfile", "CreateInstanceProfile", "AddRoleToInstanceProfile"} {
+		within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultLose, Action: operation, Count: 1})
+			w.must(err)
+			if _, err := w.Profiles.Ensure(ctx, classOf(nil)); KindOf(err) != Transient {
+				t.Errorf("%s: %v, want a transient error", operation, err)
+			}
+			name := w.ensured(ctx, classOf(nil))
+			if got := w.profiles(ctx); len(got) != 1 || got[0] != name+":KarpenterNodeRole-sandbox" {
+				t.Errorf("%s: profiles %v, want one with the role", operation, got)
+			}
+		})
+	}
+}
+
+// TestProfileRoles: a new role has a new profile; a profile that Karpenter made before is kept; a role may be written with
+// its path; a wrong role is put right; a role that does not exist is said, and not asked for again for a minute.
+func TestProfileRoles(t *testing.T) {
+	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
+		class := classOf(nil)
+		first := w.ensured(ctx, class)
+		class.Status.InstanceProfile = first
+		class.Spec.Role = "Other"
+		second := w.ensured(ctx, class)
+		if got := w.profiles(ctx); second == first || len(got) != 2 || !slices.Contains(got, second+":Other") {
+			t.Errorf("profiles %v after the role changed, want one for each role", got)
+		}
+		w.aws.AddRole("/team/", "Pathed")
+		class.Spec.Role = "/team/Pathed"
+		third := w.ensured(ctx, class)
+		w.pass(time.Hour)
+		if again := w.ensured(ctx, class); again != third || len(w.profiles(ctx)) != 3 {
+			t.Errorf("a role with a path: %s and then %s, profiles %v", third, again, w.profiles(ctx))
+		}
+	})
+	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
+		legacy := "sandbox_123456789"
+		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &legacy})
+		w.must(err)
+		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &legacy, RoleName: aws.String("Other")})
+		w.must(err)
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Other" })
+		class.Status.InstanceProfile = legacy
+		if name := w.ensured(ctx, class); name != legacy {
+			t.Errorf("profile %s, want to keep %s", name, legacy)
+		}
+		class.Status.InstanceProfile, class.UID = "", "uid-2"
+		name := w.ensured(ctx, class)
+		w.must(w.Profiles.removeRole(ctx, name, "Other"))
+		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: aws.String("KarpenterNodeRole-sandbox")})
+		w.must(err)
+		w.Profiles.Forget(class)
+		w.ensured(ctx, class)
+		if got := w.profiles(ctx); !slices.Contains(got, name+":Other") {
+			t.Errorf("profiles %v, want the role of %s to be put right", got, name)
+		}
+	})
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Nobody" })
+		var missing *RoleNotFoundError
+		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || !strings.Contains(err.Error(), `"Nobody"`) {
+			t.Errorf("a role that does not exist: %v, want a *RoleNotFoundError", err)
+		}
+		w.calls = nil
+		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || len(w.calls) != 0 {
+			t.Errorf("asked again at once: %v, %v", err, w.calls)
+		}
+		w.aws.AddRole("/", "Nobody")
+		w.pass(time.Minute)
+		w.ensured(ctx, class)
+		own := "mine"
+		if name := w.ensured(ctx, classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role, spec.InstanceProfile = "", &own })); name != own {
+			t.Errorf("spec.instanceProfile: %s, want %s", name, own)
+		}
+	})
+}
+
+// TestProfilesGo: with their class, and when they have been unused for an hour; those of others stay.
+func TestProfilesGo(t *testing.T) {
+	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
+		foreign := "foreign"
+		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &foreign})
+		w.must(err)
+		class, neighbour := classOf(nil), withUID(classOf(nil), "uid-2")
+		first := w.ensured(ctx, class)
+		class.Spec.Role = "Other"
+		w.ensured(ctx, class)
+		class.Status.InstanceProfile = foreign // must not be taken for ours
+		kept := w.ensured(ctx, neighbour)
+		w.must(w.Profiles.Remove(ctx, class))
+		if got, want := w.profiles(ctx), []string{foreign + ":", kept + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
+			t.Errorf("after the class was removed %v, want %v", got, want)
+		}
+		w.must(w.Profiles.Remove(ctx, class))
+
+		if name := w.ensured(ctx, class); name == first {
+			t.Errorf("the new role has the old profile %s", name)
+		}
+		collected := func(inUse ...string) []string {
+			names := map[string]bool{}
+			for _, name := range inUse {
+				names[name] = true
+			}
+			deleted, err := w.Profiles.Collect(ctx, names)
+			w.must(err)
+			return deleted
+		}
+		if got := collected(kept); got != nil {
+			t.Errorf("deleted %v when first seen unused", got)
+		}
+		w.pass(30 * time.Minute)
+		if got := collected(kept, w.ensured(ctx, class)); got != nil {
+			t.Errorf("deleted %v, which are used", got)
+		}
+		w.pass(30 * time.Minute)
+		if got := collected(kept); got != nil {
+			t.Errorf("deleted %v, used half an hour ago", got)
+		}
+		w.pass(time.Hour)
+		if got := collected(kept); len(got) != 1 || len(w.profiles(ctx)) != 2 {
+			t.Errorf("deleted %v, left %v; want one deleted", got, w.profiles(ctx))
+		}
+	})
+}
