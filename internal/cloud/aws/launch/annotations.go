@@ -1,0 +1,81 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Annotations is a Recorder that writes AnnotationPurchase.
+type Annotations struct {
+	// Client reads claims, from a cache or not, and writes them.
+	Client client.Client
+	// Live reads claims from the API server, never from a cache.
+	Live client.Reader
+}
+
+// Recorded implements Recorder. It reads the API server: an entry that a cache does not show yet is one that has bought.
+func (a *Annotations) Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+	now, err := a.live(ctx, claim)
+	if err != nil {
+		return Entry{}, err
+	}
+	return EntryOf(now)
+}
+
+// Record implements Recorder.
+func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+	now, err := a.live(ctx, claim)
+	if err != nil {
+		return err
+	}
+	if found, err := EntryOf(now); err != nil {
+		return err
+	} else if found.Token() != before.Token() {
+		return fmt.Errorf("recording a purchase on NodeClaim %q: %w (%s)", claim.Name, ErrChanged, found.Token())
+	}
+	text, err := json.Marshal(after)
+	if err != nil {
+		return fmt.Errorf("writing an entry: %w", err)
+	}
+	changed := now.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	changed.Annotations[AnnotationPurchase] = string(text)
+	if err := a.Client.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("recording a purchase on NodeClaim %q: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// live is the claim as the API server has it. A claim of the same name with another UID is another claim.
+func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	now := &karpv1.NodeClaim{}
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(claim), now); err != nil {
+		return nil, fmt.Errorf("reading NodeClaim %q: %w", claim.Name, err)
+	}
+	if now.UID != claim.UID {
+		return nil, fmt.Errorf("reading NodeClaim %q: %w: its UID is %s, not %s", claim.Name, ErrChanged, now.UID, claim.UID)
+	}
+	return now, nil
+}
+
+// Entries implements Recorder. Entries that cannot be read are left out: they hold up their own claims only.
+func (a *Annotations) Entries(ctx context.Context) (map[string]Entry, error) {
+	var claims karpv1.NodeClaimList
+	if err := a.Client.List(ctx, &claims); err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	entries := map[string]Entry{}
+	for i := range claims.Items {
+		if e, err := EntryOf(&claims.Items[i]); err == nil && e != (Entry{}) {
+			entries[claims.Items[i].Name] = e
+		}
+	}
+	return entries, nil
+}

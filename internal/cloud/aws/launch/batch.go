@@ -1,0 +1,84 @@
+package launch
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// batcher collects what has the same key, until nothing was added for a while, for so long at most, or until it is full,
+// and then has it done in one go.
+type batcher[T any] struct {
+	clock clock.Clock
+	idle  time.Duration
+	most  time.Duration
+	full  int
+	do    func(key string, items []T)
+
+	mu   sync.Mutex
+	open map[string]*window[T]
+}
+
+// window is a batch that is still open.
+type window[T any] struct {
+	items []T
+	began time.Time
+	last  time.Time
+	fill  chan struct{} // closed when it is full
+}
+
+func newBatcher[T any](c clock.Clock, idle time.Duration, full int, do func(key string, items []T)) *batcher[T] {
+	return &batcher[T]{clock: c, idle: idle, most: time.Second, full: full, do: do, open: map[string]*window[T]{}}
+}
+
+// add returns at once; do is called from another goroutine.
+func (b *batcher[T]) add(key string, item T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	w := b.open[key]
+	if w == nil {
+		w = &window[T]{began: now, fill: make(chan struct{})}
+		b.open[key] = w
+		w.items, w.last = append(w.items, item), now
+		go b.tend(key, w)
+	} else {
+		w.items, w.last = append(w.items, item), now
+	}
+	if len(w.items) == b.full {
+		delete(b.open, key)
+		close(w.fill)
+	}
+}
+
+// tend waits for the end of a window.
+func (b *batcher[T]) tend(key string, w *window[T]) {
+	for {
+		d := b.left(key, w)
+		if d <= 0 {
+			b.do(key, w.items)
+			return
+		}
+		timer := b.clock.NewTimer(d)
+		select {
+		case <-timer.C():
+		case <-w.fill:
+			timer.Stop()
+			b.do(key, w.items)
+			return
+		}
+	}
+}
+
+// left is how long the window stays open; when that is over it is closed.
+func (b *batcher[T]) left(key string, w *window[T]) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Now()
+	d := min(w.last.Add(b.idle).Sub(now), w.began.Add(b.most).Sub(now))
+	if d <= 0 && b.open[key] == w {
+		delete(b.open, key)
+	}
+	return d
+}

@@ -1,0 +1,92 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// EC2API is what the package asks of EC2; *ec2.Client has it.
+type EC2API interface {
+	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
+	CreateLaunchTemplate(context.Context, *ec2.CreateLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error)
+	DeleteLaunchTemplate(context.Context, *ec2.DeleteLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.DeleteLaunchTemplateOutput, error)
+	DescribeLaunchTemplates(context.Context, *ec2.DescribeLaunchTemplatesInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error)
+	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
+}
+
+// Call is a call to EC2 that is over.
+type Call struct {
+	Operation string
+	// Code is EC2's code of the error, "OK" without one, "NoAnswer" for an error that is not EC2's.
+	Code      string
+	RequestID string
+	Took      time.Duration
+}
+
+// callTimeout is how long an answer of EC2 may take.
+const callTimeout = 30 * time.Second
+
+// call makes one call with its governor, timeout and report. The SDK does not repeat it: what is to be done about an
+// error depends on whether the call buys.
+func call[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
+	var none Out
+	g := l.governors[name]
+	if err := g.wait(ctx); err != nil {
+		return none, fmt.Errorf("waiting to call EC2 %s: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	began := l.opts.Clock.Now()
+	id := ""
+	out, err := do(ctx, in, once, func(o *ec2.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Deserialize.Add(noteRequestID(&id), middleware.Before) })
+	})
+	report := Call{Operation: name, Code: codeOf(err), RequestID: id, Took: l.opts.Clock.Since(began)}
+	switch f := fateOf(err); {
+	case err == nil:
+		report.Code = "OK"
+		g.passed()
+	case f == throttled:
+		g.throttled()
+	case report.Code == "":
+		report.Code = "NoAnswer"
+	}
+	if l.opts.Observe != nil {
+		l.opts.Observe(report)
+	}
+	if err != nil {
+		return none, fmt.Errorf("calling EC2 %s: %w", name, err)
+	}
+	return out, nil
+}
+
+func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+
+// noteRequestID keeps the id by which AWS knows the request.
+func noteRequestID(id *string) middleware.DeserializeMiddleware {
+	return middleware.DeserializeMiddlewareFunc("NoteRequestID", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleDeserialize(ctx, in)
+		*id, _ = awsmiddleware.GetRequestIDMetadata(metadata)
+		return out, metadata, err
+	})
+}
+
+// persist makes a call that does no harm when it is made twice, until it is carried out or refused, five times at most.
+func persist[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
+	for try := 1; ; try++ {
+		out, err := call(ctx, l, name, do, in)
+		if f := fateOf(err); f != throttled && (f != lost || try >= 5) || ctx.Err() != nil {
+			return out, err
+		}
+		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
+			return out, err
+		}
+	}
+}

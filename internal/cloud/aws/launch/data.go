@@ -1,0 +1,262 @@
+package launch
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+// template is a launch template that is to exist.
+type template struct {
+	// name is a hash of the rest: another content is another template.
+	name string
+	data *ec2types.RequestLaunchTemplateData
+	tags map[string]string
+}
+
+// templateFor is what machines of one template have in common beyond the order.
+type templateFor struct {
+	image string
+	pods  int64
+	// efas is how many elastic fabric adapters the machine has, if the claim asks for any.
+	efas int64
+}
+
+// variantOf is the template that a way needs.
+func (o *Order) variantOf(w cloud.Choice) templateFor {
+	v := templateFor{image: o.Image(w.Type.Name), pods: w.Type.Capacity["pods"]}
+	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asks.IsZero() {
+		v.efas = w.Type.Capacity[awsv1.ResourceEFA]
+	}
+	return v
+}
+
+// template makes the launch template of a variant. Errors are those of userdata.Render.
+func (o *Order) template(s *Selection, v templateFor) (template, error) {
+	user, err := userdata.Render(o.userData(s, v))
+	if err != nil {
+		return template{}, fmt.Errorf("making user data for EC2NodeClass %q: %w", o.Class.Name, err)
+	}
+	spec := &o.Class.Spec
+	tags := TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)
+	data := &ec2types.RequestLaunchTemplateData{
+		ImageId:             aws.String(v.image),
+		UserData:            aws.String(base64.StdEncoding.EncodeToString(user)),
+		IamInstanceProfile:  &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(o.Class.Status.InstanceProfile)},
+		BlockDeviceMappings: blockDevices(spec.BlockDeviceMappings, o.Class.Family()),
+		Monitoring:          &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(spec.DetailedMonitoring != nil && *spec.DetailedMonitoring)},
+		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.ipv6()),
+		NetworkInterfaces:   o.interfaces(v),
+		Placement:           &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(s.Tenancy)},
+		TagSpecifications:   []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface, Tags: ec2Tags(tags)}},
+	}
+	if s.CapacityType == karpv1.CapacityTypeSpot {
+		data.TagSpecifications = append(data.TagSpecifications, ec2types.LaunchTemplateTagSpecificationRequest{ResourceType: ec2types.ResourceTypeSpotInstancesRequest, Tags: ec2Tags(tags)})
+	}
+	if c := spec.CPUOptions; c != nil && c.NestedVirtualization != nil {
+		data.CpuOptions = &ec2types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: ec2types.NestedVirtualizationSpecification(*c.NestedVirtualization)}
+	}
+	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceNitroSandbox]; !asks.IsZero() {
+		data.EnclaveOptions = &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
+	}
+	return template{name: templateName(data, tags), data: data, tags: tags}, nil
+}
+
+// templateName is karpenter.k8s.aws/ and 64 bits of a hash, decimal.
+func templateName(data *ec2types.RequestLaunchTemplateData, tags map[string]string) string {
+	text, err := json.Marshal([]any{data, tags})
+	if err != nil {
+		panic("hashing a launch template: " + err.Error()) // strings, numbers and lists always have a JSON form
+	}
+	sum := sha256.Sum256(text)
+	return templatePrefix + strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10)
+}
+
+const templatePrefix = awsv1.Group + "/"
+
+func (o *Order) userData(s *Selection, v templateFor) userdata.Request {
+	labels := maps.Clone(o.Claim.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[karpv1.LabelCapacityType] = s.CapacityType
+	r := userdata.Request{
+		Family: o.Class.Family(), Kubelet: o.Class.Spec.Kubelet, ImageName: o.imageName(v.image), Cluster: o.Cluster,
+		Custom: aws.ToString(o.Class.Spec.UserData),
+		Node:   userdata.Node{Labels: labels, Taints: o.Claim.Spec.Taints, StartupTaints: o.Claim.Spec.StartupTaints, MaxPods: v.pods},
+	}
+	if p := o.Class.Spec.InstanceStorePolicy; p != nil {
+		r.InstanceStore = *p
+	}
+	return r
+}
+
+func (o *Order) imageName(id string) string {
+	for _, image := range o.Class.Status.AMIs {
+		if image.ID == id {
+			return image.Name
+		}
+	}
+	return ""
+}
+
+// ipv6 says whether the cluster's pods have IPv6 addresses: then its DNS has one.
+func (o *Order) ipv6() bool { return strings.Contains(o.Cluster.DNS, ":") }
+
+// interfaces are those that the class lists; or one EFA on each card, if the claim asks for EFAs; or one.
+func (o *Order) interfaces(v templateFor) []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+	var list []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
+	for _, i := range o.Class.Spec.NetworkInterfaces {
+		list = append(list, o.networkInterface(i.NetworkCardIndex, i.DeviceIndex, i.InterfaceType))
+	}
+	if len(list) > 0 {
+		return list
+	}
+	for card := range int32(v.efas) {
+		list = append(list, o.networkInterface(card, min(card, 1), "efa"))
+	}
+	if len(list) > 0 {
+		return list
+	}
+	return append(list, o.networkInterface(0, 0, awsv1.InterfaceTypeInterface))
+}
+
+func (o *Order) networkInterface(card, device int32, kind string) ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
+	i := ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
+		NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(device), InterfaceType: aws.String(kind), Groups: o.groups(),
+	}
+	if kind == awsv1.InterfaceTypeEFAOnly {
+		return i // it carries no IP traffic
+	}
+	spec := &o.Class.Spec
+	i.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
+	if o.ipv6() {
+		i.PrimaryIpv6, i.Ipv6AddressCount, i.Ipv6PrefixCount = aws.Bool(true), aws.Int32(1), spec.IPPrefixCount
+	} else {
+		i.Ipv4PrefixCount = spec.IPPrefixCount
+	}
+	if t := spec.ConnectionTracking; t != nil {
+		i.ConnectionTrackingSpecification = &ec2types.ConnectionTrackingSpecificationRequest{
+			TcpEstablishedTimeout: t.TCPEstablishedTimeout, UdpStreamTimeout: t.UDPStreamTimeout, UdpTimeout: t.UDPTimeout,
+		}
+	}
+	return i
+}
+
+func (o *Order) groups() []string {
+	var ids []string
+	for _, g := range o.Class.Status.SecurityGroups {
+		ids = append(ids, g.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// metadataOptions are those of the class. Without any, which the CRD's defaults do not let happen, tokens are required.
+func metadataOptions(m *awsv1.MetadataOptions, ipv6 bool) *ec2types.LaunchTemplateInstanceMetadataOptionsRequest {
+	options := &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{InstanceMetadataTags: ec2types.LaunchTemplateInstanceMetadataTagsStateDisabled}
+	if m == nil {
+		options.HttpEndpoint, options.HttpTokens = awsv1.Disabled, awsv1.HTTPTokensRequired
+		options.HttpPutResponseHopLimit, options.HttpProtocolIpv6 = aws.Int32(2), awsv1.Disabled
+		if ipv6 {
+			options.HttpProtocolIpv6 = awsv1.Enabled
+		}
+		return options
+	}
+	options.HttpEndpoint = ec2types.LaunchTemplateInstanceMetadataEndpointState(aws.ToString(m.HTTPEndpoint))
+	options.HttpProtocolIpv6 = ec2types.LaunchTemplateInstanceMetadataProtocolIpv6(aws.ToString(m.HTTPProtocolIPv6))
+	options.HttpTokens = ec2types.LaunchTemplateHttpTokensState(aws.ToString(m.HTTPTokens))
+	if m.HTTPPutResponseHopLimit != nil {
+		options.HttpPutResponseHopLimit = aws.Int32(int32(*m.HTTPPutResponseHopLimit))
+	}
+	return options
+}
+
+// withoutIPv6Metadata are the regions whose EC2 does not know httpProtocolIPv6.
+var withoutIPv6Metadata = []string{"us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1", "us-isof-south-1", "us-isof-east-1"}
+
+// familyDevices are the volumes of a family, in GiB by device, where the class has none.
+var familyDevices = map[awsv1.Family][]awsv1.BlockDeviceMapping{
+	awsv1.FamilyAL2:          {gp3("/dev/xvda", 20)},
+	awsv1.FamilyAL2023:       {gp3("/dev/xvda", 20)},
+	awsv1.FamilyBottlerocket: {gp3("/dev/xvda", 4), gp3("/dev/xvdb", 20)},
+	awsv1.FamilyWindows2019:  {gp3("/dev/sda1", 50)},
+	awsv1.FamilyWindows2022:  {gp3("/dev/sda1", 50)},
+	awsv1.FamilyWindows2025:  {gp3("/dev/sda1", 50)},
+}
+
+func gp3(device string, gib int64) awsv1.BlockDeviceMapping {
+	return awsv1.BlockDeviceMapping{DeviceName: &device, EBS: &awsv1.BlockDevice{
+		Encrypted: aws.Bool(true), VolumeType: aws.String("gp3"), VolumeSize: resource.NewQuantity(gib<<30, resource.BinarySI),
+	}}
+}
+
+func blockDevices(mappings []awsv1.BlockDeviceMapping, family awsv1.Family) []ec2types.LaunchTemplateBlockDeviceMappingRequest {
+	if len(mappings) == 0 {
+		mappings = familyDevices[family]
+	}
+	var list []ec2types.LaunchTemplateBlockDeviceMappingRequest
+	for _, m := range mappings {
+		request := ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: m.DeviceName}
+		if m.EBS != nil {
+			request.Ebs = volume(m.EBS)
+		}
+		list = append(list, request)
+	}
+	return list
+}
+
+func volume(v *awsv1.BlockDevice) *ec2types.LaunchTemplateEbsBlockDeviceRequest {
+	request := &ec2types.LaunchTemplateEbsBlockDeviceRequest{
+		DeleteOnTermination: v.DeleteOnTermination, Encrypted: v.Encrypted, KmsKeyId: v.KMSKeyID, SnapshotId: v.SnapshotID,
+		Iops: int32Of(v.IOPS), Throughput: int32Of(v.Throughput), VolumeInitializationRate: v.VolumeInitializationRate,
+		VolumeType: ec2types.VolumeType(aws.ToString(v.VolumeType)),
+	}
+	if v.VolumeSize != nil {
+		const gib = 1 << 30
+		request.VolumeSize = aws.Int32(int32((v.VolumeSize.Value() + gib - 1) / gib))
+	}
+	return request
+}
+
+func int32Of(n *int64) *int32 {
+	if n == nil {
+		return nil
+	}
+	return aws.Int32(int32(*n))
+}
+
+// inRegion strips what the region's EC2 does not know.
+func (t *template) inRegion(region string) {
+	if slices.Contains(withoutIPv6Metadata, region) {
+		t.data.MetadataOptions.HttpProtocolIpv6 = ""
+		t.name = templateName(t.data, t.tags)
+	}
+}
+
+// podsOf is the least number of pods on the types that are sold in a zone: the addresses that a machine takes there.
+func podsOf(ways []cloud.Choice, zone string) int64 {
+	least := int64(0)
+	for _, w := range ways {
+		if pods := w.Type.Capacity[string(corev1.ResourcePods)]; w.Offering.Zone == zone && (least == 0 || pods < least) {
+			least = pods
+		}
+	}
+	return least
+}

@@ -1,0 +1,80 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// AnnotationPurchase, on a claim, is the purchase that it is part of: an Entry as JSON. It is written before EC2 is asked.
+const AnnotationPurchase = karpv1.OwnAnnotationPrefix + "purchase"
+
+// Tags of instances: TagPurchase is the token of the purchase that one came from. TagPlaces are the places that were
+// bought for, if not all; see places.
+const (
+	TagPurchase = "karpenter-go.github.io/purchase"
+	TagPlaces   = "karpenter-go.github.io/purchase-places"
+)
+
+// Entry is a claim's part in a purchase. The zero Entry is none.
+type Entry struct {
+	// Batch is an id that nobody else uses. Attempt counts the purchases of the batch, from 1.
+	Batch   string `json:"batch"`
+	Attempt int    `json:"attempt"`
+	// Size is how many instances are asked for, Place the claim's among the members, sorted by name, from 0.
+	Size  int `json:"size"`
+	Place int `json:"place"`
+	// At is when it was written.
+	At time.Time `json:"at"`
+}
+
+// Token is the client token of the purchase, and the value of TagPurchase. At most 64 characters.
+func (e Entry) Token() string { return e.Batch + "-" + strconv.Itoa(e.Attempt) }
+
+func (e Entry) check() error {
+	switch {
+	case e.Batch == "":
+		return errors.New("batch is missing")
+	case e.Attempt < 1:
+		return fmt.Errorf("attempt is %d, want 1 or more", e.Attempt)
+	case e.Place < 0 || e.Place >= e.Size:
+		return fmt.Errorf("place is %d of %d, want 0 or more and less than the size", e.Place, e.Size)
+	}
+	return nil
+}
+
+// EntryOf reads AnnotationPurchase; the zero Entry if the claim has none.
+func EntryOf(claim *karpv1.NodeClaim) (Entry, error) {
+	text := claim.Annotations[AnnotationPurchase]
+	if text == "" {
+		return Entry{}, nil
+	}
+	var e Entry
+	err := json.Unmarshal([]byte(text), &e)
+	if err == nil {
+		err = e.check()
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("reading annotation %s of NodeClaim %q: %w; if no instance is tagged %s with its batch, remove it", AnnotationPurchase, claim.Name, err, TagPurchase)
+	}
+	return e, nil
+}
+
+// ErrChanged is what a Recorder says when a claim has another entry than expected: somebody else buys for it.
+var ErrChanged = errors.New("another purchase has begun for the claim")
+
+// Recorder keeps entries with the claims, where they outlive this process. Annotations is one.
+type Recorder interface {
+	// Recorded is the claim's entry, the zero Entry without one.
+	Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error)
+	// Record replaces the entry before by after, durably before it returns. If the claim has another one than before,
+	// nothing is written and the error is ErrChanged.
+	Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error
+	// Entries are those of all claims that have one, by name of the claim.
+	Entries(ctx context.Context) (map[string]Entry, error)
+}

@@ -1,0 +1,202 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+const (
+	// mostTypes that a purchase names.
+	mostTypes = 60
+	// mostWays is how many overrides EC2 takes in one fleet
+	// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html).
+	mostWays = 300
+)
+
+// Selection is what may be bought for a claim: ways of one capacity type and tenancy.
+type Selection struct {
+	// CapacityType is on-demand or spot.
+	CapacityType string
+	// Tenancy is default or dedicated.
+	Tenancy string
+	// Ways are available offerings, cheapest first.
+	Ways []cloud.Choice
+}
+
+// Select filters the types for a claim. An error is a *cloud.InsufficientCapacityError that says which filter left
+// nothing.
+func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, error) {
+	need := cloud.NeedOf(claim)
+	least := minValuesOf(claim)
+	ways := available(need, types)
+	if len(ways) == 0 {
+		return Selection{}, noWay(need, types)
+	}
+	if len(least) == 0 {
+		ways = withoutExotic(ways)
+		ways = withoutDearSpot(ways)
+	}
+	s := Selection{CapacityType: karpv1.CapacityTypeOnDemand, Tenancy: tenancyOf(need)}
+	if slices.ContainsFunc(ways, sold(karpv1.CapacityTypeSpot)) {
+		s.CapacityType = karpv1.CapacityTypeSpot
+	}
+	ways = keep(ways, sold(s.CapacityType))
+	if s.Ways = fewer(ways, least); !meets(s.Ways, least) && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+		return Selection{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("the %s offerings that are available now do not have the minValues that the claim's requirements ask for", s.CapacityType)}
+	}
+	return s, nil
+}
+
+// available are the offerings that can be bought for the need now, cheapest first. Capacity reservations are not acted on.
+func available(need cloud.Need, types []cloud.InstanceType) []cloud.Choice {
+	return keep(need.Choices(types), func(c cloud.Choice) bool {
+		return c.Offering.Available && c.Offering.CapacityType != karpv1.CapacityTypeReserved
+	})
+}
+
+func noWay(need cloud.Need, types []cloud.InstanceType) error {
+	allowed := need.Choices(types)
+	if len(allowed) == 0 {
+		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("no offering of the %d instance types of the node class meets the claim's requirements and requests", len(types))}
+	}
+	var names []string
+	for _, c := range allowed[:min(3, len(allowed))] {
+		names = append(names, strings.Join([]string{c.Type.Name, c.Offering.Zone, c.Offering.CapacityType}, "/"))
+	}
+	return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("all %d offerings that the claim allows are unavailable: %s ...", len(allowed), strings.Join(names, ", "))}
+}
+
+// withoutExotic drops types with special hardware, unless nothing else is left: pods that need none should not take it.
+func withoutExotic(ways []cloud.Choice) []cloud.Choice {
+	ordinary := keep(ways, func(c cloud.Choice) bool { return !c.Type.Special })
+	if len(ordinary) == 0 {
+		return ways
+	}
+	return ordinary
+}
+
+// withoutDearSpot drops spot that costs more than the cheapest on demand.
+func withoutDearSpot(ways []cloud.Choice) []cloud.Choice {
+	k := slices.IndexFunc(ways, sold(karpv1.CapacityTypeOnDemand))
+	if k < 0 {
+		return ways
+	}
+	cheapest := ways[k].Offering.Price
+	return keep(ways, func(c cloud.Choice) bool {
+		return c.Offering.CapacityType != karpv1.CapacityTypeSpot || c.Offering.Price <= cheapest
+	})
+}
+
+func sold(capacityType string) func(cloud.Choice) bool {
+	return func(c cloud.Choice) bool { return c.Offering.CapacityType == capacityType }
+}
+
+func keep(ways []cloud.Choice, wanted func(cloud.Choice) bool) []cloud.Choice {
+	return slices.DeleteFunc(slices.Clone(ways), func(c cloud.Choice) bool { return !wanted(c) })
+}
+
+// tenancyOf is dedicated if nothing else is allowed.
+func tenancyOf(need cloud.Need) string {
+	if wanted, restricted := need.Labels[awsv1.LabelInstanceTenancy]; restricted && !wanted.Has(awsv1.TenancyDefault) {
+		return awsv1.TenancyDedicated
+	}
+	return awsv1.TenancyDefault
+}
+
+// variety is how many values of a label the types must have.
+type variety struct {
+	key   string
+	least int
+}
+
+func minValuesOf(claim *karpv1.NodeClaim) []variety {
+	var least []variety
+	for _, r := range claim.Spec.Requirements {
+		if r.MinValues != nil {
+			least = append(least, variety{r.Key, *r.MinValues})
+		}
+	}
+	return least
+}
+
+// fewer cuts the ways to what a fleet takes: the cheapest types, and among them those that the variety needs.
+func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
+	chosen := map[string]bool{}
+	for _, v := range least {
+		seen := map[string]bool{}
+		for _, w := range ways {
+			if value := valueOf(w, v.key); len(seen) < v.least && value != "" && !seen[value] {
+				seen[value], chosen[w.Type.Name] = true, true
+			}
+		}
+	}
+	for _, w := range ways {
+		if len(chosen) < mostTypes {
+			chosen[w.Type.Name] = true
+		}
+	}
+	ways = keep(ways, func(c cloud.Choice) bool { return chosen[c.Type.Name] })
+	if len(ways) <= mostWays {
+		return ways
+	}
+	return cheapestOfEach(ways)
+}
+
+// cheapestOfEach cuts to mostWays, and leaves every type at least its cheapest way.
+func cheapestOfEach(ways []cloud.Choice) []cloud.Choice {
+	first := map[string]bool{}
+	rank := make([]int, len(ways))
+	order := make([]int, len(ways))
+	for i, w := range ways {
+		order[i] = i
+		if first[w.Type.Name] {
+			rank[i] = 1
+		}
+		first[w.Type.Name] = true
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
+	order = order[:mostWays]
+	slices.Sort(order)
+	kept := make([]cloud.Choice, len(order))
+	for i, k := range order {
+		kept[i] = ways[k]
+	}
+	return kept
+}
+
+func meets(ways []cloud.Choice, least []variety) bool {
+	for _, v := range least {
+		seen := map[string]bool{}
+		for _, w := range ways {
+			if value := valueOf(w, v.key); value != "" {
+				seen[value] = true
+			}
+		}
+		if len(seen) < v.least {
+			return false
+		}
+	}
+	return true
+}
+
+// valueOf is the value of a label that a way has, empty without one.
+func valueOf(w cloud.Choice, key string) string {
+	switch key {
+	case karpv1.LabelCapacityType:
+		return w.Offering.CapacityType
+	case "topology.kubernetes.io/zone":
+		return w.Offering.Zone
+	}
+	for _, r := range slices.Concat(w.Offering.Requirements, w.Type.Requirements) {
+		if r.Key == key && r.Operator == "In" && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+package launch
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// plan is what a claim's purchase would be. Claims whose plans have the same key are bought for together.
+type plan struct {
+	order     *Order
+	selection Selection
+	// templates by variant, and the variants in the order of their first way.
+	templates map[templateFor]template
+	variants  []templateFor
+	tags      map[string]string
+}
+
+// newPlan selects and renders. Errors: *cloud.InsufficientCapacityError, and those of user data.
+func newPlan(o *Order, region string) (*plan, error) {
+	s, err := Select(o.Claim, o.Types)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{order: o, selection: s, templates: map[templateFor]template{}, tags: TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)}
+	for _, w := range s.Ways {
+		v := o.variantOf(w)
+		if _, made := p.templates[v]; made {
+			continue
+		}
+		t, err := o.template(&s, v)
+		if err != nil {
+			return nil, err
+		}
+		t.inRegion(region)
+		p.templates[v], p.variants = t, append(p.variants, v)
+	}
+	return p, nil
+}
+
+// key is a hash of all that the purchase would ask for, save how often.
+func (p *plan) key() string {
+	request := p.request(Entry{Size: 1}, nil, nil)
+	text, err := json.Marshal(request)
+	if err != nil {
+		panic("hashing a fleet request: " + err.Error()) // strings and finite numbers always have a JSON form
+	}
+	sum := sha256.Sum256(append(text, p.order.Class.UID...))
+	return hex.EncodeToString(sum[:])
+}
+
+// zones of the ways, sorted.
+func (p *plan) zones() []string {
+	zones := map[string]bool{}
+	for _, w := range p.selection.Ways {
+		zones[w.Offering.Zone] = true
+	}
+	return slices.Sorted(maps.Keys(zones))
+}
+
+// request is the fleet request for an entry, for some places of it. Subnets are by zone; a zone without one is left out,
+// unless subnets is nil.
+func (p *plan) request(e Entry, some places, subnets map[string]string) *ec2.CreateFleetInput {
+	tags, size := maps.Clone(p.tags), e.Size
+	if e.Batch != "" {
+		tags[TagPurchase] = e.Token()
+	}
+	if some != nil {
+		tags[TagPlaces], size = some.text(), len(some)
+	}
+	if e.Batch != "" && size == 1 {
+		tags[awsv1.TagNodeClaim] = p.order.Claim.Name
+	}
+	request := &ec2.CreateFleetInput{
+		Type:                  ec2types.FleetTypeInstant,
+		LaunchTemplateConfigs: p.configs(subnets),
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(int32(size)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(p.selection.CapacityType),
+		},
+		TagSpecifications: []ec2types.TagSpecification{
+			{ResourceType: ec2types.ResourceTypeInstance, Tags: ec2Tags(tags)},
+			{ResourceType: ec2types.ResourceTypeVolume, Tags: ec2Tags(tags)},
+			{ResourceType: ec2types.ResourceTypeFleet, Tags: ec2Tags(tags)},
+		},
+	}
+	if e.Batch != "" {
+		request.ClientToken = aws.String(e.Token())
+	}
+	p.strategies(request)
+	if p.order.Claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+		request.Context = p.order.Class.Spec.Context
+	}
+	return request
+}
+
+// strategies say how EC2 chooses among the overrides. With prices that somebody laid over EC2's, ours are the ones to go
+// by, which EC2 sees as priorities.
+func (p *plan) strategies(request *ec2.CreateFleetInput) {
+	overlaid := p.order.Claim.Annotations[karpv1.AnnotationPriceOverlayApplied] != ""
+	switch {
+	case p.selection.CapacityType == karpv1.CapacityTypeSpot && overlaid:
+		request.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyCapacityOptimizedPrioritized}
+	case p.selection.CapacityType == karpv1.CapacityTypeSpot:
+		request.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyPriceCapacityOptimized}
+	case overlaid:
+		request.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyPrioritized}
+	default:
+		request.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+}
+
+func (p *plan) configs(subnets map[string]string) []ec2types.FleetLaunchTemplateConfigRequest {
+	var configs []ec2types.FleetLaunchTemplateConfigRequest
+	for _, v := range p.variants {
+		config := ec2types.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{
+			LaunchTemplateName: aws.String(p.templates[v].name), Version: aws.String("$Latest"),
+		}}
+		for _, w := range p.selection.Ways {
+			subnet, found := subnets[w.Offering.Zone]
+			if p.order.variantOf(w) != v || subnets != nil && !found {
+				continue
+			}
+			config.Overrides = append(config.Overrides, ec2types.FleetLaunchTemplateOverridesRequest{
+				InstanceType: ec2types.InstanceType(w.Type.Name), AvailabilityZone: aws.String(w.Offering.Zone),
+				SubnetId: aws.String(subnet), ImageId: aws.String(v.image), Priority: aws.Float64(w.Offering.Price),
+			})
+		}
+		if len(config.Overrides) == 0 {
+			continue
+		}
+		slices.SortFunc(config.Overrides, compareOverrides)
+		configs = append(configs, config)
+	}
+	return configs
+}
+
+func compareOverrides(a, b ec2types.FleetLaunchTemplateOverridesRequest) int {
+	return cmp.Or(cmp.Compare(*a.Priority, *b.Priority), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(*a.AvailabilityZone, *b.AvailabilityZone))
+}
+
+// bought is an instance as its purchase, or a search for it, tells.
+type bought struct {
+	id, typeName, zone, image, capacityType string
+	// claim and places of the instance's tags, empty without them.
+	claim, places string
+	// gone is set for one that has ended, or is about to.
+	gone bool
+}
+
+// boughtOf lists the instances of an answer by id.
+func boughtOf(out *ec2.CreateFleetOutput) []bought {
+	var list []bought
+	for _, i := range out.Instances {
+		b := bought{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand}
+		if i.Lifecycle == ec2types.InstanceLifecycleSpot {
+			b.capacityType = karpv1.CapacityTypeSpot
+		}
+		if i.LaunchTemplateAndOverrides != nil && i.LaunchTemplateAndOverrides.Overrides != nil {
+			overrides := i.LaunchTemplateAndOverrides.Overrides
+			b.zone, b.image = aws.ToString(overrides.AvailabilityZone), aws.ToString(overrides.ImageId)
+		}
+		for _, id := range i.InstanceIds {
+			b.id = id
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
+	return list
+}

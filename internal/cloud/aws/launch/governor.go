@@ -1,0 +1,99 @@
+package launch
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Rate is a token bucket: so many calls at once, and so many a second.
+type Rate struct {
+	Burst     int
+	PerSecond float64
+}
+
+// PublishedRate is what EC2 allows a new account for calls such as CreateFleet
+// (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
+var PublishedRate = Rate{Burst: 50, PerSecond: 5}
+
+// governor keeps calls of one kind below the rate that EC2 allows. It begins at the published rate; each throttled call
+// halves it, each that passes gives a part back. Nobody's call is refused: it waits.
+type governor struct {
+	clock clock.Clock
+	most  Rate
+
+	mu     sync.Mutex
+	rate   float64
+	tokens float64
+	at     time.Time
+}
+
+const (
+	slowest     = 0.1 // calls a second, however often EC2 throttles
+	recovery    = 40  // calls that must pass from a standstill to the full rate
+	backOffMost = 10 * time.Second
+)
+
+func newGovernor(c clock.Clock, most Rate) *governor {
+	return &governor{clock: c, most: most, rate: most.PerSecond, tokens: float64(most.Burst), at: c.Now()}
+}
+
+// wait returns when the next call may go out.
+func (g *governor) wait(ctx context.Context) error {
+	for {
+		d := g.take()
+		if d == 0 {
+			return nil
+		}
+		if err := pause(ctx, g.clock, d); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes a token, or says how long it takes until there may be one.
+func (g *governor) take() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	g.tokens = min(float64(g.most.Burst), g.tokens+g.rate*now.Sub(g.at).Seconds())
+	g.at = now
+	if g.tokens >= 1 {
+		g.tokens--
+		return 0
+	}
+	return max(time.Millisecond, time.Duration((1-g.tokens)/g.rate*float64(time.Second)))
+}
+
+// passed and throttled tell what became of a call.
+func (g *governor) passed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.rate = min(g.most.PerSecond, g.rate+g.most.PerSecond/recovery)
+}
+
+func (g *governor) throttled() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.rate, g.tokens = max(slowest, g.rate/2), 0
+}
+
+// backOff waits before try number n (from 1) of a call: a random part of 250 ms, doubled each time, 10 s at most.
+func backOff(ctx context.Context, c clock.Clock, n int) error {
+	most := min(backOffMost, 250*time.Millisecond<<min(n, 10))
+	return pause(ctx, c, most/2+rand.N(most/2))
+}
+
+func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
+	timer := c.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C():
+		return nil
+	}
+}

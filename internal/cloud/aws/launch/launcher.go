@@ -1,0 +1,277 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// Options of a Launcher. All but Observe and those with a default are needed.
+type Options struct {
+	EC2         EC2API
+	Recorder    Recorder
+	Subnets     Subnets
+	Unavailable *instance.Unavailable
+	ClusterName string
+	Region      string
+	// Clock is the real one when nil.
+	Clock clock.Clock
+	// Rates of calls by operation; PublishedRate for those that are not named.
+	Rates map[string]Rate
+	// Settle is how long an instance may exist before every search finds it: 20 s when zero. EC2 promises no bound
+	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
+	Settle time.Duration
+	// Observe is told of every call to EC2.
+	Observe func(Call)
+}
+
+const (
+	// purchaseFor is how long one purchase is worked on. A claim that asks again later goes on with it.
+	purchaseFor = 5 * time.Minute
+	// remembered is how long a purchase that is decided is kept in memory. Later the claim's record tells of it.
+	remembered = 30 * time.Minute
+)
+
+// Launcher buys. It may be used from several goroutines.
+type Launcher struct {
+	opts      Options
+	governors map[string]*governor
+	templates templates
+	batches   *batcher[*seat]
+	lookups   *batcher[*lookup]
+	ends      *batcher[*lookup]
+
+	mu        sync.Mutex
+	seats     map[types.UID]*seat
+	purchases map[string]*purchase // by token
+	recent    map[string]time.Time // when instances were bought
+	swept     time.Time
+}
+
+// New makes a Launcher.
+func New(o Options) *Launcher {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Settle == 0 {
+		o.Settle = 20 * time.Second
+	}
+	l := &Launcher{
+		opts: o, governors: map[string]*governor{}, templates: templates{known: map[string]*known{}},
+		seats: map[types.UID]*seat{}, purchases: map[string]*purchase{}, recent: map[string]time.Time{},
+	}
+	for name, published := range rates {
+		if rate, ok := o.Rates[name]; ok {
+			published = rate
+		}
+		l.governors[name] = newGovernor(o.Clock, published)
+	}
+	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.buy)
+	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.look)
+	l.ends = newBatcher(o.Clock, 100*time.Millisecond, 500, l.end)
+	return l
+}
+
+// rates that EC2 publishes for the calls that are made here.
+var rates = map[string]Rate{
+	"CreateFleet": PublishedRate, "CreateLaunchTemplate": PublishedRate, "DeleteLaunchTemplate": PublishedRate,
+	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5},
+}
+
+// seat is a claim that is being bought for, or has been.
+type seat struct {
+	order *Order
+	plan  *plan
+	// entry is what the claim has recorded, if known. open says that its purchase is not decided yet.
+	entry Entry
+	known bool
+	open  bool
+
+	done    chan struct{} // closed when the rest is set
+	machine *cloud.Machine
+	err     error
+}
+
+func (s *seat) name() string { return s.order.Claim.Name }
+
+// Launch buys an instance for the claim, or finds the one that was bought. The purchase goes on when ctx ends; whoever asks
+// again gets its result. Errors: *cloud.InsufficientCapacityError, *cloud.CreateError; anything else is worth another try.
+func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error) {
+	s := l.sit(ctx, o)
+	select {
+	case <-s.done:
+		return s.machine, s.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the purchase for NodeClaim %q: %w", o.Claim.Name, ctx.Err())
+	}
+}
+
+// sit is the claim's seat: the one that it has, or a new one that knows what the last one knew.
+func (l *Launcher) sit(ctx context.Context, o *Order) *seat {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep()
+	s := &seat{order: o, done: make(chan struct{})}
+	if old := l.seats[o.Claim.UID]; old != nil {
+		select {
+		case <-old.done:
+			if old.machine != nil {
+				return old
+			}
+			s.entry, s.known, s.open = old.entry, old.known, old.open
+		default:
+			return old
+		}
+	}
+	l.seats[o.Claim.UID] = s
+	go l.serve(context.WithoutCancel(ctx), s)
+	return s
+}
+
+// sweep forgets what is long decided. The lock is held.
+func (l *Launcher) sweep() {
+	now := l.opts.Clock.Now()
+	if now.Sub(l.swept) < time.Minute {
+		return
+	}
+	l.swept = now
+	for token, p := range l.purchases {
+		if now.Sub(p.entry.At) > remembered {
+			delete(l.purchases, token)
+		}
+	}
+	for uid, s := range l.seats {
+		select {
+		case <-s.done:
+			if s.entry.At.IsZero() || now.Sub(s.entry.At) > remembered {
+				delete(l.seats, uid)
+			}
+		default:
+		}
+	}
+	for id, at := range l.recent {
+		if now.Sub(at) > l.opts.Settle {
+			delete(l.recent, id)
+		}
+	}
+}
+
+// serve settles what the claim's record tells of, and joins a batch if nothing came of it.
+func (l *Launcher) serve(ctx context.Context, s *seat) {
+	ctx, cancel := context.WithTimeout(ctx, purchaseFor)
+	defer cancel()
+	if !s.known {
+		entry, err := l.opts.Recorder.Recorded(ctx, s.order.Claim)
+		if err != nil {
+			l.fail(s, err)
+			return
+		}
+		s.entry, s.known, s.open = entry, true, entry != Entry{}
+	}
+	if s.open {
+		b, err := l.resume(ctx, s)
+		switch {
+		case err != nil:
+			l.fail(s, err)
+			return
+		case b != nil:
+			l.succeed(s, *b)
+			return
+		}
+		s.open = false
+	}
+	p, err := newPlan(s.order, l.opts.Region)
+	if err != nil {
+		l.fail(s, planError(err))
+		return
+	}
+	s.plan = p
+	l.batches.add(p.key(), s)
+}
+
+// planError is the claim's error for a plan that cannot be made.
+func planError(err error) error {
+	var insufficient *cloud.InsufficientCapacityError
+	if errors.As(err, &insufficient) {
+		return err
+	}
+	return &cloud.CreateError{Reason: "InvalidUserData", Message: err.Error(), Err: err}
+}
+
+func (l *Launcher) fail(s *seat, err error) {
+	s.err = err
+	close(s.done)
+}
+
+func (l *Launcher) succeed(s *seat, b bought) {
+	l.mu.Lock()
+	l.recent[b.id] = l.opts.Clock.Now()
+	l.mu.Unlock()
+	s.machine = l.machineFor(s.order, b)
+	close(s.done)
+}
+
+// machineFor is the machine that was bought for an order.
+func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
+	m := &cloud.Machine{
+		ProviderID: providerID(b.zone, b.id), Claim: o.Claim.Name, ImageID: b.image, Created: l.opts.Clock.Now(),
+		Annotations: map[string]string{awsv1.AnnotationInstanceProfile: o.Class.Status.InstanceProfile},
+	}
+	for i := range o.Types {
+		t := &o.Types[i]
+		if t.Name != b.typeName {
+			continue
+		}
+		offering := &cloud.Offering{Zone: b.zone, CapacityType: b.capacityType}
+		for j := range t.Offerings {
+			if t.Offerings[j].Zone == b.zone && t.Offerings[j].CapacityType == b.capacityType {
+				offering = &t.Offerings[j]
+			}
+		}
+		m.Labels = cloud.NeedOf(o.Claim).MachineLabels(cloud.Choice{Type: t, Offering: offering})
+		m.Capacity, m.Allocatable = t.Capacity, t.Allocatable()
+	}
+	if m.Labels == nil { // the class no longer sells the type
+		m.Labels = map[string]string{}
+	}
+	m.Labels[corev1.LabelInstanceTypeStable], m.Labels[corev1.LabelTopologyZone] = b.typeName, b.zone
+	m.Labels[karpv1.LabelCapacityType] = b.capacityType
+	m.Labels[awsv1.LabelInstanceTenancy] = tenancyOf(cloud.NeedOf(o.Claim))
+	if pool := poolOf(o.Claim); pool != "" {
+		m.Labels[karpv1.LabelNodePool] = pool
+	}
+	return m
+}
+
+// providerID as the cloud controller writes it on nodes.
+func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
+
+// instanceID is the last part of a provider id.
+func instanceID(providerID string) (string, error) {
+	id := providerID[strings.LastIndex(providerID, "/")+1:]
+	if !strings.HasPrefix(providerID, "aws:///") || !strings.HasPrefix(id, "i-") {
+		return "", fmt.Errorf("provider id %q: want aws:///ZONE/i-...", providerID)
+	}
+	return id, nil
+}
+
+// newBatch is an id that nobody else has: 32 hexadecimal digits.
+func newBatch() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it never fails: crypto/rand
+	return hex.EncodeToString(id[:])
+}

@@ -1,0 +1,404 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// purchase is what is asked for under one token. Its states:
+//
+//	recorded --ask--> answered                        decided: instances, or why not
+//	             |--> throttled: ask again            the stored request
+//	             |--> lost: ask again --5 times--> search
+//	             `--> mismatched -----------------> search --complete, or Settle is over--> decided
+//	out of time: undecided; whoever asks next goes on
+type purchase struct {
+	entry Entry // Place is that of whoever made it
+
+	mu      sync.Mutex // held while it is being decided
+	plan    *plan
+	request *ec2.CreateFleetInput
+	places  places // that the request is for
+	// asked is when the request was last sent; unsure is set when an answer may have been lost.
+	asked   time.Time
+	unsure  bool
+	aside   map[string]int64 // addresses set aside, by subnet
+	decided *outcome
+}
+
+// outcome is what came of a purchase.
+type outcome struct {
+	instances []bought // by id
+	places    places   // that they are for
+	refusals  []ec2types.CreateFleetError
+	// err is why EC2 refused the request as a whole.
+	err error
+	// searched is set if the instances were found by their tag: why there are not more is not known.
+	searched bool
+}
+
+// at is the instance of the claim at a place, nil if there is none.
+func (o *outcome) at(place int, claim string) *bought {
+	for i := range o.instances {
+		if o.instances[i].claim == claim {
+			return &o.instances[i]
+		}
+	}
+	i, wanted := o.places.index(place)
+	if !wanted || i >= len(o.instances) || o.instances[i].claim != "" {
+		return nil
+	}
+	return &o.instances[i]
+}
+
+// found is the outcome of a search.
+func found(instances []bought) *outcome {
+	out := &outcome{instances: instances, searched: true}
+	if len(instances) > 0 {
+		out.places = placesOf(instances[0].places)
+	}
+	return out
+}
+
+// complete says that there can be no more instances.
+func (o *outcome) complete(size int) bool {
+	if o.places != nil {
+		size = len(o.places)
+	}
+	return len(o.instances) >= size
+}
+
+// mostAttempts that one batch makes before its claims are told to come again.
+const mostAttempts = 5
+
+// buy is called with claims whose plans are alike.
+func (l *Launcher) buy(_ string, seats []*seat) {
+	ctx, cancel := context.WithTimeout(context.Background(), purchaseFor)
+	defer cancel()
+	slices.SortFunc(seats, func(a, b *seat) int { return cmp.Compare(a.name(), b.name()) })
+	entry := Entry{Batch: newBatch()}
+	for entry.Attempt = 1; len(seats) > 0; entry.Attempt++ {
+		if entry.Attempt > mostAttempts {
+			for _, s := range seats {
+				l.fail(s, fmt.Errorf("buying for NodeClaim %q: no instance after %d attempts", s.name(), mostAttempts))
+			}
+			return
+		}
+		seats = l.attempt(ctx, entry, seats)
+	}
+}
+
+// attempt makes one purchase and returns the seats that need another one.
+func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*seat {
+	entry.Size, entry.At = len(seats), l.opts.Clock.Now().UTC()
+	p := &purchase{entry: entry, plan: seats[0].plan, asked: entry.At}
+	if err := l.prepare(ctx, p); err != nil {
+		for _, s := range seats {
+			l.fail(s, err)
+		}
+		return nil
+	}
+	p.mu.Lock() // until it is sent, or given up
+	l.mu.Lock()
+	l.purchases[entry.Token()] = p
+	l.mu.Unlock()
+	recorded := l.record(ctx, entry, seats)
+	if len(recorded) < len(seats) {
+		// The records name a size that is not wanted any more, so that token is never used.
+		p.decided = &outcome{searched: true}
+		l.giveBack(p)
+		p.mu.Unlock()
+		return recorded
+	}
+	for _, s := range seats {
+		s.open = true
+	}
+	p.mu.Unlock()
+	out, err := l.decide(ctx, p, nil)
+	if err != nil {
+		for _, s := range seats {
+			l.fail(s, err)
+		}
+		return nil
+	}
+	return l.deal(out, seats)
+}
+
+// record writes the entry on all claims, and fails the seats of those on which it cannot be written.
+func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*seat {
+	errs := make([]error, len(seats))
+	var group errgroup.Group
+	group.SetLimit(20)
+	for i, s := range seats {
+		mine := entry
+		mine.Place = i
+		group.Go(func() error {
+			if errs[i] = l.opts.Recorder.Record(ctx, s.order.Claim, s.entry, mine); errs[i] == nil {
+				s.entry = mine
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in errs
+	var recorded []*seat
+	for i, s := range seats {
+		if errs[i] == nil {
+			recorded = append(recorded, s)
+			continue
+		}
+		s.known = false // it may have been written all the same, or somebody else has written
+		l.fail(s, fmt.Errorf("recording the purchase for NodeClaim %q: %w", s.name(), errs[i]))
+	}
+	return recorded
+}
+
+// prepare makes the launch templates and the request, which is not changed from then on.
+func (l *Launcher) prepare(ctx context.Context, p *purchase) error {
+	for _, v := range p.plan.variants {
+		if err := l.ensure(ctx, p.plan.templates[v]); err != nil {
+			return l.templateError(err)
+		}
+	}
+	size := p.entry.Size
+	if p.places != nil {
+		size = len(p.places)
+	}
+	subnets := map[string]string{}
+	p.aside = map[string]int64{}
+	for _, zone := range p.plan.zones() {
+		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
+		if id, found := l.opts.Subnets.Choose(p.plan.order.Class, zone, addresses); found {
+			subnets[zone] = id
+			p.aside[id] += addresses
+		}
+	}
+	request := p.plan.request(p.entry, p.places, subnets)
+	if len(request.LaunchTemplateConfigs) == 0 {
+		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v", p.plan.order.Class.Name, p.plan.zones())}
+	}
+	p.request = request
+	return nil
+}
+
+// templateError is the claims' error for a launch template that cannot be made.
+func (l *Launcher) templateError(err error) error {
+	if f := fateOf(err); f == throttled || f == lost {
+		return err
+	}
+	return refusedError(err)
+}
+
+// resume decides the purchase that the claim has on record, and returns the claim's instance; nil if nothing came of it.
+func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
+	l.mu.Lock()
+	p := l.purchases[s.entry.Token()]
+	if p == nil {
+		p = &purchase{entry: s.entry, asked: s.entry.At, unsure: true}
+		l.purchases[s.entry.Token()] = p
+	}
+	l.mu.Unlock()
+	out, err := l.decide(ctx, p, s.order)
+	if err != nil {
+		return nil, err
+	}
+	b := out.at(s.entry.Place, s.name())
+	if b == nil || b.gone {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// decide finds out what comes of the purchase, once. A purchase that another process began has no request: the order of
+// one of its claims gives one.
+func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.decided != nil {
+		return p.decided, nil
+	}
+	out, err := l.settle(ctx, p, o)
+	if err != nil {
+		return nil, fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
+	}
+	p.decided = out
+	if p.plan != nil {
+		marks(l.opts.Unavailable, out.refusals, p.plan.order.Class.Name, &p.plan.selection)
+	}
+	l.giveBack(p)
+	return out, nil
+}
+
+func (l *Launcher) settle(ctx context.Context, p *purchase, o *Order) (*outcome, error) {
+	if p.request != nil {
+		return l.ask(ctx, p)
+	}
+	instances, err := l.tagged(ctx, p.entry.Token())
+	if err != nil {
+		return nil, err
+	}
+	if out := found(instances); out.complete(p.entry.Size) {
+		return out, nil
+	}
+	entries, err := l.opts.Recorder.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Claims that are gone, or on which it was never written, are not bought for.
+	p.places = among(entries, p.entry)
+	if p.plan, err = newPlan(o, l.opts.Region); err == nil {
+		err = l.prepare(ctx, p)
+	}
+	if err != nil { // nothing can be bought now, and nothing need be
+		return l.search(ctx, p)
+	}
+	return l.ask(ctx, p)
+}
+
+// ask sends the request until it is answered.
+func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
+	const most = 5
+	losses, absences := 0, 0
+	for try := 1; ; try++ {
+		p.asked = l.opts.Clock.Now()
+		out, err := call(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, p.request)
+		switch fateOf(err) {
+		case passed:
+			return &outcome{instances: boughtOf(out), places: p.places, refusals: out.Errors}, nil
+		case mismatched:
+			return l.search(ctx, p)
+		case lost:
+			p.unsure = true
+			if losses++; losses == most && ctx.Err() == nil {
+				return l.search(ctx, p)
+			}
+		case untemplate:
+			if absences++; absences == most {
+				return l.refuse(ctx, p, err)
+			}
+			l.remake(ctx, p)
+		case refused:
+			return l.refuse(ctx, p, err)
+		}
+		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
+			return nil, errors.Join(err, waited)
+		}
+	}
+}
+
+// refuse ends a purchase that EC2 will not make. If an earlier answer was lost, it may have made it before.
+func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome, error) {
+	if !p.unsure {
+		return &outcome{err: err}, nil
+	}
+	out, searched := l.search(ctx, p)
+	if searched == nil {
+		out.err = err
+	}
+	return out, searched
+}
+
+// remake makes the launch templates again that EC2 does not see. A failure shows with the next request.
+func (l *Launcher) remake(ctx context.Context, p *purchase) {
+	for _, v := range p.plan.variants {
+		l.forget(p.plan.templates[v].name)
+		_ = l.ensure(ctx, p.plan.templates[v])
+	}
+}
+
+// search finds the instances of a purchase that was made, or may have been.
+func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
+	until := p.asked.Add(l.opts.Settle)
+	for try := 1; ; try++ {
+		instances, err := l.tagged(ctx, p.entry.Token())
+		if out := found(instances); err == nil && (out.complete(p.entry.Size) || !l.opts.Clock.Now().Before(until)) {
+			return out, nil
+		}
+		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
+			return nil, errors.Join(err, waited)
+		}
+	}
+}
+
+// tagged lists the instances of a purchase by id, those that have ended included.
+func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
+	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
+	if err != nil {
+		return nil, fmt.Errorf("searching the instances of purchase %s: %w", token, err)
+	}
+	var list []bought
+	for i := range instances {
+		list = append(list, boughtFrom(&instances[i]))
+	}
+	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
+	return list, nil
+}
+
+// giveBack returns the addresses of zones in which nothing was launched.
+func (l *Launcher) giveBack(p *purchase) {
+	used := map[string]bool{}
+	if p.decided != nil {
+		for _, b := range p.decided.instances {
+			used[b.zone] = true
+		}
+	}
+	if p.request == nil {
+		return
+	}
+	for _, config := range p.request.LaunchTemplateConfigs {
+		for _, o := range config.Overrides {
+			id := aws.ToString(o.SubnetId)
+			if n := p.aside[id]; n > 0 && !used[aws.ToString(o.AvailabilityZone)] {
+				l.opts.Subnets.Return(id, n)
+			}
+			delete(p.aside, id)
+		}
+	}
+}
+
+// deal gives the instances to the claims, and returns the seats that need another attempt.
+func (l *Launcher) deal(out *outcome, seats []*seat) []*seat {
+	var rest []*seat
+	for _, s := range seats {
+		s.open = false
+		b := out.at(s.entry.Place, s.name())
+		switch {
+		case b != nil && !b.gone:
+			l.succeed(s, *b)
+		case out.err != nil:
+			l.fail(s, refusedError(out.err))
+		case out.searched:
+			rest = append(rest, s)
+		default:
+			l.fail(s, fleetError(out.refusals))
+		}
+	}
+	return rest
+}
+
+// boughtFrom reads an instance.
+func boughtFrom(i *ec2types.Instance) bought {
+	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId), capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
+	if i.Placement != nil {
+		b.zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	if i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot || aws.ToString(i.SpotInstanceRequestId) != "" {
+		b.capacityType = karpv1.CapacityTypeSpot
+	}
+	tags := tagMap(i.Tags)
+	b.claim, b.places = tags[awsv1.TagNodeClaim], tags[TagPlaces]
+	return b
+}

@@ -1,0 +1,235 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// mostFilterValues is how many values EC2 takes in one request's filters
+// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html).
+const mostFilterValues = 200
+
+// readFor is how long a batch of reads or terminations is tried.
+const readFor = time.Minute
+
+// lookup is an instance that somebody asks about, or wants to end.
+type lookup struct {
+	id       string
+	done     chan struct{}
+	instance *ec2types.Instance // nil if EC2 does not show it
+	err      error
+}
+
+// Machine reads one instance, or says cloud.ErrNotFound. One that was just bought and is not shown yet is an error of
+// its own.
+func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machine, error) {
+	i, err := l.read(ctx, providerID)
+	if err != nil {
+		return nil, err
+	}
+	return machineOf(i), nil
+}
+
+func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Instance, error) {
+	id, err := instanceID(providerID)
+	if err != nil {
+		return nil, err
+	}
+	q, err := l.queue(ctx, l.lookups, id)
+	if err != nil {
+		return nil, fmt.Errorf("reading instance %s: %w", id, err)
+	}
+	if q.instance != nil && q.instance.State != nil && q.instance.State.Name != ec2types.InstanceStateNameTerminated {
+		return q.instance, nil
+	}
+	if q.instance == nil && l.isRecent(id) {
+		return nil, fmt.Errorf("reading instance %s: EC2 does not show it yet", id)
+	}
+	return nil, fmt.Errorf("instance %s: %w", id, cloud.ErrNotFound)
+}
+
+func (l *Launcher) isRecent(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, known := l.recent[id]
+	return known && l.opts.Clock.Since(at) < l.opts.Settle
+}
+
+func (l *Launcher) queue(ctx context.Context, b *batcher[*lookup], id string) (*lookup, error) {
+	q := &lookup{id: id, done: make(chan struct{})}
+	b.add("", q)
+	select {
+	case <-q.done:
+		return q, q.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// look reads many instances at once. They are named by a filter: one that is gone is then missing, and no error.
+func (l *Launcher) look(_ string, batch []*lookup) {
+	ctx, cancel := context.WithTimeout(context.Background(), readFor)
+	defer cancel()
+	instances, err := l.list(ctx, ec2types.Filter{Name: aws.String("instance-id"), Values: idsOf(batch)})
+	for _, q := range batch {
+		q.err = err
+		for i := range instances {
+			if aws.ToString(instances[i].InstanceId) == q.id {
+				q.instance = &instances[i]
+			}
+		}
+		close(q.done)
+	}
+}
+
+func idsOf(batch []*lookup) []string {
+	var ids []string
+	for _, q := range batch {
+		ids = append(ids, q.id)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// list reads all instances that pass the filters.
+func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2types.Instance, error) {
+	var instances []ec2types.Instance
+	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
+	for {
+		out, err := persist(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range out.Reservations {
+			instances = append(instances, r.Instances...)
+		}
+		if in.NextToken = out.NextToken; aws.ToString(in.NextToken) == "" {
+			return instances, nil
+		}
+	}
+}
+
+// Terminate ends the instance: nil while it ends, cloud.ErrNotFound when it has.
+func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
+	i, err := l.read(ctx, providerID)
+	if err != nil {
+		return err
+	}
+	if ending(i) {
+		return nil
+	}
+	id := aws.ToString(i.InstanceId)
+	if _, err := l.queue(ctx, l.ends, id); err != nil {
+		return fmt.Errorf("terminating instance %s: %w", id, err)
+	}
+	return nil
+}
+
+// end terminates many instances at once. EC2 ends none of them if one is unknown to it: then each is ended alone.
+func (l *Launcher) end(_ string, batch []*lookup) {
+	ctx, cancel := context.WithTimeout(context.Background(), readFor)
+	defer cancel()
+	ids := idsOf(batch)
+	err := l.terminate(ctx, ids)
+	alone := err != nil && len(ids) > 1 && fateOf(err) == refused
+	for _, q := range batch {
+		if q.err = err; alone {
+			q.err = l.terminate(ctx, []string{q.id})
+		}
+		if slices.Contains(goneCodes, codeOf(q.err)) {
+			q.err = fmt.Errorf("%w: %w", cloud.ErrNotFound, q.err)
+		}
+		close(q.done)
+	}
+}
+
+func (l *Launcher) terminate(ctx context.Context, ids []string) error {
+	_, err := persist(ctx, l, "TerminateInstances", l.opts.EC2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	return err
+}
+
+// Machines lists the cluster's instances, those that are ending included. An instance that is not tagged with its claim
+// yet has that of the record, so that nobody takes it for a stray.
+func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
+	instances, err := l.list(ctx,
+		ec2types.Filter{Name: aws.String("tag-key"), Values: []string{awsv1.TagNodePool}},
+		ec2types.Filter{Name: aws.String("tag-key"), Values: []string{awsv1.TagNodeClass}},
+		tagFilter(awsv1.TagCluster, l.opts.ClusterName))
+	if err != nil {
+		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
+	}
+	entries, err := l.opts.Recorder.Entries(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
+	}
+	slices.SortFunc(instances, func(a, b ec2types.Instance) int { return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId)) })
+	owners := ownersOf(instances, entries)
+	var machines []cloud.Machine
+	for i := range instances {
+		if state := instances[i].State; state != nil && state.Name == ec2types.InstanceStateNameTerminated {
+			continue
+		}
+		m := machineOf(&instances[i])
+		if m.Claim == "" {
+			m.Claim = owners[aws.ToString(instances[i].InstanceId)]
+		}
+		machines = append(machines, *m)
+	}
+	return machines, nil
+}
+
+// ownersOf deals the instances of each purchase, which are sorted by id, to the claims that have it on record, as the
+// purchase itself does.
+func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[string]string {
+	purchases := map[string][]bought{}
+	for i := range instances {
+		if token := tagMap(instances[i].Tags)[TagPurchase]; token != "" {
+			purchases[token] = append(purchases[token], boughtFrom(&instances[i]))
+		}
+	}
+	owners := map[string]string{}
+	for claim, entry := range entries {
+		if b := found(purchases[entry.Token()]).at(entry.Place, claim); b != nil {
+			owners[b.id] = claim
+		}
+	}
+	return owners
+}
+
+// machineOf reads an instance. Its capacity is left to whoever knows the instance types.
+func machineOf(i *ec2types.Instance) *cloud.Machine {
+	b, tags := boughtFrom(i), tagMap(i.Tags)
+	labels := map[string]string{
+		corev1.LabelInstanceTypeStable: b.typeName, corev1.LabelTopologyZone: b.zone, karpv1.LabelCapacityType: b.capacityType,
+		karpv1.LabelNodePool: tags[awsv1.TagNodePool], awsv1.LabelNodeClass: tags[awsv1.TagNodeClass],
+	}
+	if i.Placement != nil {
+		if id := aws.ToString(i.Placement.AvailabilityZoneId); id != "" {
+			labels[awsv1.LabelZoneID] = id
+		}
+		if tenancy := string(i.Placement.Tenancy); tenancy != "" {
+			labels[awsv1.LabelInstanceTenancy] = tenancy
+		}
+	}
+	return &cloud.Machine{
+		ProviderID: providerID(b.zone, b.id), Claim: b.claim, Labels: labels, ImageID: b.image,
+		Created: aws.ToTime(i.LaunchTime), Terminating: b.gone,
+	}
+}
+
+// ending says that the instance has ended or is about to.
+func ending(i *ec2types.Instance) bool {
+	return i.State != nil && (i.State.Name == ec2types.InstanceStateNameShuttingDown || i.State.Name == ec2types.InstanceStateNameTerminated)
+}

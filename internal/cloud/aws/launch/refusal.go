@@ -1,0 +1,210 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// fate is what became of a call.
+type fate int
+
+const (
+	passed     fate = iota // it was carried out
+	throttled              // it was not carried out; later it may be
+	lost                   // it may have been carried out
+	mismatched             // the client token was used by another request
+	untemplate             // a launch template is not there, or not seen yet
+	refused                // it was not carried out and never will
+)
+
+// Codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+var (
+	throttleCodes = []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestThrottled", "EC2ThrottledException"}
+	outageCodes   = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "ServerInternal", "IdempotentRequestInProgress"}
+	templateCodes = []string{"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"}
+	goneCodes     = []string{"InvalidInstanceID.NotFound"}
+	// sellOutCodes say that what was asked for is not to be had now.
+	sellOutCodes = []string{"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
+		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded"}
+)
+
+const (
+	codeNoAddresses = "InsufficientFreeAddressesInSubnet"
+	codeNoSpotRole  = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+)
+
+// fateOf tells from the error of a call what became of it. An error without a code of EC2's says nothing: the answer may
+// have been lost.
+func fateOf(err error) fate {
+	if err == nil {
+		return passed
+	}
+	code := codeOf(err)
+	switch {
+	case code == "" || slices.Contains(outageCodes, code) || isServerFault(err) && !slices.Contains(throttleCodes, code):
+		return lost
+	case slices.Contains(throttleCodes, code):
+		return throttled
+	case code == "IdempotentParameterMismatch":
+		return mismatched
+	case slices.Contains(templateCodes, code):
+		return untemplate
+	}
+	return refused
+}
+
+func isServerFault(err error) bool {
+	var refusal smithy.APIError
+	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer
+}
+
+// codeOf is EC2's code of an error, empty if it is not one of EC2's.
+func codeOf(err error) string {
+	var refusal smithy.APIError
+	if errors.As(err, &refusal) {
+		return refusal.ErrorCode()
+	}
+	return ""
+}
+
+// reasons are reasons of failures by a part of their text; the first that is found counts.
+var reasons = []struct{ part, with, reason string }{
+	{"ServiceLinkedRole", "", "SpotSLRCreationFailed"},
+	{"Not authorized for images", "", "AMIAuthorizationFailure"},
+	{"UnauthorizedOperation", "", "Unauthorized"},
+	{"AccessDenied", "", "Unauthorized"},
+	{"AuthFailure", "", "Unauthorized"},
+	{"InvalidParameter", "belong to different networks", "SecurityGroupSubnetVPCMismatch"},
+	{"iamInstanceProfile.name is invalid", "", "InstanceProfileNameInvalid"},
+	{"InvalidLaunchTemplateId.NotFound", "", "LaunchTemplateNotFound"},
+	{"InvalidLaunchTemplateName.NotFound", "", "LaunchTemplateNotFound"},
+	{"User data is limited to", "", "UserDataSizeLimitExceeded"},
+	{"InvalidAMIID.Malformed", "", "InvalidAMIID"},
+	{"InvalidAMIID.NotFound", "", "AMINotFound"},
+	{"RequestLimitExceeded", "", "RequestLimitExceeded"},
+	{"InternalError", "", "InternalError"},
+	{"not eligible for Free Tier", "", "FreeTierIneligible"},
+	{"MaxFleetCountExceeded", "", "FleetQuotaExceeded"},
+	{"PendingVerification", "", "AccountPendingVerification"},
+	{"MaxSpotInstanceCountExceeded", "", "SpotQuotaExceeded"},
+	{"VcpuLimitExceeded", "", "VCPULimitExceeded"},
+	{codeNoAddresses, "", codeNoAddresses},
+}
+
+// remedies are what to do about a reason, where AWS's own text does not say it.
+var remedies = map[string]string{
+	"SpotSLRCreationFailed":          "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
+	"SecurityGroupSubnetVPCMismatch": "let spec.securityGroupSelectorTerms and spec.subnetSelectorTerms select from one VPC",
+	"AMIAuthorizationFailure":        "share the image with this account, or select another in spec.amiSelectorTerms",
+}
+
+// ReasonOf is the CamelCase reason for a failure of EC2's.
+func ReasonOf(text string) string {
+	for _, r := range reasons {
+		if strings.Contains(text, r.part) && strings.Contains(text, r.with) {
+			return r.reason
+		}
+	}
+	return "LaunchFailed"
+}
+
+// unauthorizedBy says what forbids a call, as far as AWS tells.
+func unauthorizedBy(text string) string {
+	switch {
+	case strings.Contains(text, "permissions boundary"):
+		return "a permissions boundary forbids it"
+	case strings.Contains(text, "service control policy"):
+		return "a service control policy of the organisation forbids it"
+	}
+	return ""
+}
+
+// createError turns a failure into what the claim's condition shows.
+func createError(text string, cause error) *cloud.CreateError {
+	reason := ReasonOf(text)
+	if hint := unauthorizedBy(text); reason == "Unauthorized" && hint != "" {
+		text = hint + ": " + text
+	}
+	if remedy := remedies[reason]; remedy != "" {
+		text += "; " + remedy
+	}
+	return &cloud.CreateError{Reason: reason, Message: text, Err: cause}
+}
+
+// refusedError is the claim's error for a call that EC2 refused as a whole.
+func refusedError(err error) error {
+	if slices.Contains(sellOutCodes, codeOf(err)) {
+		return &cloud.InsufficientCapacityError{Message: err.Error()}
+	}
+	return createError(err.Error(), err)
+}
+
+// fleetError is the error of a claim for which a fleet has no instance: insufficient capacity if all that EC2 says is that
+// nothing is left, otherwise the first thing that is wrong.
+func fleetError(refusals []ec2types.CreateFleetError) error {
+	if len(refusals) == 0 {
+		return &cloud.CreateError{Reason: "LaunchFailed", Message: "EC2 launched fewer instances than asked for, and did not say why"}
+	}
+	var texts []string
+	for _, r := range refusals {
+		code, text := aws.ToString(r.ErrorCode), describe(r)
+		if !slices.Contains(sellOutCodes, code) {
+			return createError(text, nil)
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	slices.Sort(texts)
+	message := strings.Join(texts[:min(3, len(texts))], "; ")
+	if more := len(texts) - 3; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return &cloud.InsufficientCapacityError{Message: message}
+}
+
+func describe(r ec2types.CreateFleetError) string {
+	typeName, zone, _ := placeOf(r)
+	return fmt.Sprintf("%s (%s in %s): %s", aws.ToString(r.ErrorCode), typeName, zone, aws.ToString(r.ErrorMessage))
+}
+
+func placeOf(r ec2types.CreateFleetError) (typeName, zone, subnet string) {
+	if r.LaunchTemplateAndOverrides == nil || r.LaunchTemplateAndOverrides.Overrides == nil {
+		return "", "", ""
+	}
+	o := r.LaunchTemplateAndOverrides.Overrides
+	return string(o.InstanceType), aws.ToString(o.AvailabilityZone), aws.ToString(o.SubnetId)
+}
+
+// marks notes in u what a fleet's errors say is gone. What may be the fault of the class, or of dedicated tenancy, is
+// noted for the class only, so that it hides nothing from others.
+func marks(u *instance.Unavailable, refusals []ec2types.CreateFleetError, class string, s *Selection) {
+	for _, r := range refusals {
+		code := aws.ToString(r.ErrorCode)
+		typeName, zone, subnet := placeOf(r)
+		offer := instance.Offer{CapacityType: s.CapacityType, Type: typeName, Zone: zone}
+		switch {
+		case code == codeNoSpotRole:
+			u.MarkCapacityType(karpv1.CapacityTypeSpot)
+		case code == codeNoAddresses && subnet != "":
+			u.MarkSubnet(subnet)
+		case !slices.Contains(sellOutCodes, code) || typeName == "" || zone == "":
+		case code == "Unsupported" || code == "UnfulfillableCapacity" || s.Tenancy == awsv1.TenancyDedicated:
+			offer.Class = class
+			u.Mark(offer)
+		default:
+			u.Mark(offer)
+		}
+	}
+}

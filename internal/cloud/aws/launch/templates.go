@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// TemplateIdle is how long a launch template is kept that nothing is launched with.
+const TemplateIdle = time.Hour
+
+// templates are the launch templates that are known to exist. Names are hashes of contents, so that a template that has
+// the name has the contents too.
+type templates struct {
+	mu    sync.Mutex
+	known map[string]*known
+}
+
+// known is a launch template by name; its lock is held while it is made or deleted.
+type known struct {
+	mu     sync.Mutex
+	exists bool
+	used   time.Time
+}
+
+func (t *templates) entry(name string) *known {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known[name] == nil {
+		t.known[name] = &known{}
+	}
+	return t.known[name]
+}
+
+// ensure makes the launch template unless it is known to exist.
+func (l *Launcher) ensure(ctx context.Context, t template) error {
+	k := l.templates.entry(t.name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used = l.opts.Clock.Now()
+	if k.exists {
+		return nil
+	}
+	_, err := persist(ctx, l, "CreateLaunchTemplate", l.opts.EC2.CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(t.name), LaunchTemplateData: t.data,
+		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: ec2Tags(t.tags)}},
+	})
+	if err != nil && codeOf(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
+		return fmt.Errorf("making launch template %s: %w", t.name, err)
+	}
+	k.exists = true
+	return nil
+}
+
+// forget has the launch template made again: EC2 says that it is not there.
+func (l *Launcher) forget(name string) {
+	k := l.templates.entry(name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.exists = false
+}
+
+// AdoptTemplates learns of the cluster's launch templates, at the start: those that nothing uses are then deleted by
+// SweepTemplates like our own.
+func (l *Launcher) AdoptTemplates(ctx context.Context) error {
+	names, err := l.templateNames(ctx, tagFilter(awsv1.TagCluster, l.opts.ClusterName))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		k := l.templates.entry(name)
+		k.mu.Lock()
+		if !k.exists {
+			k.exists, k.used = true, l.opts.Clock.Now()
+		}
+		k.mu.Unlock()
+	}
+	return nil
+}
+
+// SweepTemplates deletes the launch templates that nothing was launched with for TemplateIdle. It returns what could not
+// be deleted, and goes on with the others.
+func (l *Launcher) SweepTemplates(ctx context.Context) error {
+	now := l.opts.Clock.Now()
+	l.templates.mu.Lock()
+	var idle []string
+	for name, k := range l.templates.known {
+		if k.mu.TryLock() { // one that is locked is being used
+			switch {
+			case now.Sub(k.used) < TemplateIdle:
+			case k.exists:
+				idle = append(idle, name)
+			default:
+				delete(l.templates.known, name)
+			}
+			k.mu.Unlock()
+		}
+	}
+	l.templates.mu.Unlock()
+	var failed []error
+	for _, name := range idle {
+		failed = append(failed, l.deleteTemplate(ctx, name, TemplateIdle))
+	}
+	return errors.Join(failed...)
+}
+
+// DeleteTemplates deletes all launch templates that were made for a class, which is about to go.
+func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
+	names, err := l.templateNames(ctx, tagFilter(awsv1.TagCluster, l.opts.ClusterName), tagFilter(awsv1.TagNodeClass, class))
+	failed := []error{err}
+	for _, name := range names {
+		failed = append(failed, l.deleteTemplate(ctx, name, 0))
+	}
+	return errors.Join(failed...)
+}
+
+// deleteTemplate deletes a launch template that was not used for so long.
+func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Duration) error {
+	k := l.templates.entry(name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if idle > 0 && l.opts.Clock.Since(k.used) < idle {
+		return nil
+	}
+	if k.exists || idle == 0 {
+		_, err := persist(ctx, l, "DeleteLaunchTemplate", l.opts.EC2.DeleteLaunchTemplate, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+		if err != nil && fateOf(err) != untemplate {
+			return fmt.Errorf("deleting launch template %s: %w", name, err)
+		}
+	}
+	k.exists = false
+	return nil
+}
+
+func (l *Launcher) templateNames(ctx context.Context, filters ...ec2types.Filter) ([]string, error) {
+	var names []string
+	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)}
+	for {
+		out, err := persist(ctx, l, "DescribeLaunchTemplates", l.opts.EC2.DescribeLaunchTemplates, in)
+		if err != nil {
+			return names, fmt.Errorf("listing launch templates: %w", err)
+		}
+		for _, t := range out.LaunchTemplates {
+			names = append(names, aws.ToString(t.LaunchTemplateName))
+		}
+		if in.NextToken = out.NextToken; aws.ToString(in.NextToken) == "" {
+			return names, nil
+		}
+	}
+}
+
+func tagFilter(key string, values ...string) ec2types.Filter {
+	return ec2types.Filter{Name: aws.String("tag:" + key), Values: values}
+}
