@@ -4,20 +4,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
 // ledger is Addresses on a clock that is set by hand.
 type ledger struct {
+	*testing.T
 	*Addresses
-	now time.Time
+	now     time.Time
+	refused map[string]bool
+	class   *awsv1.EC2NodeClass
 }
 
-func newLedger() *ledger {
-	l := &ledger{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	l.Addresses = NewAddresses(func() time.Time { return l.now }, 5*time.Minute)
+func newLedger(t *testing.T) *ledger {
+	l := &ledger{T: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), refused: map[string]bool{}, class: classOf(nil)}
+	l.class.Status.Subnets = []awsv1.Subnet{{ID: "a1", Zone: "a"}, {ID: "a2", Zone: "a"}, {ID: "b1", Zone: "b"}}
+	l.Addresses = NewAddresses(func() time.Time { return l.now }, 5*time.Minute, func(id string) bool { return l.refused[id] })
 	return l
 }
 
@@ -29,84 +31,75 @@ func (l *ledger) seen(free map[string]int64) {
 	l.Seen(subnets, l.now)
 }
 
-var twoZones = []awsv1.Subnet{{ID: "a1", Zone: "a"}, {ID: "a2", Zone: "a"}, {ID: "b1", Zone: "b"}}
-
-func (l *ledger) expect(t *testing.T, when string, id string, want int64) {
-	t.Helper()
+func (l *ledger) free(when, id string, want int64) {
+	l.Helper()
 	if free, _ := l.Free(id); free != want {
-		t.Errorf("%s: %d addresses free of %s, want %d", when, free, id, want)
+		l.Errorf("%s: %d addresses free of %s, want %d", when, free, id, want)
 	}
 }
 
-func chosen(t *testing.T, when string, h *Hold, want map[string]string) {
-	t.Helper()
-	if diff := cmp.Diff(want, h.Subnets); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", when, diff)
+// chooses checks the choice in a zone; none when want is empty.
+func (l *ledger) chooses(when, zone string, addresses int64, want string) {
+	l.Helper()
+	if id, found := l.Choose(l.class, zone, addresses); id != want || found != (want != "") {
+		l.Errorf("%s: chosen %q, %v; want %q", when, id, found, want)
 	}
 }
 
 // TestInFlight: launches that go on at the same time go to other subnets; what they did not use comes back.
 func TestInFlight(t *testing.T) {
-	l := newLedger()
+	l := newLedger(t)
 	l.seen(map[string]int64{"a1": 100, "a2": 90, "b1": 30})
-	need := map[string]int64{"a": 29, "b": 29, "c": 29}
-	first := l.Hold(twoZones, need)
-	chosen(t, "the fullest is taken", first, map[string]string{"a": "a1", "b": "b1"})
-	second := l.Hold(twoZones, need)
-	chosen(t, "then the other", second, map[string]string{"a": "a2", "b": "b1"})
-	l.expect(t, "more than there are", "b1", 0)
-	third := l.Hold(twoZones, need)
-	chosen(t, "a full one is not chosen", third, map[string]string{"a": "a1"})
-	second.Settle()
-	second.Settle("b1")
-	third.Settle()
-	first.Settle("a1")
-	l.expect(t, "used", "a1", 71)
-	l.expect(t, "not used", "a2", 90)
-	l.expect(t, "not used", "b1", 30)
+	l.chooses("the emptiest", "a", 29, "a1")
+	l.chooses("then the other", "a", 29, "a2")
+	l.chooses("then the first again", "a", 29, "a1")
+	l.chooses("fewer than asked for, but some", "b", 58, "b1")
+	l.chooses("none is left", "b", 29, "")
+	l.chooses("a zone without a subnet", "c", 29, "")
+	l.free("after the choices", "a1", 42)
+	l.Return("a1", 29)
+	l.Return("b1", 58)
+	l.Return("b1", 58)
+	l.free("one of two was used", "a1", 71)
+	l.free("not used", "b1", 30)
+	l.free("still aside", "a2", 61)
 }
 
-// TestCounts: a count of EC2 replaces what was settled before it began, and nothing else.
+// TestCounts: a count of EC2 replaces what was set aside a minute before it began, and nothing else.
 func TestCounts(t *testing.T) {
-	l := newLedger()
-	need := map[string]int64{"b": 10}
+	l := newLedger(t)
 	l.seen(map[string]int64{"b1": 100})
-	l.now = l.now.Add(time.Second)
-	settled, open := l.Hold(twoZones, need), l.Hold(twoZones, need)
-	late := l.Hold(twoZones, need)
-	settled.Settle("b1")
-	began := l.now.Add(time.Second)
-	l.now = l.now.Add(2 * time.Second)
-	late.Settle("b1")
+	l.chooses("first", "b", 10, "b1")
+	l.now = l.now.Add(50 * time.Second)
+	l.chooses("second", "b", 20, "b1")
+	began := l.now.Add(11 * time.Second)
+	l.now = l.now.Add(12 * time.Second)
 	l.Seen([]Subnet{{ID: "b1", Free: 89}}, began)
-	l.expect(t, "one is counted, one is open, one was settled during the count", "b1", 69)
+	l.free("the first is counted, the second may not be", "b1", 69)
 	l.Seen([]Subnet{{ID: "b1", Free: 100}}, began.Add(-time.Second))
-	l.expect(t, "an older count that comes late", "b1", 69)
-	open.Settle("b1")
+	l.free("an older count that comes late", "b1", 69)
+	l.Return("b1", 10)
+	l.free("what was counted is not given back", "b1", 69)
 	l.now = l.now.Add(time.Minute)
 	l.seen(map[string]int64{"b1": 70})
-	l.expect(t, "all are counted", "b1", 70)
+	l.free("all are counted", "b1", 70)
 }
 
-// TestExhausted: a subnet that was refused is not launched into for three minutes, whatever EC2 counts; and one whose count
-// is not known, or too old, only when there is no other.
+// TestExhausted: a subnet that was refused is not launched into, whatever EC2 counts; and one whose count is not known, or too
+// old, only when there is no other.
 func TestExhausted(t *testing.T) {
-	l := newLedger()
-	need := map[string]int64{"a": 1, "b": 1}
-	chosen(t, "nothing is known: the first", l.Hold(twoZones, need), map[string]string{"a": "a1", "b": "b1"})
-	l.seen(map[string]int64{"a2": 1, "b1": 50})
-	h := l.Hold(twoZones, need)
-	chosen(t, "known before unknown", h, map[string]string{"a": "a2", "b": "b1"})
-	h.Settle()
-	l.Exhausted("b1")
-	chosen(t, "refused", l.Hold(twoZones, map[string]int64{"b": 1}), map[string]string{})
-	l.now = l.now.Add(ExhaustedFor - time.Second)
-	l.seen(map[string]int64{"b1": 50})
-	chosen(t, "refused, and counted since", l.Hold(twoZones, map[string]int64{"b": 1}), map[string]string{})
-	l.now = l.now.Add(time.Second)
-	chosen(t, "after three minutes", l.Hold(twoZones, map[string]int64{"b": 1}), map[string]string{"b": "b1"})
+	l := newLedger(t)
+	l.chooses("nothing is known: the first", "a", 1, "a1")
+	l.seen(map[string]int64{"a2": 2, "b1": 50})
+	l.chooses("known before unknown", "a", 1, "a2")
+	l.refused["b1"] = true
+	l.chooses("refused", "b", 1, "")
+	l.refused["a2"] = true
+	l.chooses("unknown before refused", "a", 1, "a1")
+	l.refused = map[string]bool{}
+	l.chooses("no longer refused", "b", 1, "b1")
 	l.seen(map[string]int64{"b1": 0})
-	chosen(t, "none left", l.Hold(twoZones, map[string]int64{"b": 1}), map[string]string{})
+	l.chooses("full", "b", 1, "")
 	l.now = l.now.Add(5 * time.Minute)
-	chosen(t, "the count is too old", l.Hold(twoZones, map[string]int64{"b": 1}), map[string]string{"b": "b1"})
+	l.chooses("the count is too old", "b", 1, "b1")
 }

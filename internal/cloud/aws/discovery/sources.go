@@ -59,7 +59,9 @@ type Options struct {
 	Timeout time.Duration
 	// Lifetimes of answers; StandardLifetimes where zero.
 	Lifetimes Lifetimes
-	// Observe is told of every call when it has ended. It may be nil.
+	// Refused tells the subnets that EC2 refused lately for want of addresses (instance.Unavailable.HasSubnet). It may be nil.
+	Refused func(subnetID string) bool
+	// Observe is told of every call when it has ended, by several goroutines. It may be nil.
 	Observe func(Call)
 }
 
@@ -125,7 +127,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 	}
 	opts.Lifetimes.complete()
 	calls := &caller{timeout: opts.Timeout, now: opts.Now, observe: opts.Observe}
-	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute))
+	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute), opts.Refused)
 	cluster := newCluster(clients.EKS, kubernetes, calls, opts)
 	return &Sources{
 		Subnets:   newSubnets(clients.EC2, addresses, calls, opts),
