@@ -115,7 +115,9 @@ func (a *Addresses) Choose(class *awsv1.EC2NodeClass, zone string, addresses int
 	if id == "" {
 		return "", false
 	}
-	a.aside[id] = append(a.aside[id], hold{max(addresses, 1), a.now()})
+	now := a.now()
+	a.keep(id, func(h hold) bool { return h.at.Add(a.lifetime).After(now) })
+	a.aside[id] = append(a.aside[id], hold{max(addresses, 1), now})
 	return id, true
 }
 

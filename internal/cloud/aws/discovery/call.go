@@ -72,29 +72,31 @@ type Call struct {
 	Took      time.Duration
 }
 
-// caller makes calls.
-type caller struct {
-	timeout time.Duration
-	now     func() time.Time
-	observe func(Call)
+// Caller makes calls.
+type Caller struct {
+	// Timeout of one call, the SDK's retries included.
+	Timeout time.Duration
+	Now     func() time.Time
+	// Observe is told of every call when it has ended.
+	Observe func(Call)
 }
 
-// do makes one call of "Service Operation".
-func do[Out any](ctx context.Context, c *caller, service, operation string, call func(context.Context) (Out, error)) (Out, error) {
-	limited, cancel := context.WithTimeout(ctx, c.timeout)
+// Do makes one call of an operation of a service. Errors: *CallError.
+func Do[Out any](ctx context.Context, c *Caller, service, operation string, call func(context.Context) (Out, error)) (Out, error) {
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	began := c.now()
+	began := c.Now()
 	out, err := call(limited)
-	done := Call{Service: service, Operation: operation, Took: c.now().Sub(began)}
+	done := Call{Service: service, Operation: operation, Took: c.Now().Sub(began)}
 	if err == nil {
-		c.observe(done)
+		c.Observe(done)
 		return out, nil
 	}
 	failed := callErrorOf(service, operation, err)
 	if done.Code = failed.Code; done.Code == "" {
 		done.Code = "NoAnswer"
 	}
-	c.observe(done)
+	c.Observe(done)
 	return out, failed
 }
 

@@ -40,7 +40,7 @@ type Facts struct {
 type Cluster struct {
 	api        EKSAPI
 	kubernetes Kubernetes
-	calls      *caller
+	calls      *Caller
 	opts       Options
 	read       *cache[string, Facts]
 
@@ -48,7 +48,7 @@ type Cluster struct {
 	last Facts // that could be read; empty before the first time
 }
 
-func newCluster(api EKSAPI, kubernetes Kubernetes, calls *caller, opts Options) *Cluster {
+func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) *Cluster {
 	return &Cluster{api: api, kubernetes: kubernetes, calls: calls, opts: opts, read: newCache[string, Facts](opts.Now)}
 }
 
@@ -89,7 +89,7 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 
 // describe asks EKS. A cluster that EKS does not know is no error, as long as the rest is given.
 func (c *Cluster) describe(ctx context.Context, facts *Facts) (version string, err error) {
-	out, err := do(ctx, c.calls, "EKS", "DescribeCluster", func(ctx context.Context) (*eks.DescribeClusterOutput, error) {
+	out, err := Do(ctx, c.calls, "EKS", "DescribeCluster", func(ctx context.Context) (*eks.DescribeClusterOutput, error) {
 		return c.api.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &c.opts.Cluster})
 	})
 	complete := facts.Endpoint != "" && facts.CABundle != "" && !c.kubernetes.FromEKS

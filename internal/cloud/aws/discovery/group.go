@@ -24,12 +24,12 @@ type Group struct {
 // Groups finds security groups.
 type Groups struct {
 	api   EC2API
-	calls *caller
+	calls *Caller
 	opts  Options
 	found *cache[revision, []Group]
 }
 
-func newGroups(api EC2API, calls *caller, opts Options) *Groups {
+func newGroups(api EC2API, calls *Caller, opts Options) *Groups {
 	return &Groups{api: api, calls: calls, opts: opts, found: newCache[revision, []Group](opts.Now)}
 }
 
@@ -49,7 +49,7 @@ func (g *Groups) describe(ctx context.Context, terms []awsv1.SecurityGroupSelect
 	for _, q := range groupQueries(terms) {
 		pages := ec2.NewDescribeSecurityGroupsPaginator(g.api, &ec2.DescribeSecurityGroupsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
 		for pages.HasMorePages() {
-			page, err := do(ctx, g.calls, "EC2", "DescribeSecurityGroups", func(ctx context.Context) (*ec2.DescribeSecurityGroupsOutput, error) {
+			page, err := Do(ctx, g.calls, "EC2", "DescribeSecurityGroups", func(ctx context.Context) (*ec2.DescribeSecurityGroupsOutput, error) {
 				return pages.NextPage(ctx)
 			})
 			if err != nil {

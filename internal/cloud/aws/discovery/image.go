@@ -30,7 +30,7 @@ type Image struct {
 type Images struct {
 	api        EC2API
 	parameters *parameters
-	calls      *caller
+	calls      *Caller
 	opts       Options
 	found      *cache[imageKey, []Image]
 }
@@ -41,7 +41,7 @@ type imageKey struct {
 	kubernetes string
 }
 
-func newImages(api EC2API, parameters *parameters, calls *caller, opts Options) *Images {
+func newImages(api EC2API, parameters *parameters, calls *Caller, opts Options) *Images {
 	return &Images{api: api, parameters: parameters, calls: calls, opts: opts, found: newCache[imageKey, []Image](opts.Now)}
 }
 
@@ -192,7 +192,7 @@ func (i *Images) describe(ctx context.Context, queries []query) ([]description, 
 		pages := ec2.NewDescribeImagesPaginator(i.api, &ec2.DescribeImagesInput{
 			Filters: q.ec2(), Owners: q.owners, IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(1000)})
 		for pages.HasMorePages() {
-			page, err := do(ctx, i.calls, "EC2", "DescribeImages", func(ctx context.Context) (*ec2.DescribeImagesOutput, error) { return pages.NextPage(ctx) })
+			page, err := Do(ctx, i.calls, "EC2", "DescribeImages", func(ctx context.Context) (*ec2.DescribeImagesOutput, error) { return pages.NextPage(ctx) })
 			if err != nil {
 				return nil, err
 			}

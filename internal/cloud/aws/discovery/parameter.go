@@ -12,18 +12,18 @@ import (
 // parameters reads image ids from SSM.
 type parameters struct {
 	api   SSMAPI
-	calls *caller
+	calls *Caller
 	read  *cache[string, string]
 }
 
-func newParameters(api SSMAPI, calls *caller, opts Options) *parameters {
+func newParameters(api SSMAPI, calls *Caller, opts Options) *parameters {
 	return &parameters{api: api, calls: calls, read: newCache[string, string](opts.Now)}
 }
 
 // value is what the parameter holds; empty if there is none of that name. Errors: *CallError.
 func (p *parameters) value(ctx context.Context, name string, lifetime time.Duration) (string, error) {
 	text, err := p.read.value(ctx, name, lifetime, func(ctx context.Context) (string, error) {
-		out, err := do(ctx, p.calls, "SSM", "GetParameter", func(ctx context.Context) (*ssm.GetParameterOutput, error) {
+		out, err := Do(ctx, p.calls, "SSM", "GetParameter", func(ctx context.Context) (*ssm.GetParameterOutput, error) {
 			return p.api.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
 		})
 		if err != nil {

@@ -35,7 +35,7 @@ func (e *RoleNotFoundError) Error() string {
 // class whose role changes gets another profile; the old one goes when nothing uses it any more.
 type Profiles struct {
 	api   IAMAPI
-	calls *caller
+	calls *Caller
 	opts  Options
 	made  *cache[profileKey, string]
 	// missing are roles that IAM said do not exist.
@@ -48,7 +48,7 @@ type Profiles struct {
 
 type profileKey struct{ uid, role string }
 
-func newProfiles(api IAMAPI, calls *caller, opts Options) *Profiles {
+func newProfiles(api IAMAPI, calls *Caller, opts Options) *Profiles {
 	return &Profiles{api: api, calls: calls, opts: opts, made: newCache[profileKey, string](opts.Now), missing: newCache[string, struct{}](opts.Now), idle: map[string]time.Time{}}
 }
 
@@ -110,7 +110,7 @@ func (p *Profiles) giveRole(ctx context.Context, name, role string, found *iamty
 			return err
 		}
 	}
-	_, err := do(ctx, p.calls, "IAM", "AddRoleToInstanceProfile", func(ctx context.Context) (*iam.AddRoleToInstanceProfileOutput, error) {
+	_, err := Do(ctx, p.calls, "IAM", "AddRoleToInstanceProfile", func(ctx context.Context) (*iam.AddRoleToInstanceProfileOutput, error) {
 		return p.api.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
 	})
 	var call *CallError
@@ -130,7 +130,7 @@ func (p *Profiles) giveRole(ctx context.Context, name, role string, found *iamty
 
 func (p *Profiles) create(ctx context.Context, class *awsv1.EC2NodeClass, name string) error {
 	path := p.path() + string(class.UID) + "/"
-	_, err := do(ctx, p.calls, "IAM", "CreateInstanceProfile", func(ctx context.Context) (*iam.CreateInstanceProfileOutput, error) {
+	_, err := Do(ctx, p.calls, "IAM", "CreateInstanceProfile", func(ctx context.Context) (*iam.CreateInstanceProfileOutput, error) {
 		return p.api.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &name, Path: &path, Tags: p.tagsOf(class)})
 	})
 	var call *CallError
@@ -142,7 +142,7 @@ func (p *Profiles) create(ctx context.Context, class *awsv1.EC2NodeClass, name s
 
 // read is the profile, nil if it does not exist.
 func (p *Profiles) read(ctx context.Context, name string) (*iamtypes.InstanceProfile, error) {
-	out, err := do(ctx, p.calls, "IAM", "GetInstanceProfile", func(ctx context.Context) (*iam.GetInstanceProfileOutput, error) {
+	out, err := Do(ctx, p.calls, "IAM", "GetInstanceProfile", func(ctx context.Context) (*iam.GetInstanceProfileOutput, error) {
 		return p.api.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	})
 	if KindOf(err) == NotFound {
@@ -155,7 +155,7 @@ func (p *Profiles) read(ctx context.Context, name string) (*iamtypes.InstancePro
 }
 
 func (p *Profiles) removeRole(ctx context.Context, name, role string) error {
-	_, err := do(ctx, p.calls, "IAM", "RemoveRoleFromInstanceProfile", func(ctx context.Context) (*iam.RemoveRoleFromInstanceProfileOutput, error) {
+	_, err := Do(ctx, p.calls, "IAM", "RemoveRoleFromInstanceProfile", func(ctx context.Context) (*iam.RemoveRoleFromInstanceProfileOutput, error) {
 		return p.api.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
 	})
 	if KindOf(err) == NotFound {
@@ -172,7 +172,7 @@ func (p *Profiles) delete(ctx context.Context, profile *iamtypes.InstanceProfile
 			return err
 		}
 	}
-	_, err := do(ctx, p.calls, "IAM", "DeleteInstanceProfile", func(ctx context.Context) (*iam.DeleteInstanceProfileOutput, error) {
+	_, err := Do(ctx, p.calls, "IAM", "DeleteInstanceProfile", func(ctx context.Context) (*iam.DeleteInstanceProfileOutput, error) {
 		return p.api.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: &name})
 	})
 	p.made.forget(func(_ profileKey, made string) bool { return made == name })
@@ -187,7 +187,7 @@ func (p *Profiles) list(ctx context.Context, prefix string) ([]iamtypes.Instance
 	var found []iamtypes.InstanceProfile
 	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(prefix)})
 	for pages.HasMorePages() {
-		page, err := do(ctx, p.calls, "IAM", "ListInstanceProfiles", func(ctx context.Context) (*iam.ListInstanceProfilesOutput, error) { return pages.NextPage(ctx) })
+		page, err := Do(ctx, p.calls, "IAM", "ListInstanceProfiles", func(ctx context.Context) (*iam.ListInstanceProfilesOutput, error) { return pages.NextPage(ctx) })
 		if err != nil {
 			return nil, err
 		}

@@ -109,6 +109,8 @@ type Sources struct {
 	Profiles  *Profiles
 	Cluster   *Cluster
 	Addresses *Addresses
+	// Calls makes the calls of all of them.
+	Calls *Caller
 }
 
 // New makes the sources. The access to the cluster itself may be missing parts, see Kubernetes.
@@ -126,7 +128,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		opts.Observe = func(Call) {}
 	}
 	opts.Lifetimes.complete()
-	calls := &caller{timeout: opts.Timeout, now: opts.Now, observe: opts.Observe}
+	calls := &Caller{Timeout: opts.Timeout, Now: opts.Now, Observe: opts.Observe}
 	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute), opts.Refused)
 	cluster := newCluster(clients.EKS, kubernetes, calls, opts)
 	return &Sources{
@@ -136,6 +138,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		Profiles:  newProfiles(clients.IAM, calls, opts),
 		Cluster:   cluster,
 		Addresses: addresses,
+		Calls:     calls,
 	}, nil
 }
 

@@ -24,13 +24,13 @@ type Subnet struct {
 // Subnets finds subnets.
 type Subnets struct {
 	api       EC2API
-	calls     *caller
+	calls     *Caller
 	opts      Options
 	addresses *Addresses
 	found     *cache[revision, []Subnet]
 }
 
-func newSubnets(api EC2API, addresses *Addresses, calls *caller, opts Options) *Subnets {
+func newSubnets(api EC2API, addresses *Addresses, calls *Caller, opts Options) *Subnets {
 	return &Subnets{api: api, calls: calls, opts: opts, addresses: addresses, found: newCache[revision, []Subnet](opts.Now)}
 }
 
@@ -52,7 +52,7 @@ func (s *Subnets) describe(ctx context.Context, queries []query) ([]Subnet, erro
 	for _, q := range queries {
 		pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
 		for pages.HasMorePages() {
-			page, err := do(ctx, s.calls, "EC2", "DescribeSubnets", func(ctx context.Context) (*ec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) })
+			page, err := Do(ctx, s.calls, "EC2", "DescribeSubnets", func(ctx context.Context) (*ec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) })
 			if err != nil {
 				return nil, err
 			}
