@@ -46,7 +46,9 @@ func call[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 	began := l.opts.Clock.Now()
 	id := ""
 	out, err := do(ctx, in, once, func(o *ec2.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Deserialize.Add(noteRequestID(&id), middleware.Before) })
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Deserialize.Add(noteRequestID(&id), middleware.Before)
+		})
 	})
 	report := Call{Operation: name, Code: codeOf(err), RequestID: id, Took: l.opts.Clock.Since(began)}
 	switch f := fateOf(err); {

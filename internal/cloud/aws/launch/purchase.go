@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,7 +28,7 @@ import (
 type purchase struct {
 	entry Entry // Place is that of whoever made it
 
-	mu      sync.Mutex // held while it is being decided
+	gate    gate // held while it is being decided
 	plan    *plan
 	request *ec2.CreateFleetInput
 	places  places // that the request is for
@@ -105,14 +104,14 @@ func (l *Launcher) buy(_ string, seats []*seat) {
 // attempt makes one purchase and returns the seats that need another one.
 func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*seat {
 	entry.Size, entry.At = len(seats), l.opts.Clock.Now().UTC()
-	p := &purchase{entry: entry, plan: seats[0].plan, asked: entry.At}
+	p := &purchase{entry: entry, plan: seats[0].plan, asked: entry.At, gate: newGate()}
 	if err := l.prepare(ctx, p); err != nil {
 		for _, s := range seats {
 			l.fail(s, err)
 		}
 		return nil
 	}
-	p.mu.Lock() // until it is sent, or given up
+	p.gate.tryEnter() // until it is sent or given up; nobody else has it yet
 	l.mu.Lock()
 	l.purchases[entry.Token()] = p
 	l.mu.Unlock()
@@ -121,13 +120,13 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 		// The records name a size that is not wanted any more, so that token is never used.
 		p.decided = &outcome{searched: true}
 		l.giveBack(p)
-		p.mu.Unlock()
+		p.gate.leave()
 		return recorded
 	}
 	for _, s := range seats {
 		s.open = true
 	}
-	p.mu.Unlock()
+	p.gate.leave()
 	out, err := l.decide(ctx, p, nil)
 	if err != nil {
 		for _, s := range seats {
@@ -207,7 +206,7 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	l.mu.Lock()
 	p := l.purchases[s.entry.Token()]
 	if p == nil {
-		p = &purchase{entry: s.entry, asked: s.entry.At, unsure: true}
+		p = &purchase{entry: s.entry, asked: s.entry.At, unsure: true, gate: newGate()}
 		l.purchases[s.entry.Token()] = p
 	}
 	l.mu.Unlock()
@@ -225,8 +224,10 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 // decide finds out what comes of the purchase, once. A purchase that another process began has no request: the order of
 // one of its claims gives one.
 func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if err := p.gate.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer p.gate.leave()
 	if p.decided != nil {
 		return p.decided, nil
 	}
@@ -314,7 +315,7 @@ func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome
 // remake makes the launch templates again that EC2 does not see. A failure shows with the next request.
 func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	for _, v := range p.plan.variants {
-		l.forget(p.plan.templates[v].name)
+		l.forget(ctx, p.plan.templates[v].name)
 		_ = l.ensure(ctx, p.plan.templates[v])
 	}
 }

@@ -174,7 +174,9 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
 	}
-	slices.SortFunc(instances, func(a, b ec2types.Instance) int { return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId)) })
+	slices.SortFunc(instances, func(a, b ec2types.Instance) int {
+		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
+	})
 	owners := ownersOf(instances, entries)
 	var machines []cloud.Machine
 	for i := range instances {

@@ -24,9 +24,9 @@ type templates struct {
 	known map[string]*known
 }
 
-// known is a launch template by name; its lock is held while it is made or deleted.
+// known is a launch template by name; its gate is held while it is made or deleted.
 type known struct {
-	mu     sync.Mutex
+	gate   gate
 	exists bool
 	used   time.Time
 }
@@ -35,7 +35,7 @@ func (t *templates) entry(name string) *known {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known[name] == nil {
-		t.known[name] = &known{}
+		t.known[name] = &known{gate: newGate()}
 	}
 	return t.known[name]
 }
@@ -43,8 +43,10 @@ func (t *templates) entry(name string) *known {
 // ensure makes the launch template unless it is known to exist.
 func (l *Launcher) ensure(ctx context.Context, t template) error {
 	k := l.templates.entry(t.name)
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.gate.enter(ctx); err != nil {
+		return err
+	}
+	defer k.gate.leave()
 	k.used = l.opts.Clock.Now()
 	if k.exists {
 		return nil
@@ -61,11 +63,11 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 }
 
 // forget has the launch template made again: EC2 says that it is not there.
-func (l *Launcher) forget(name string) {
-	k := l.templates.entry(name)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.exists = false
+func (l *Launcher) forget(ctx context.Context, name string) {
+	if k := l.templates.entry(name); k.gate.enter(ctx) == nil {
+		k.exists = false
+		k.gate.leave()
+	}
 }
 
 // AdoptTemplates learns of the cluster's launch templates, at the start: those that nothing uses are then deleted by
@@ -77,11 +79,13 @@ func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	}
 	for _, name := range names {
 		k := l.templates.entry(name)
-		k.mu.Lock()
+		if err := k.gate.enter(ctx); err != nil {
+			return err
+		}
 		if !k.exists {
 			k.exists, k.used = true, l.opts.Clock.Now()
 		}
-		k.mu.Unlock()
+		k.gate.leave()
 	}
 	return nil
 }
@@ -93,7 +97,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	l.templates.mu.Lock()
 	var idle []string
 	for name, k := range l.templates.known {
-		if k.mu.TryLock() { // one that is locked is being used
+		if k.gate.tryEnter() { // one that is held is being used
 			switch {
 			case now.Sub(k.used) < TemplateIdle:
 			case k.exists:
@@ -101,7 +105,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 			default:
 				delete(l.templates.known, name)
 			}
-			k.mu.Unlock()
+			k.gate.leave()
 		}
 	}
 	l.templates.mu.Unlock()
@@ -125,8 +129,10 @@ func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
 // deleteTemplate deletes a launch template that was not used for so long.
 func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Duration) error {
 	k := l.templates.entry(name)
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.gate.enter(ctx); err != nil {
+		return err
+	}
+	defer k.gate.leave()
 	if idle > 0 && l.opts.Clock.Since(k.used) < idle {
 		return nil
 	}

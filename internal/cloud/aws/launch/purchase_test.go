@@ -1,0 +1,464 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// Claims that are alike are bought with one call, and each has the same machine whenever it asks again, from a new process
+// as well.
+func TestLaunch(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		l := w.launcher()
+		first := w.launchUntil(ctx, l, names(40)...)
+		w.boughtOnce(first)
+		if n := w.count("CreateFleet", "OK"); n != 1 {
+			t.Errorf("%d calls of CreateFleet for 40 claims, want 1", n)
+		}
+		again, restarted := w.launchUntil(ctx, l, names(40)...), w.launchUntil(ctx, w.launcher(), names(40)...)
+		for _, name := range names(40) {
+			if again[name] != first[name] || restarted[name] != first[name] {
+				t.Errorf("%s: %s, then %s, then after a restart %s", name, first[name], again[name], restarted[name])
+			}
+		}
+		w.boughtOnce(first)
+		if id := w.calls[len(w.calls)-1].RequestID; id == "" {
+			t.Error("calls are reported without EC2's request id")
+		}
+	})
+}
+
+// The machine and the instance are what claim and class say.
+func TestMachine(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		l := w.launcher()
+		r := w.launch(ctx, l, "one")["one"]
+		w.must(r.err)
+		i := w.alive()[0]
+		tags := map[string]string{"team": "a", "kubernetes.io/cluster/" + cluster: "owned", "karpenter.sh/nodepool": "pool", "eks:eks-cluster-name": cluster,
+			"karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/nodeclaim": "one", TagPurchase: w.records.entries["uid-one"].Token()}
+		for key, value := range tags {
+			if i.Tags[key] != value {
+				t.Errorf("tag %s is %q, want %q", key, i.Tags[key], value)
+			}
+		}
+		m := r.machine
+		want := map[string]string{corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: zoneA, karpv1.LabelCapacityType: "on-demand",
+			karpv1.LabelNodePool: "pool", corev1.LabelArchStable: "amd64", "karpenter.k8s.aws/instance-tenancy": "default", "topology.k8s.aws/zone-id": i.ZoneID}
+		for key, value := range want {
+			if m.Labels[key] != value {
+				t.Errorf("label %s is %q, want %q", key, m.Labels[key], value)
+			}
+		}
+		if m.ProviderID != "aws:///"+zoneA+"/"+i.ID || m.Claim != "one" || m.ImageID != i.ImageID || m.Capacity["cpu"] != 2000 || i.Profile == "" || m.Annotations["karpenter.k8s.aws/instance-profile-name"] != "nodes" {
+			t.Errorf("machine: %+v of %+v", m, i)
+		}
+		read, err := l.Machine(ctx, m.ProviderID)
+		w.must(err)
+		if read.ProviderID != m.ProviderID || read.Claim != "one" || read.Labels[karpv1.LabelCapacityType] != "on-demand" || read.Terminating {
+			t.Errorf("read: %+v", read)
+		}
+		w.must(l.Terminate(ctx, m.ProviderID))
+		if read, err = l.Machine(ctx, m.ProviderID); err != nil || !read.Terminating {
+			t.Errorf("while it ends: %+v, %v", read, err)
+		}
+		w.must(l.Terminate(ctx, m.ProviderID))
+		w.pass(time.Minute)
+		if err := l.Terminate(ctx, m.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+		}
+		if err := l.Terminate(ctx, "kwok://x"); err == nil || errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("a foreign provider id: %v", err)
+		}
+	})
+}
+
+// A process is killed before and after each of its steps; the next one ends with one machine for each claim.
+func TestKilledAnywhere(t *testing.T) {
+	claims := names(3)
+	steps := 0
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 << 30}
+		w.boughtOnce(w.launchUntil(ctx, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims...))
+		steps = p.steps
+	})
+	if steps < 5 {
+		t.Fatalf("a launch of three claims has %d steps", steps)
+	}
+	for step := 1; step <= steps; step++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("step %d, after %v", step, after), func(t *testing.T) {
+				in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
+					w.pass(10 * time.Second) // the profile and all that is seen
+					p := &process{EC2API: w.ec2, Recorder: w.records, dies: step, after: after}
+					brief, cancel := context.WithTimeout(ctx, 5*time.Second)
+					defer cancel()
+					w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims...)
+					w.boughtOnce(w.launchUntil(ctx, w.launcher(), claims...))
+				})
+			})
+		}
+	}
+}
+
+// Two controllers launch for the same claims at the same time.
+func TestTwoProcesses(t *testing.T) {
+	in(t, awssim.Options{Lag: 2 * time.Second}, func(ctx context.Context, w *world) {
+		w.pass(10 * time.Second)
+		a, b := w.launcher(), w.launcher()
+		done := make(chan map[string]string)
+		go func() { done <- w.launchUntil(ctx, a, names(20)...) }()
+		second := w.launchUntil(ctx, b, names(20)...)
+		first := <-done
+		for name, machine := range first {
+			if second[name] != machine {
+				t.Errorf("%s has %s and %s", name, machine, second[name])
+			}
+		}
+		w.boughtOnce(first)
+	})
+}
+
+// Whatever is wrong with the API for a while, there is one machine for each claim in the end.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault awssim.Fault
+		for_  time.Duration // then it is over
+	}{
+		{"one answer lost", awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet", Count: 1}, 0},
+		{"all answers lost", awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet"}, 0},
+		{"answers of everything lost for a minute", awssim.Fault{Kind: awssim.FaultLose}, time.Minute},
+		{"down for a minute", awssim.Fault{Kind: awssim.FaultFail}, time.Minute},
+		{"frozen for a minute", awssim.Fault{Kind: awssim.FaultFreeze}, time.Minute},
+		{"throttled to one call a second", awssim.Fault{Kind: awssim.FaultThrottle, Rate: 1}, 0},
+		{"throttled to one fleet in ten seconds", awssim.Fault{Kind: awssim.FaultThrottle, Action: "CreateFleet", Rate: 0.1}, 0},
+		{"templates not seen twice", awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 2, Code: "InvalidLaunchTemplateName.NotFoundException", Status: 400}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in(t, awssim.Options{Lag: time.Second}, func(ctx context.Context, w *world) {
+				w.pass(5 * time.Second)
+				id, err := w.sim.Inject(test.fault)
+				w.must(err)
+				if test.for_ > 0 {
+					timer := time.AfterFunc(test.for_, func() { w.sim.Clear(id) })
+					defer timer.Stop()
+				}
+				w.boughtOnce(w.launchUntil(ctx, w.launcher(), names(10)...))
+				w.sim.Clear(0)
+			})
+		})
+	}
+}
+
+// One throttled call fails none of forty launches.
+func TestThrottledOnce(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "RequestLimitExceeded", Status: 503})
+		w.must(err)
+		for name, r := range w.launch(ctx, w.launcher(), names(40)...) {
+			if r.err != nil {
+				t.Errorf("%s: %v", name, r.err)
+			}
+		}
+		if n := w.count("CreateFleet", "RequestLimitExceeded"); n != 1 {
+			t.Errorf("%d calls were throttled, want 1", n)
+		}
+	})
+}
+
+// The token was used by another request: the instances of that one are adopted, and only the rest is bought.
+func TestMismatch(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
+		p := &process{EC2API: w.ec2, Recorder: w.records}
+		for p.dies = 1; len(w.alive()) == 0; p.dies++ { // until it dies right after the fleet is made
+			p.steps, p.after = 0, true
+			brief, cancel := context.WithTimeout(ctx, 5*time.Second)
+			w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), names(3)...)
+			cancel()
+			if len(w.alive()) == 0 {
+				clear(w.records.entries)
+			}
+		}
+		before := w.records.snapshot()
+		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
+		w.class.Spec.Tags = map[string]string{"team": "b"} // another request
+		machines := w.launchUntil(ctx, w.launcher(), names(3)...)
+		w.boughtOnce(machines)
+		if w.count("CreateFleet", "IdempotentParameterMismatch") == 0 {
+			t.Error("no request had the token of another one")
+		}
+		kept := 0
+		for uid, e := range w.records.snapshot() {
+			if e == before[uid] {
+				kept++
+			}
+		}
+		if kept != 2 {
+			t.Errorf("%d claims kept their purchase, want the 2 that have an instance of it", kept)
+		}
+	})
+}
+
+// Claims whose record cannot be written are not bought for; the others of their batch are.
+func TestRecordFails(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.records.refuse = func(claim string, _ Entry) error {
+			if claim == "claim-001" {
+				return errors.New("no")
+			}
+			return nil
+		}
+		l := w.launcher()
+		results := w.launch(ctx, l, names(3)...)
+		if results["claim-001"].err == nil || results["claim-000"].err != nil || results["claim-002"].err != nil || len(w.alive()) != 2 {
+			t.Fatalf("%d instances; %+v", len(w.alive()), results)
+		}
+		if e := w.records.entries["uid-claim-002"]; e.Attempt != 2 || e.Size != 2 || e.Place != 1 {
+			t.Errorf("the record says %+v, want place 1 of 2, attempt 2", e)
+		}
+		w.records.refuse = nil
+		w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
+	})
+}
+
+// What is sold out is remembered, and told: the next try buys elsewhere.
+func TestSoldOut(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 1))
+		l := w.launcher()
+		short := 0
+		for _, r := range w.launch(ctx, l, names(3)...) {
+			var insufficient *cloud.InsufficientCapacityError
+			if errors.As(r.err, &insufficient) {
+				short++
+			}
+		}
+		if short != 2 || len(w.alive()) != 1 {
+			t.Errorf("%d claims found no capacity and %d instances run, want 2 and 1", short, len(w.alive()))
+		}
+		if !w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA, Class: "other"}) {
+			t.Error("the offering is not marked for all classes")
+		}
+		wide := []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA, zoneB)}
+		m, err := l.Launch(ctx, w.order("wide", wide...))
+		if err != nil || m.Labels[corev1.LabelTopologyZone] != zoneB {
+			t.Errorf("elsewhere: %+v, %v", m, err)
+		}
+		calls := w.count("CreateFleet", "OK")
+		if _, err := l.Launch(ctx, w.order("narrow")); err == nil {
+			t.Error("what is sold out was bought")
+		}
+		if w.count("CreateFleet", "OK") != calls {
+			t.Error("EC2 was asked for what it has just said is sold out")
+		}
+	})
+}
+
+// A subnet without addresses is marked, and addresses that were set aside and not used are given back.
+func TestSubnetFull(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		var full string
+		for _, s := range w.class.Status.Subnets {
+			if s.Zone == zoneA {
+				full = s.ID
+			}
+		}
+		w.must(w.sim.TakeAddresses(full, 8187))
+		r := w.launch(ctx, w.launcher(), "one")["one"]
+		var insufficient *cloud.InsufficientCapacityError
+		if !errors.As(r.err, &insufficient) || !w.unavailable.HasSubnet(full) {
+			t.Errorf("%v; subnet marked: %v", r.err, w.unavailable.HasSubnet(full))
+		}
+		if w.subnets.aside[full] != 0 {
+			t.Errorf("%d addresses are set aside for nothing", w.subnets.aside[full])
+		}
+		if w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}) {
+			t.Error("the type is marked, which is not to blame")
+		}
+	})
+}
+
+// Failures that are nobody's shortage have their reason.
+func TestCreateErrors(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before func(w *world)
+		reason string
+	}{
+		{"no permission", func(w *world) {
+			_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "RunInstances"})
+			w.must(err)
+		}, "Unauthorized"},
+		{"no permission for fleets", func(w *world) {
+			_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "CreateFleet"})
+			w.must(err)
+		}, "Unauthorized"},
+		{"no such profile", func(w *world) { w.class.Status.InstanceProfile = "none" }, "InstanceProfileNameInvalid"},
+		{"no such image", func(w *world) { w.class.Status.AMIs[0].ID = "ami-0"; w.makeAssortment() }, "AMINotFound"},
+		{"no role for spot", func(w *world) {
+			w.must(w.sim.Reject("", "", "", awssim.Refusal{Code: codeNoSpotRole, Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
+		}, "SpotSLRCreationFailed"},
+		{"user data that is none", func(w *world) {
+			w.class.Spec.UserData = aws.String("Content-Type: multipart/mixed; boundary=\"x\"\n\nbroken")
+		}, "InvalidUserData"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+				test.before(w)
+				r := w.launch(ctx, w.launcher(), "one")["one"]
+				var failed *cloud.CreateError
+				if !errors.As(r.err, &failed) || failed.Reason != test.reason {
+					t.Errorf("error is %v, want reason %s", r.err, test.reason)
+				}
+				w.sim.Clear(0)
+			})
+		})
+	}
+}
+
+// Machines lists who owns what before anything is tagged with its claim.
+func TestMachines(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		machines := w.launchUntil(ctx, w.launcher(), names(5)...)
+		listed, err := w.launcher().Machines(ctx)
+		w.must(err)
+		owners := map[string]string{}
+		for _, m := range listed {
+			owners[m.Claim] = m.ProviderID
+		}
+		for claim, machine := range machines {
+			if owners[claim] != machine {
+				t.Errorf("%s owns %s, and is listed with %q", claim, machine, owners[claim])
+			}
+		}
+		if len(listed) != 5 {
+			t.Errorf("%d machines are listed, want 5", len(listed))
+		}
+	})
+}
+
+// Reads and terminations of many are few calls, and one that does not exist spoils none of the others.
+func TestBatchedReads(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		l := w.launcher()
+		machines := w.launchUntil(ctx, l, names(30)...)
+		machines["stranger"] = "aws:///us-east-1a/i-00000000000000000"
+		errs := make(chan error)
+		for _, id := range machines {
+			go func() { errs <- l.Terminate(ctx, id) }()
+		}
+		missing := 0
+		for range machines {
+			if err := <-errs; errors.Is(err, cloud.ErrNotFound) {
+				missing++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		if missing != 1 || len(w.alive()) != 0 {
+			t.Errorf("%d not found, %d still run", missing, len(w.alive()))
+		}
+		if n := w.count("TerminateInstances", "OK"); n != 1 {
+			t.Errorf("%d calls of TerminateInstances, want 1", n)
+		}
+		if n := w.count("DescribeInstances", "OK"); n != 1 {
+			t.Errorf("%d calls of DescribeInstances, want 1", n)
+		}
+	})
+}
+
+// Launch templates are made once, kept while they are used, and found again by another process.
+func TestTemplates(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		l := w.launcher()
+		w.launchUntil(ctx, l, "one")
+		w.launchUntil(ctx, l, "two")
+		if n := w.count("CreateLaunchTemplate", "OK"); n != 1 {
+			t.Errorf("%d launch templates were made, want 1", n)
+		}
+		w.must(l.SweepTemplates(ctx))
+		if n := w.templates(ctx); n != 1 {
+			t.Errorf("%d launch templates after a sweep, want 1", n)
+		}
+		next := w.launcher()
+		w.must(next.AdoptTemplates(ctx))
+		w.pass(TemplateIdle + time.Minute)
+		w.must(next.SweepTemplates(ctx))
+		if n := w.templates(ctx); n != 0 {
+			t.Errorf("%d launch templates after an hour without use, want 0", n)
+		}
+		w.launchUntil(ctx, l, "three") // it believes in a template that is gone
+		w.must(l.DeleteTemplates(ctx, "default"))
+		if n := w.templates(ctx); n != 0 {
+			t.Errorf("%d launch templates of a class that is deleted, want 0", n)
+		}
+	})
+}
+
+func (w *world) templates(ctx context.Context) int {
+	out, err := w.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{})
+	w.must(err)
+	return len(out.LaunchTemplates)
+}
+
+// A caller that gives up has lost nothing: the purchase goes on, and who asks again gets it.
+func TestCallerGivesUp(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultSlow, Action: "CreateFleet", Delay: 20 * time.Second})
+		w.must(err)
+		l := w.launcher()
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if r := w.launch(brief, l, "one")["one"]; !errors.Is(r.err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want %v", r.err, context.DeadlineExceeded)
+		}
+		w.boughtOnce(w.launchUntil(ctx, l, "one"))
+		if n := w.count("CreateFleet", "OK"); n != 1 {
+			t.Errorf("%d calls of CreateFleet, want 1", n)
+		}
+	})
+}
+
+// Claims that differ are not bought together, and the governor keeps their calls below what EC2 allows.
+func TestGovernor(t *testing.T) {
+	in(t, awssim.Options{Lag: 0}, func(ctx context.Context, w *world) {
+		l := w.launcher()
+		began := time.Now()
+		done := make(chan error)
+		for i := range 100 {
+			o := w.order(fmt.Sprintf("c%d", i))
+			o.Claim.Annotations = map[string]string{}
+			o.Claim.Spec.Requirements = slices.Clone(o.Claim.Spec.Requirements)
+			o.Class = w.class.DeepCopy()
+			o.Class.UID = o.Claim.UID // another class each
+			go func() { _, err := l.Launch(ctx, o); done <- err }()
+		}
+		for range 100 {
+			w.must(<-done)
+		}
+		if n := w.count("CreateFleet", "RequestLimitExceeded"); n > 3 {
+			t.Errorf("%d of 100 calls were throttled", n)
+		}
+		if took := time.Since(began); took < 9*time.Second || took > 20*time.Second {
+			t.Errorf("100 calls took %v, want a little more than the 10 s that EC2's rate of 50 and 5 a second takes", took)
+		}
+		if n := len(w.alive()); n != 100 {
+			t.Errorf("%d instances, want 100", n)
+		}
+	})
+}

@@ -1,0 +1,393 @@
+package launch
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+const (
+	cluster = "sandbox"
+	zoneA   = "us-east-1a"
+	zoneB   = "us-east-1b"
+)
+
+// world is a simulated cloud, the unmodified SDK, and what a Launcher needs, on a virtual clock.
+type world struct {
+	*testing.T
+	sim         *awssim.Cloud
+	ec2         *ec2.Client
+	class       *awsv1.EC2NodeClass
+	assortment  *instance.Assortment
+	prices      *instance.Prices
+	unavailable *instance.Unavailable
+	records     *records
+	subnets     *oneSubnet
+	calls       []Call
+	mu          sync.Mutex
+}
+
+// in runs a test in a world.
+func in(t *testing.T, opts awssim.Options, test func(ctx context.Context, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		sim, err := awssim.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		pipe, done := awssim.NewPipe(), make(chan error)
+		go func() { done <- sim.Serve(ctx, pipe) }()
+		client := pipe.HTTPClient()
+		cfg := aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(awssim.Endpoint),
+			Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "token")}
+		w := &world{T: t, sim: sim, ec2: ec2.NewFromConfig(cfg), unavailable: instance.NewUnavailable(time.Now),
+			records: &records{entries: map[types.UID]Entry{}, names: map[types.UID]string{}}, subnets: &oneSubnet{}}
+		w.makeClass(ctx, cfg)
+		w.makeAssortment()
+		sim.ResetCalls()
+		test(ctx, w)
+		w.pass(2 * purchaseFor) // whatever is under way comes to its end
+		client.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+func (w *world) makeClass(ctx context.Context, cfg aws.Config) {
+	profile, role := "nodes", "KarpenterNodeRole-"+cluster
+	iamClient := iam.NewFromConfig(cfg)
+	_, err := iamClient.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile})
+	w.must(err)
+	_, err = iamClient.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+	w.must(err)
+	out, err := ssm.NewFromConfig(cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
+	w.must(err)
+	groups, err := w.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{})
+	w.must(err)
+	w.class = &awsv1.EC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class"},
+		Spec:       awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}, Tags: map[string]string{"team": "a"}},
+		Status: awsv1.EC2NodeClassStatus{InstanceProfile: profile,
+			AMIs: []awsv1.AMI{{ID: *out.Parameter.Value, Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: "In", Values: []string{"amd64"}}}}}},
+	}
+	for _, s := range w.sim.Subnets() {
+		if s.Tags["karpenter.sh/discovery"] != "" {
+			w.class.Status.Subnets = append(w.class.Status.Subnets, awsv1.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+		}
+	}
+	for _, g := range groups.SecurityGroups {
+		if tagMap(g.Tags)["karpenter.sh/discovery"] != "" {
+			w.class.Status.SecurityGroups = append(w.class.Status.SecurityGroups, awsv1.SecurityGroup{ID: *g.GroupId})
+		}
+	}
+}
+
+// catalogue of a few types, read once.
+var testTypes = sync.OnceValues(func() ([]catalog.Type, error) {
+	all := catalog.Load()
+	var few []catalog.Type
+	for _, name := range []string{"m5.large", "m5.xlarge", "m6i.large", "c5.large", "g4dn.xlarge"} {
+		t, ok := all.Type(name)
+		if !ok {
+			return nil, fmt.Errorf("no type %s", name)
+		}
+		few = append(few, *t)
+	}
+	return few, nil
+})
+
+func (w *world) makeAssortment() {
+	few, err := testTypes()
+	w.must(err)
+	class := instance.ClassOf(w.class)
+	w.assortment, err = instance.NewAssortment(few, &class, &instance.Settings{Region: "us-east-1", MemoryOverheadPercent: 0.075}, nil)
+	w.must(err)
+	w.prices = instance.NewPrices("us-east-1", catalog.Load())
+}
+
+// types are what the class sells now.
+func (w *world) types() []cloud.InstanceType {
+	return w.assortment.Catalogue(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Has})
+}
+
+// launcher is a new process over the same records.
+func (w *world) launcher(change ...func(*Options)) *Launcher {
+	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster, Region: "us-east-1", Observe: func(c Call) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calls = append(w.calls, c)
+	}}
+	for _, c := range change {
+		c(&o)
+	}
+	return New(o)
+}
+
+// order is for a claim of m5.large on demand in zone A; requirements replace those.
+func (w *world) order(name string, requirements ...karpv1.Requirement) *Order {
+	if len(requirements) == 0 {
+		requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA)}
+	}
+	return &Order{
+		Claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{karpv1.LabelNodePool: "pool"}},
+			Spec: karpv1.NodeClaimSpec{Requirements: requirements}},
+		Class: w.class, Types: w.types(), Image: w.assortment.Image,
+		Cluster: userdata.Cluster{Name: cluster, Endpoint: "https://cluster", CABundle: base64.StdEncoding.EncodeToString([]byte("ca")), ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+	}
+}
+
+func oneOf(key string, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: "In", Values: values}
+}
+
+func names(n int) []string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("claim-%03d", i))
+	}
+	return list
+}
+
+// result of a launch.
+type result struct {
+	machine *cloud.Machine
+	err     error
+}
+
+// launch launches for all names at once and waits for them.
+func (w *world) launch(ctx context.Context, l *Launcher, list ...string) map[string]result {
+	results := make([]result, len(list))
+	var group sync.WaitGroup
+	for i, name := range list {
+		o := w.order(name)
+		group.Go(func() { results[i].machine, results[i].err = l.Launch(ctx, o) })
+	}
+	group.Wait()
+	byName := map[string]result{}
+	for i, name := range list {
+		byName[name] = results[i]
+	}
+	return byName
+}
+
+// launchUntil launches again and again until every claim has its machine, as a controller does.
+func (w *world) launchUntil(ctx context.Context, l *Launcher, list ...string) map[string]string {
+	w.Helper()
+	machines := map[string]string{}
+	for range 10 {
+		for name, r := range w.launch(ctx, l, list...) {
+			if r.err == nil {
+				machines[name] = r.machine.ProviderID
+			} else {
+				w.Logf("launching %s: %v", name, r.err)
+			}
+		}
+		if len(machines) == len(list) {
+			return machines
+		}
+		w.pass(10 * time.Second)
+	}
+	w.Fatalf("%d of %d claims have a machine", len(machines), len(list))
+	return nil
+}
+
+// boughtOnce checks that the claims have different machines, and that the cloud runs no others.
+func (w *world) boughtOnce(machines map[string]string) {
+	w.Helper()
+	ids := map[string]string{}
+	for claim, machine := range machines {
+		if other, twice := ids[machine]; twice {
+			w.Errorf("claims %s and %s share %s", claim, other, machine)
+		}
+		ids[machine] = claim
+	}
+	alive := w.alive()
+	if len(alive) != len(machines) {
+		w.Errorf("the cloud runs %d instances for %d claims", len(alive), len(machines))
+	}
+	for _, i := range alive {
+		if ids[providerID(i.Zone, i.ID)] == "" {
+			w.Errorf("instance %s belongs to nobody: %v", i.ID, i.Tags)
+		}
+	}
+}
+
+func (w *world) alive() []awssim.Instance {
+	return slices.DeleteFunc(w.sim.Instances(), func(i awssim.Instance) bool { return i.State == "terminated" || i.State == "shutting-down" })
+}
+
+func (w *world) count(operation, code string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, c := range w.calls {
+		if c.Operation == operation && c.Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// records is a Recorder in memory, which outlives Launchers.
+type records struct {
+	mu      sync.Mutex
+	entries map[types.UID]Entry
+	names   map[types.UID]string
+	refuse  func(claim string, e Entry) error
+}
+
+func (r *records) Recorded(_ context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries[claim.UID], nil
+}
+
+func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		if err := r.refuse(claim.Name, after); err != nil {
+			return err
+		}
+	}
+	if r.entries[claim.UID] != before {
+		return ErrChanged
+	}
+	r.entries[claim.UID], r.names[claim.UID] = after, claim.Name
+	return nil
+}
+
+func (r *records) Entries(context.Context) (map[string]Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries := map[string]Entry{}
+	for uid, e := range r.entries {
+		entries[r.names[uid]] = e
+	}
+	return entries, nil
+}
+
+func (r *records) snapshot() map[types.UID]Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.entries)
+}
+
+// oneSubnet is the first subnet of the class in a zone, and counts what is set aside.
+type oneSubnet struct {
+	mu    sync.Mutex
+	aside map[string]int64
+}
+
+func (s *oneSubnet) Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, subnet := range class.Status.Subnets {
+		if subnet.Zone == zone {
+			if s.aside == nil {
+				s.aside = map[string]int64{}
+			}
+			s.aside[subnet.ID] += addresses
+			return subnet.ID, true
+		}
+	}
+	return "", false
+}
+
+func (s *oneSubnet) Return(id string, addresses int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside[id] -= addresses
+}
+
+// process is EC2 and the records as one process sees them, until it is killed at a step: from then on nothing that it does
+// has an effect.
+type process struct {
+	EC2API
+	Recorder
+	mu    sync.Mutex
+	steps int
+	// dies at this step, counted from 1; after is whether that step still takes place.
+	dies  int
+	after bool
+}
+
+var errDead = errors.New("the process is dead")
+
+// step says whether the next step takes place, and whether the process sees what comes of it.
+func (p *process) step() (happens, seen bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps++
+	return p.steps < p.dies || p.steps == p.dies && p.after, p.steps < p.dies
+}
+
+func take[Out any](p *process, do func() (Out, error)) (Out, error) {
+	var none Out
+	happens, seen := p.step()
+	if !happens {
+		return none, errDead
+	}
+	out, err := do()
+	if !seen {
+		return none, errDead
+	}
+	return out, err
+}
+
+func (p *process) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error) {
+	return take(p, func() (*ec2.CreateFleetOutput, error) { return p.EC2API.CreateFleet(ctx, in, o...) })
+}
+
+func (p *process) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput, o ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error) {
+	return take(p, func() (*ec2.CreateLaunchTemplateOutput, error) { return p.EC2API.CreateLaunchTemplate(ctx, in, o...) })
+}
+
+func (p *process) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	return take(p, func() (*ec2.DescribeInstancesOutput, error) { return p.EC2API.DescribeInstances(ctx, in, o...) })
+}
+
+func (p *process) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+	_, err := take(p, func() (struct{}, error) { return struct{}{}, p.Recorder.Record(ctx, claim, before, after) })
+	return err
+}
