@@ -1,0 +1,197 @@
+package interruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// noticeAhead is how long before it is taken a spot instance, or one of an interruptible reservation, is told.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html
+const noticeAhead = 2 * time.Minute
+
+// envelope is what is read of an event of EventBridge. Fields that nothing depends on are not decoded: AWS's own examples
+// differ in their types (resources is a list or a string).
+// https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
+type envelope struct {
+	Version    string          `json:"version"`
+	Source     string          `json:"source"`
+	DetailType string          `json:"detail-type"`
+	Time       string          `json:"time"`
+	Detail     json.RawMessage `json:"detail"`
+}
+
+// wrapped is an event that came by way of an SNS topic without raw delivery.
+// https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
+type wrapped struct {
+	Type     string `json:"Type"`
+	TopicARN string `json:"TopicArn"`
+	Message  string `json:"Message"`
+}
+
+type eventType struct{ source, detailType string }
+
+// readers has a function for each type of event that something may follow from.
+var readers = map[eventType]func(envelope) (Notice, error){
+	{"aws.ec2", "EC2 Spot Instance Interruption Warning"}: func(e envelope) (Notice, error) { return interrupted(e, SpotInterrupted) },
+	// AWS's pages know the next one by two names.
+	{"aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"}:               func(e envelope) (Notice, error) { return interrupted(e, ReservationInterrupted) },
+	{"aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: func(e envelope) (Notice, error) { return interrupted(e, ReservationInterrupted) },
+	{"aws.ec2", "EC2 Instance Rebalance Recommendation"}:                                rebalance,
+	{"aws.ec2", "EC2 Instance State-change Notification"}:                               stateChange,
+	{"aws.health", "AWS Health Event"}:                                                  healthEvent,
+}
+
+// Parse reads the body of a message. An error means that it is Malformed, and says where; the notice then has that kind.
+// Events that we do not know are no error: they are NoOp.
+func Parse(body string) (Notice, error) {
+	n, err := parse(body)
+	if err != nil {
+		return Notice{Kind: Malformed}, err
+	}
+	return n, nil
+}
+
+func parse(body string) (Notice, error) {
+	var outer wrapped
+	if err := json.Unmarshal([]byte(body), &outer); err == nil && outer.Type == "Notification" && outer.TopicARN != "" {
+		body = outer.Message
+	}
+	var e envelope
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		return Notice{}, fmt.Errorf("reading an event: %w", err)
+	}
+	if e.Source == "" && e.DetailType == "" {
+		return Notice{}, fmt.Errorf("reading an event: it has no source and no detail-type, so it is none of EventBridge")
+	}
+	read := readers[eventType{e.Source, e.DetailType}]
+	if e.Version != "0" || read == nil {
+		return Notice{Kind: NoOp, Sent: timeOf(e.Time), What: fmt.Sprintf("%q of %q, version %q, is none of ours", e.DetailType, e.Source, e.Version)}, nil
+	}
+	n, err := read(e)
+	if err != nil {
+		return Notice{}, fmt.Errorf("reading the detail of %q: %w", e.DetailType, err)
+	}
+	n.Sent = timeOf(e.Time)
+	return n, nil
+}
+
+// machineDetail is the detail of events about one machine.
+type machineDetail struct {
+	ID     string `json:"instance-id"`
+	Action string `json:"instance-action"`
+	State  string `json:"state"`
+	End    string `json:"instance-termination-time"`
+}
+
+func machineOf(e envelope) (machineDetail, error) {
+	var d machineDetail
+	if err := json.Unmarshal(e.Detail, &d); err != nil {
+		return d, err
+	}
+	if !instanceID.MatchString(d.ID) {
+		return d, fmt.Errorf("instance-id %q: must be like i-0123456789abcdef0", d.ID)
+	}
+	return d, nil
+}
+
+var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
+
+// interrupted reads a notice that a machine will be taken. Hibernation begins with the notice, stopping and terminating
+// two minutes later.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html#ec2-spot-instance-interruption-warning-event
+func interrupted(e envelope, kind Kind) (Notice, error) {
+	d, err := machineOf(e)
+	if err != nil {
+		return Notice{}, err
+	}
+	at := timeOf(d.End)
+	if sent := timeOf(e.Time); at.IsZero() && !sent.IsZero() {
+		at = sent.Add(noticeAhead)
+		if d.Action == "hibernate" {
+			at = sent
+		}
+	}
+	return Notice{Kind: kind, Instances: []string{d.ID}, At: at, What: d.Action}, nil
+}
+
+// rebalance reads a word that a spot machine is at elevated risk.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
+func rebalance(e envelope) (Notice, error) {
+	d, err := machineOf(e)
+	return Notice{Kind: RebalanceRecommendation, Instances: []string{d.ID}}, err
+}
+
+// stateChange reads that a machine is in another state.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html
+func stateChange(e envelope) (Notice, error) {
+	d, err := machineOf(e)
+	if err != nil {
+		return Notice{}, err
+	}
+	n := Notice{Instances: []string{d.ID}, At: timeOf(e.Time), What: d.State}
+	switch strings.ToLower(d.State) {
+	case "stopping", "stopped":
+		n.Kind = InstanceStopped
+	case "shutting-down", "terminated":
+		n.Kind = InstanceTerminated
+	case "":
+		return Notice{}, fmt.Errorf("state is missing")
+	default:
+		return Notice{Kind: NoOp, What: "state " + d.State}, nil
+	}
+	return n, nil
+}
+
+// healthDetail is what is read of an event of AWS Health.
+// https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
+type healthDetail struct {
+	Service  string `json:"service"`
+	Category string `json:"eventTypeCategory"`
+	Code     string `json:"eventTypeCode"`
+	Start    string `json:"startTime"`
+	Status   string `json:"statusCode"`
+	Entities []struct {
+		Value string `json:"entityValue"`
+	} `json:"affectedEntities"`
+}
+
+func healthEvent(e envelope) (Notice, error) {
+	var d healthDetail
+	if err := json.Unmarshal(e.Detail, &d); err != nil {
+		return Notice{}, err
+	}
+	switch {
+	case d.Service != "EC2" || d.Category != "scheduledChange":
+		return Notice{Kind: NoOp, What: fmt.Sprintf("%s of %s", d.Category, d.Service)}, nil
+	case d.Status == "closed":
+		return Notice{Kind: NoOp, What: d.Code + " is over"}, nil
+	}
+	n := Notice{Kind: ScheduledChange, At: timeOf(d.Start), What: d.Code}
+	for _, entity := range d.Entities {
+		// An entity is an id or an ARN, and may be something else than a machine.
+		id := entity.Value[strings.LastIndexByte(entity.Value, '/')+1:]
+		if instanceID.MatchString(id) && !slices.Contains(n.Instances, id) {
+			n.Instances = append(n.Instances, id)
+		}
+	}
+	if len(n.Instances) == 0 {
+		return Notice{Kind: NoOp, What: d.Code + " names no machine"}, nil
+	}
+	return n, nil
+}
+
+// timeOf reads the two ways in which events write times; zero for anything else: a notice counts without its time too.
+func timeOf(text string) time.Time {
+	for _, layout := range []string{time.RFC3339, http.TimeFormat, time.RFC1123} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}

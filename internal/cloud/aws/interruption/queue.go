@@ -1,0 +1,141 @@
+package interruption
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const (
+	// pollTime is how long SQS waits for messages before it answers that there are none, the longest it allows: an idle
+	// queue costs three calls a minute. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+	pollTime = 20 * time.Second
+	// hidden is how long a message that was received is not delivered again.
+	hidden = 20 * time.Second
+	// batch is the most messages that one answer holds, and that one call deletes.
+	batch = 10
+	// batches is how many are handled at the same time, while the next one is received.
+	batches = 8
+	// firstQueueWait and mostQueueWait bound the time until the next try: a notice is two minutes ahead.
+	firstQueueWait = time.Second
+	mostQueueWait  = 20 * time.Second
+)
+
+// RunQueue receives messages and acts on them until ctx ends. It returns after all that was received is handled.
+func (w *Watcher) RunQueue(ctx context.Context) error {
+	if w.opts.Queue == "" {
+		return errors.New("watching the interruption queue: it has no name")
+	}
+	var handlers sync.WaitGroup
+	defer handlers.Wait()
+	slots := make(chan struct{}, batches)
+	pause := backoff{first: firstQueueWait, most: mostQueueWait}
+	url := ""
+	for ctx.Err() == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		messages, err := w.receive(ctx, &url)
+		if err != nil {
+			<-slots
+			if ctx.Err() == nil {
+				w.state(partReceiving, err)
+				w.sleep(ctx, pause.failed())
+			}
+			continue
+		}
+		w.state(partReceiving, nil)
+		pause.wait = 0
+		from := url
+		handlers.Go(func() {
+			defer func() { <-slots }()
+			w.handle(ctx, from, messages)
+		})
+	}
+	return nil
+}
+
+// receive waits for messages at the queue, whose URL it finds first and forgets when the queue is gone.
+func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message, error) {
+	if *url == "" {
+		out, err := call(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"}, func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
+			return w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &w.opts.Queue}, onceSQS)
+		})
+		if err != nil {
+			return nil, err
+		}
+		*url = aws.ToString(out.QueueUrl)
+	}
+	out, err := call(ctx, w, operation{serviceSQS, "ReceiveMessage", pollTime, "sqs:ReceiveMessage"}, func(ctx context.Context) (*sqs.ReceiveMessageOutput, error) {
+		return w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: batch,
+			WaitTimeSeconds: int32(pollTime / time.Second), VisibilityTimeout: int32(hidden / time.Second)}, onceSQS)
+	})
+	if err != nil {
+		if absent(err) {
+			*url = ""
+		}
+		return nil, err
+	}
+	return out.Messages, nil
+}
+
+// handle acts on the messages of one answer, side by side, and removes those that need not come again.
+func (w *Watcher) handle(ctx context.Context, url string, messages []sqstypes.Message) {
+	done := make([]bool, len(messages))
+	var each sync.WaitGroup
+	for i, m := range messages {
+		each.Go(func() { done[i] = w.handleOne(ctx, aws.ToString(m.Body)) })
+	}
+	each.Wait()
+	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	for i, m := range messages {
+		if done[i] {
+			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+		}
+	}
+	w.remove(ctx, url, entries)
+}
+
+// handleOne reports whether the message is done with, and need not come again.
+func (w *Watcher) handleOne(ctx context.Context, body string) bool {
+	n, err := Parse(body)
+	tell(w.opts.Observer.Received, n.Kind)
+	if err != nil {
+		tell(w.opts.Observer.Spoilt, err)
+		return true
+	}
+	ours, err := w.react(ctx, n)
+	if err != nil {
+		w.failed(n.Kind, err)
+		return false
+	}
+	if !ours {
+		tell(w.opts.Observer.Foreign, n.Kind)
+	} else if age := w.opts.Clock.Since(n.Sent); len(n.Instances) > 0 && !n.Sent.IsZero() {
+		tell(w.opts.Observer.Waited, max(age, 0))
+	}
+	return true
+}
+
+// remove deletes messages. One that stays for whatever reason is delivered and handled again, which changes nothing.
+func (w *Watcher) remove(ctx context.Context, url string, entries []sqstypes.DeleteMessageBatchRequestEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	// Messages that were handled are removed also when we are told to stop.
+	out, err := call(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"}, func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
+		return w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, onceSQS)
+	})
+	w.state(partDeleting, err)
+	if err == nil && len(out.Successful) > 0 {
+		tell(w.opts.Observer.Deleted, len(out.Successful))
+	}
+}
