@@ -1,0 +1,202 @@
+package class
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// EC2API is what a dry run asks of EC2; *ec2.Client has it.
+type EC2API interface {
+	CreateLaunchTemplate(context.Context, *ec2.CreateLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error)
+	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
+	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
+}
+
+// DryRun asks EC2 whether what a class describes could be made. Nothing is made.
+type DryRun struct {
+	EC2     EC2API
+	Calls   *discovery.Caller
+	Cluster string // name
+}
+
+// errNoProfile says that EC2 does not know the instance profile, which is made and will be known soon.
+var errNoProfile = errors.New("EC2 does not know the instance profile yet")
+
+// check asks. A finding is something that the user has to change, in the class or in the permissions of the controller; an
+// error goes away by itself.
+func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, userData []byte) (*finding, error) {
+	t := trial{class: class, image: class.Status.AMIs[0], userData: base64.StdEncoding.EncodeToString(userData), tags: d.tags(class)}
+	for _, image := range class.Status.AMIs {
+		if ordinary(image) {
+			t.image = image
+			break
+		}
+	}
+	for _, step := range []func(context.Context, *trial) (*finding, error){d.template, d.fleet, d.instance} {
+		if found, err := step(ctx, &t); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// trial is what is tried.
+type trial struct {
+	class    *awsv1.EC2NodeClass
+	image    awsv1.AMI
+	userData string // base64
+	tags     []ec2types.Tag
+}
+
+// ordinary says whether the image is for machines without accelerators.
+func ordinary(image awsv1.AMI) bool {
+	return !slices.ContainsFunc(image.Requirements, func(r corev1.NodeSelectorRequirement) bool {
+		return r.Operator == corev1.NodeSelectorOpExists && (r.Key == awsv1.LabelInstanceGPUCount || r.Key == awsv1.LabelInstanceAcceleratorCount)
+	})
+}
+
+// instanceType is one that every region has and that runs the image.
+func (t *trial) instanceType() ec2types.InstanceType {
+	for _, r := range t.image.Requirements {
+		if r.Key == corev1.LabelArchStable && slices.Contains(r.Values, "arm64") {
+			return ec2types.InstanceTypeM6gLarge
+		}
+	}
+	return ec2types.InstanceTypeM5Large
+}
+
+// tags of a launch. The pool's name stands for any: policies ask that there is one.
+func (d *DryRun) tags(class *awsv1.EC2NodeClass) []ec2types.Tag {
+	all := map[string]string{}
+	maps.Copy(all, class.Spec.Tags)
+	maps.Copy(all, map[string]string{awsv1.TagClusterPrefix + d.Cluster: "owned", awsv1.TagCluster: d.Cluster, awsv1.TagNodeClass: class.Name, awsv1.TagNodePool: "validation"})
+	var list []ec2types.Tag
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, ec2types.Tag{Key: aws.String(key), Value: aws.String(all[key])})
+	}
+	return list
+}
+
+const trialTemplate = awsv1.Group + "/validation"
+
+func (d *DryRun) template(ctx context.Context, t *trial) (*finding, error) {
+	err := d.try(ctx, "CreateLaunchTemplate", func(ctx context.Context, once func(*ec2.Options)) error {
+		_, err := d.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+			DryRun: aws.Bool(true), LaunchTemplateName: aws.String(trialTemplate),
+			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+				ImageId: &t.image.ID, InstanceType: t.instanceType(), UserData: &t.userData,
+				IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &t.class.Status.InstanceProfile},
+			},
+			TagSpecifications: t.tagged(ec2types.ResourceTypeLaunchTemplate),
+		}, once)
+		return err
+	})
+	return verdict(err, awsv1.ReasonCreateLaunchTemplateAuthCheckFailed)
+}
+
+func (t *trial) tagged(kinds ...ec2types.ResourceType) []ec2types.TagSpecification {
+	var specifications []ec2types.TagSpecification
+	for _, kind := range kinds {
+		specifications = append(specifications, ec2types.TagSpecification{ResourceType: kind, Tags: t.tags})
+	}
+	return specifications
+}
+
+// fleet tries a fleet of a launch template that does not exist: EC2 may say so, after it has checked the permission.
+func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
+	err := d.try(ctx, "CreateFleet", func(ctx context.Context, once func(*ec2.Options)) error {
+		_, err := d.EC2.CreateFleet(ctx, &ec2.CreateFleetInput{
+			DryRun: aws.Bool(true), Type: ec2types.FleetTypeInstant,
+			TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
+				TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
+			LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
+				LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(trialTemplate), Version: aws.String("$Latest")},
+				Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: t.instanceType(), SubnetId: &t.class.Status.Subnets[0].ID, ImageId: &t.image.ID}},
+			}},
+			TagSpecifications: t.tagged(ec2types.ResourceTypeFleet, ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume),
+		}, once)
+		return err
+	})
+	var call *discovery.CallError
+	if errors.As(err, &call) && strings.HasPrefix(call.Code, "InvalidLaunchTemplate") {
+		return nil, nil
+	}
+	return verdict(err, awsv1.ReasonCreateFleetAuthCheckFailed)
+}
+
+// instance tries an instance in each subnet until one is accepted.
+func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err error) {
+	for _, subnet := range t.class.Status.Subnets {
+		err := d.try(ctx, "RunInstances", func(ctx context.Context, once func(*ec2.Options)) error {
+			_, err := d.EC2.RunInstances(ctx, t.instance(subnet.ID), once)
+			return err
+		})
+		var call *discovery.CallError
+		if errors.As(err, &call) && call.Kind == discovery.Rejected && strings.Contains(strings.ToLower(call.Error()), "iaminstanceprofile") {
+			if t.class.Spec.InstanceProfile == nil {
+				return nil, fmt.Errorf("%w: %w", errNoProfile, err)
+			}
+			return wrong(awsv1.ReasonInstanceProfileNotFound, "spec.instanceProfile: there is no instance profile %q that EC2 knows; %s", t.class.Status.InstanceProfile, call), nil
+		}
+		if found, err = verdict(err, awsv1.ReasonRunInstancesAuthCheckFailed); found == nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (t *trial) instance(subnet string) *ec2.RunInstancesInput {
+	in := &ec2.RunInstancesInput{
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: &t.image.ID, InstanceType: t.instanceType(), UserData: &t.userData,
+		IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: &t.class.Status.InstanceProfile},
+		TagSpecifications:  t.tagged(ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume, ec2types.ResourceTypeNetworkInterface),
+	}
+	network := ec2types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: &subnet, AssociatePublicIpAddress: t.class.Spec.AssociatePublicIPAddress}
+	for _, group := range t.class.Status.SecurityGroups {
+		network.Groups = append(network.Groups, group.ID)
+	}
+	in.NetworkInterfaces = []ec2types.InstanceNetworkInterfaceSpecification{network}
+	return in
+}
+
+// try makes a call once. It is well if EC2 says that it would have done it.
+func (d *DryRun) try(ctx context.Context, operation string, call func(context.Context, func(*ec2.Options)) error) error {
+	once := func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+	_, err := discovery.Do(ctx, d.Calls, "EC2", operation, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx, once) })
+	var answer *discovery.CallError
+	if errors.As(err, &answer) && answer.Code == "DryRunOperation" {
+		return nil
+	}
+	return err
+}
+
+// permissions are the codes by which AWS says that a policy does not allow a call. Others that deny, such as an expired token,
+// are about the controller and not about what the class asks for.
+var permissions = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
+
+// verdict tells what the user has to change from what goes away by itself.
+func verdict(err error, reason string) (*finding, error) {
+	var call *discovery.CallError
+	switch {
+	case !errors.As(err, &call):
+		return nil, err
+	case slices.Contains(permissions, call.Code):
+		return wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call), nil
+	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:
+		return wrong(reason, "EC2 would not launch this: %s", call), nil
+	}
+	return nil, fmt.Errorf("trying a launch: %w", err)
+}

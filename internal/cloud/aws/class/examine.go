@@ -1,0 +1,131 @@
+package class
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+// finding is why no machine of a class could be launched, as its condition ValidationSucceeded says it.
+type finding struct {
+	status  metav1.ConditionStatus // False, or Unknown
+	reason  string
+	message string
+}
+
+func wrong(reason, format string, args ...any) *finding {
+	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+}
+
+// examine looks for what is wrong with the class, without asking anybody; nil if nothing is. The conditions of discovery are
+// those of now. The first check that finds something wins.
+func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, tags, userData} {
+		if found := check(class, cluster); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// services: AL2023 is told the range of the services' addresses.
+func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+	if class.Family() == awsv1.FamilyAL2023 && cluster.ServiceCIDR == "" {
+		return wrong(awsv1.ReasonClusterCIDRResolutionFailed,
+			"nodes of AL2023 must know the range of service addresses, and EKS does not tell that of this cluster; allow eks:DescribeCluster")
+	}
+	return nil
+}
+
+func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+	if expressions := class.Spec.Kubelet.Expressions(); len(expressions) > 0 {
+		return wrong(awsv1.ReasonKubeletExpressionsDisabled, "spec.%s: expressions are accepted and not yet acted on; use numbers and amounts",
+			strings.Join(expressions, ", spec."))
+	}
+	var invalid *userdata.KubeletError
+	if errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid) {
+		return wrong(invalid.Reason, "%s", invalid.Error())
+	}
+	return nil
+}
+
+func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+	if family := class.Family(); family.Windows() {
+		return wrong(awsv1.ReasonNotYetActedOn, "spec.amiFamily: %s is accepted and not yet acted on; use AL2023, Bottlerocket or Custom", family)
+	}
+	return nil
+}
+
+// dependencies: without these no machine can be described.
+func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+	var missing, unknown []string
+	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
+		switch c := class.StatusConditions().Get(name); {
+		case c.IsFalse():
+			missing = append(missing, name)
+		case !c.IsTrue():
+			unknown = append(unknown, name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return wrong(awsv1.ReasonDependenciesNotReady, "%s must be true first", strings.Join(missing, ", "))
+	case len(unknown) > 0:
+		return &finding{metav1.ConditionUnknown, awsv1.ReasonDependenciesNotReady, strings.Join(unknown, ", ") + ": not known yet"}
+	}
+	return nil
+}
+
+// tags that we set, in classes that are older than the rules of the CRD.
+func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
+		if key == awsv1.TagCluster || key == awsv1.TagNodePool || key == awsv1.TagNodeClaim || key == awsv1.TagNodeClass || strings.HasPrefix(key, awsv1.TagClusterPrefix) {
+			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: %s is set by karpenter; remove it", key)
+		}
+	}
+	return nil
+}
+
+func userData(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+	_, err := sample(class, cluster)
+	var size *userdata.SizeError
+	var kubelet *userdata.KubeletError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &size):
+		return wrong(awsv1.ReasonUserDataSizeLimitExceeded, "%s", err)
+	case errors.As(err, &kubelet):
+		return wrong(kubelet.Reason, "%s", err)
+	}
+	return wrong(awsv1.ReasonInvalidUserData, "%s", err)
+}
+
+// sample is the user data of a node without labels and taints of its own.
+func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) {
+	request := userdata.Request{
+		Family:  class.Family(),
+		Kubelet: class.Spec.Kubelet,
+		Cluster: userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS},
+		Node:    userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand, awsv1.LabelNodeClass: class.Name}},
+	}
+	if class.Spec.UserData != nil {
+		request.Custom = *class.Spec.UserData
+	}
+	if class.Spec.InstanceStorePolicy != nil {
+		request.InstanceStore = *class.Spec.InstanceStorePolicy
+	}
+	if len(class.Status.AMIs) > 0 {
+		request.ImageName = class.Status.AMIs[0].Name
+	}
+	return userdata.Render(request)
+}

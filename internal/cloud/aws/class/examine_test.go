@@ -1,0 +1,71 @@
+package class
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+func TestExamine(t *testing.T) {
+	cluster := discovery.Facts{Name: "sandbox", Version: "1.36", Endpoint: "https://e", CABundle: "UEVN", ServiceCIDR: "10.100.0.0/16"}
+	text := func(s string) *string { return &s }
+	family := func(f awsv1.Family) *awsv1.Family { return &f }
+	for _, test := range []struct {
+		name    string
+		change  func(*awsv1.EC2NodeClass)
+		cluster func(*discovery.Facts)
+		want    string // status, reason, a part of the message
+	}{
+		{name: "nothing"},
+		{name: "no range of services", cluster: func(f *discovery.Facts) { f.ServiceCIDR = "" }, want: "False ClusterCIDRResolutionFailed eks:DescribeCluster"},
+		{name: "Bottlerocket needs no range", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "bottlerocket@latest" },
+			cluster: func(f *discovery.Facts) { f.ServiceCIDR = "" }},
+		{name: "an expression", change: func(c *awsv1.EC2NodeClass) {
+			pods := intstr.FromString("vcpus * 10")
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods}
+		}, want: "False KubeletExpressionsDisabled spec.kubelet.maxPods"},
+		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
+		}, want: "False InvalidKubeletConfiguration clusterDNS"},
+		{name: "Windows", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }, want: "False NotYetActedOn Windows2022"},
+		{name: "no subnet", change: func(c *awsv1.EC2NodeClass) {
+			c.StatusConditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, "none")
+		}, want: "False DependenciesNotReady SubnetsReady"},
+		{name: "images not known yet", change: func(c *awsv1.EC2NodeClass) { c.StatusConditions().SetUnknown(awsv1.ConditionAMIsReady) }, want: "Unknown DependenciesNotReady AMIsReady"},
+		{name: "a tag of ours", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"a": "b", "kubernetes.io/cluster/other": "owned"} },
+			want: "False TagValidationFailed kubernetes.io/cluster/other"},
+		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
+		}, want: "False InvalidUserData spec.userData"},
+		{name: "too much user data", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 3000)) },
+			want: "False UserDataSizeLimitExceeded 16384"},
+		{name: "any text for Custom", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything") }},
+	} {
+		class := classWith(nil)
+		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
+			class.StatusConditions().SetTrue(condition)
+		}
+		facts := cluster
+		if test.change != nil {
+			test.change(class)
+		}
+		if test.cluster != nil {
+			test.cluster(&facts)
+		}
+		found := examine(class, facts)
+		if test.want == "" {
+			if found != nil {
+				t.Errorf("%s: found %+v, want nothing", test.name, found)
+			}
+			continue
+		}
+		want := strings.SplitN(test.want, " ", 3)
+		if found == nil || string(found.status) != want[0] || found.reason != want[1] || !strings.Contains(found.message, want[2]) {
+			t.Errorf("%s: found %+v, want %s", test.name, found, test.want)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package class
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "nodeclass"
+
+const (
+	workers     = 10               // classes that are worked on at a time
+	pause       = time.Minute      // after which a class is looked at again
+	settledFor  = 5 * time.Minute  // for which images and security groups that were found are not looked for again
+	testedFor   = 30 * time.Minute // for which a dry run's result is used
+	waiting     = 10 * time.Minute // between looks at a class that is waiting for its claims
+	retry       = time.Second      // after a stale read, and first pause after an error
+	longestWait = time.Minute      // between tries after errors
+)
+
+// Reconciler looks after classes. Fill the fields, then call SetupWithManager.
+type Reconciler struct {
+	// Client reads from a cache.
+	Client  client.Client
+	Sources *discovery.Sources
+	// DryRun is nil with --disable-dry-run.
+	DryRun *DryRun
+	// DeleteTemplates deletes the launch templates that were made for a class.
+	DeleteTemplates func(ctx context.Context, class string) error
+	// Emit is told of an event of type Normal on a class.
+	Emit func(class *awsv1.EC2NodeClass, reason, message string)
+	// IsolatedVPC says that IAM cannot be reached (--isolated-vpc): no profile is removed.
+	IsolatedVPC bool
+	// Now is the clock.
+	Now func() time.Time
+
+	memory memory
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&awsv1.EC2NodeClass{}).
+		Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: deletedClaim}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retry, longestWait),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile brings a class up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	class := &awsv1.EC2NodeClass{}
+	if err := r.Client.Get(ctx, request.NamespacedName, class); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var result ctrl.Result
+	var err error
+	if class.DeletionTimestamp.IsZero() {
+		result, err = ctrl.Result{RequeueAfter: pause}, r.update(ctx, class)
+	} else {
+		result, err = r.finalise(ctx, class)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: retry}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return result, nil
+}
+
+func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	// 1. What has to be there before anything is made for the class.
+	if err := r.adopt(ctx, class); err != nil {
+		return err
+	}
+	// 2. The hash: claims before the class.
+	if err := r.stamp(ctx, class); err != nil {
+		return err
+	}
+	// 3. Gather and show.
+	base := class.DeepCopy()
+	cluster, failed := r.Sources.Cluster.Facts(ctx)
+	failed = errors.Join(failed, r.discover(ctx, class, cluster))
+	// 4. Evaluate.
+	if cluster.Version != "" {
+		failed = errors.Join(failed, r.validate(ctx, class, cluster))
+	}
+	// 5. Act.
+	if equality.Semantic.DeepEqual(base.Status, class.Status) {
+		return failed
+	}
+	if err := r.Client.Status().Patch(ctx, class, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return err
+		}
+		return errors.Join(failed, fmt.Errorf("writing the status of EC2NodeClass %q: %w", class.Name, err))
+	}
+	return failed
+}
+
+// adopt adds the finaliser.
+func (r *Reconciler) adopt(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	base := class.DeepCopy()
+	if !controllerutil.AddFinalizer(class, awsv1.FinalizerTermination) {
+		return nil
+	}
+	return r.Client.Patch(ctx, class, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// discover shows what the selectors find. Each part stands alone: an error of one leaves the others.
+func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
+	show := discovery.Show{Class: class}
+	var failed []error
+	if cluster.Version != "" && r.due(class, awsv1.ConditionAMIsReady) {
+		images, err := r.Sources.Images.Find(ctx, class, cluster.Version)
+		if show.Images(images, err) {
+			err = nil
+			r.memory.looked(class, awsv1.ConditionAMIsReady, r.Now())
+		}
+		failed = append(failed, err)
+	}
+	subnets, err := r.Sources.Subnets.Find(ctx, class)
+	if failed = append(failed, err); err == nil {
+		show.Subnets(subnets)
+		if r.due(class, awsv1.ConditionSecurityGroupsReady) {
+			groups, err := r.Sources.Groups.Find(ctx, class)
+			if failed = append(failed, err); err == nil {
+				show.Groups(groups, subnets)
+				r.memory.looked(class, awsv1.ConditionSecurityGroupsReady, r.Now())
+			}
+		}
+	}
+	profile, err := r.Sources.Profiles.Ensure(ctx, class)
+	if show.Profile(profile, err) {
+		err = nil
+	}
+	show.Inert()
+	return errors.Join(append(failed, err)...)
+}
+
+// due says whether to look again for what a condition is about: always while it is not true.
+func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
+	return !class.StatusConditions().IsTrue(condition) || r.Now().Sub(r.memory.lookedAt(class, condition)) >= settledFor
+}
+
+// validate sets ValidationSucceeded. With an error it stays as it was.
+func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
+	found := examine(class, cluster)
+	if found == nil && r.DryRun != nil {
+		var err error
+		if found, err = r.tried(ctx, class, cluster); err != nil {
+			return err
+		}
+	}
+	if found == nil {
+		class.StatusConditions().SetTrue(awsv1.ConditionValidationSucceeded)
+		return nil
+	}
+	class.StatusConditions().Set(conditionOf(found))
+	return nil
+}
+
+// tried is what the dry runs find. Those that passed are not repeated for half an hour unless the class changes; others are
+// repeated each time, because permissions and profiles can be put right without touching the class.
+func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
+	data, err := sample(class, cluster)
+	if err != nil {
+		return nil, err
+	}
+	key := contents(class, data)
+	if r.memory.tested(class.UID, key, r.Now()) {
+		return nil, nil
+	}
+	found, err := r.DryRun.check(ctx, class, data)
+	if errors.Is(err, errNoProfile) {
+		r.Sources.Profiles.Forget(class)
+	}
+	if found == nil && err == nil {
+		r.memory.passed(class.UID, key, r.Now())
+	}
+	return found, err
+}
+
+// finalise ends a class: when no claim uses it, what was made for it goes, and then the class.
+func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) {
+		r.memory.forget(class.UID)
+		return ctrl.Result{}, nil
+	}
+	claims, err := r.claimsOf(ctx, class)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(claims) > 0 {
+		r.Emit(class, ReasonWaiting, fmt.Sprintf("waiting for %d NodeClaims that use the class to end, %s among them", len(claims), claims[0].Name))
+		return ctrl.Result{RequeueAfter: waiting}, nil
+	}
+	if !r.IsolatedVPC {
+		if err := r.Sources.Profiles.Remove(ctx, class); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.DeleteTemplates(ctx, class.Name); err != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting the launch templates of EC2NodeClass %q: %w", class.Name, err)
+	}
+	base := class.DeepCopy()
+	controllerutil.RemoveFinalizer(class, awsv1.FinalizerTermination)
+	if err := r.Client.Patch(ctx, class, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.memory.forget(class.UID)
+	return ctrl.Result{}, nil
+}
+
+// ReasonWaiting is the reason of the event on a class that claims keep from going.
+const ReasonWaiting = "WaitingOnNodeClaimTermination"
+
+// claimsOf are the claims that refer to the class.
+func (r *Reconciler) claimsOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]karpv1.NodeClaim, error) {
+	var all karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("listing the claims of EC2NodeClass %q: %w", class.Name, err)
+	}
+	var claims []karpv1.NodeClaim
+	for i := range all.Items {
+		if name, ok := classOf(&all.Items[i]); ok && name == class.Name {
+			claims = append(claims, all.Items[i])
+		}
+	}
+	return claims, nil
+}
+
+// classOf is the name of the EC2NodeClass that a claim refers to.
+func classOf(claim *karpv1.NodeClaim) (name string, ok bool) {
+	ref := claim.Spec.NodeClassRef
+	return ref.Name, ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
+}
+
+// stamp writes the drift hash onto the class, and before that onto its claims whose hash was made another way: they are
+// taken for undrifted unless they are known to be drifted, because nobody can compare the two.
+func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	hash := class.Hash()
+	if class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
+		claims, err := r.claimsOf(ctx, class)
+		if err != nil {
+			return err
+		}
+		for i := range claims {
+			base := claims[i].DeepCopy()
+			if !restamp(&claims[i], hash) {
+				continue
+			}
+			if err := r.Client.Patch(ctx, &claims[i], client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("stamping claim %s: %w", claims[i].Name, err)
+			}
+		}
+	}
+	base := class.DeepCopy()
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, awsv1.AnnotationNodeClassHash, hash)
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)
+	if equality.Semantic.DeepEqual(base.Annotations, class.Annotations) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, class, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("stamping EC2NodeClass %q: %w", class.Name, err)
+	}
+	return nil
+}
+
+// restamp changes the claim's hash annotations if they are of another version, and says whether it did.
+func restamp(claim *karpv1.NodeClaim, hash string) bool {
+	if claim.Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion {
+		return false
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)
+	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHash, hash)
+	}
+	return true
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

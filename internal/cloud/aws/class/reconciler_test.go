@@ -1,0 +1,231 @@
+package class
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// TestReady: a class becomes ready in one go, nothing is made for it but its profile, and it is not asked for again before it
+// is time.
+func TestReady(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class, result, err := w.reconcile(ctx)
+		w.must(err)
+		expect(t, "at once", class, "Ready", "True Ready")
+		if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) || class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() ||
+			class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
+			t.Errorf("finalizers %v, annotations %v", class.Finalizers, class.Annotations)
+		}
+		status := &class.Status
+		if len(status.Subnets) < 5 || len(status.SecurityGroups) != 1 || len(status.AMIs) != 5 || status.InstanceProfile == "" || result.RequeueAfter != time.Minute {
+			t.Errorf("status %+v, again after %v", status, result.RequeueAfter)
+		}
+		if made, err := w.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{}); err != nil || len(made.LaunchTemplates) != 0 {
+			t.Errorf("launch templates were made: %+v, %v", made, err)
+		}
+		for minute := 1; minute <= 30; minute++ {
+			w.pass(time.Minute)
+			w.calls = nil
+			version := class.ResourceVersion
+			if class = w.reconciled(ctx); class.ResourceVersion != version {
+				t.Fatalf("minute %d: the class was written although nothing changed", minute)
+			}
+			for operation, every := range map[string]int{"DescribeSubnets": 1, "DescribeImages": 5, "DescribeSecurityGroups": 5, "RunInstances": 30, "CreateFleet": 30, "GetInstanceProfile": 15} {
+				if asked := w.asked(operation) > 0; asked != (minute%every == 0) {
+					t.Errorf("minute %d: %s asked: %v, want every %d minutes", minute, operation, asked, every)
+				}
+			}
+		}
+	}, classWith(nil))
+}
+
+// TestNothingFound: what a selector does not find is said, blocks the class, and is looked for each minute.
+func TestNothingFound(t *testing.T) {
+	nowhere := map[string]string{"no": "where"}
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		expect(t, "no subnet", class, awsv1.ConditionSubnetsReady, "False SubnetsNotFound")
+		expect(t, "no group", class, awsv1.ConditionSecurityGroupsReady, "False SecurityGroupsNotFound")
+		expect(t, "no image", class, awsv1.ConditionAMIsReady, "False AMINotFound")
+		expect(t, "no role", class, awsv1.ConditionInstanceProfileReady, "False RoleNotFound")
+		expect(t, "nothing", class, awsv1.ConditionValidationSucceeded, "False DependenciesNotReady")
+		expect(t, "nothing", class, "Ready", "False UnhealthyDependents")
+		w.aws.AddImage("mine", "x86_64", nowhere)
+		w.aws.AddRole("/", "Nobody")
+		w.pass(time.Minute)
+		class = w.reconciled(ctx)
+		expect(t, "an image was made", class, awsv1.ConditionAMIsReady, "True AMIsReady")
+		expect(t, "the role was made", class, awsv1.ConditionInstanceProfileReady, "True InstanceProfileReady")
+	}, classWith(func(class *awsv1.EC2NodeClass) {
+		family := awsv1.FamilyAL2023
+		class.Spec = awsv1.EC2NodeClassSpec{Role: "Nobody", AMIFamily: &family, SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: nowhere}},
+			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: nowhere}}, AMISelectorTerms: []awsv1.AMISelectorTerm{{Tags: nowhere}}}
+	}))
+}
+
+// TestAWSDown: calls that fail leave the conditions as they are, each part for itself, and are reported for another try.
+func TestAWSDown(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		throttle := func(action string) {
+			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: action, Code: "RequestLimitExceeded", Status: 503})
+			w.must(err)
+		}
+		throttle("DescribeSubnets")
+		class, _, err := w.reconcile(ctx)
+		if discovery.KindOf(err) != discovery.Throttled {
+			t.Errorf("error %v, want the throttled call", err)
+		}
+		expect(t, "subnets are throttled", class, awsv1.ConditionAMIsReady, "True AMIsReady")
+		expect(t, "subnets are throttled", class, awsv1.ConditionSubnetsReady, "Unknown AwaitingReconciliation")
+		expect(t, "subnets are throttled", class, awsv1.ConditionValidationSucceeded, "Unknown DependenciesNotReady")
+		w.aws.Clear(0)
+		expect(t, "afterwards", w.reconciled(ctx), "Ready", "True Ready")
+		throttle("")
+		w.pass(time.Hour)
+		class, _, err = w.reconcile(ctx)
+		if err == nil {
+			t.Error("no error although everything is throttled")
+		}
+		expect(t, "everything is throttled", class, "Ready", "True Ready")
+		w.aws.Clear(0)
+		w.aws.ExpireCredentials("AKIDTEST")
+		w.pass(time.Hour)
+		class, _, err = w.reconcile(ctx)
+		if discovery.KindOf(err) == "" {
+			t.Errorf("error %v, want that the credentials have expired", err)
+		}
+		expect(t, "credentials have expired", class, "Ready", "True Ready")
+	}, classWith(nil))
+}
+
+// TestPermissions: a call that the controller may not make is said in the class, and once it may, the class is ready.
+func TestPermissions(t *testing.T) {
+	for action, reason := range map[string]string{
+		"CreateLaunchTemplate": awsv1.ReasonCreateLaunchTemplateAuthCheckFailed,
+		"CreateFleet":          awsv1.ReasonCreateFleetAuthCheckFailed,
+		"RunInstances":         awsv1.ReasonRunInstancesAuthCheckFailed,
+	} {
+		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: action})
+			w.must(err)
+			class := w.reconciled(ctx)
+			expect(t, action+" denied", class, awsv1.ConditionValidationSucceeded, "False "+reason)
+			if message := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, action) {
+				t.Errorf("%s denied: message %q does not name it", action, message)
+			}
+			w.aws.Clear(0)
+			w.pass(time.Minute)
+			expect(t, action+" allowed", w.reconciled(ctx), "Ready", "True Ready")
+		}, classWith(nil))
+	}
+}
+
+// TestProfileNotKnown: a profile of the user's that does not exist is said; one that we made is waited for.
+func TestProfileNotKnown(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		expect(t, "the user's", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "False InstanceProfileNotFound")
+	}, classWith(func(class *awsv1.EC2NodeClass) {
+		own := "nobodys"
+		class.Spec.Role, class.Spec.InstanceProfile = "", &own
+	}))
+	within(t, awssim.Options{Lag: 10 * time.Second, Seed: 3}, func(ctx context.Context, w *world) {
+		waited := false
+		for range 60 {
+			class, _, err := w.reconcile(ctx)
+			if err == nil {
+				expect(t, "at last", class, "Ready", "True Ready")
+				break
+			}
+			waited = true
+			if c := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded); c.IsFalse() {
+				t.Fatalf("while EC2 does not know the profile yet: %s %s", c.Reason, c.Message)
+			}
+			w.pass(time.Second)
+		}
+		if !waited {
+			t.Error("EC2 knew the profile at once: choose another seed")
+		}
+	}, classWith(nil))
+}
+
+// TestStamp: claims whose hash was made another way get the class's before the class does, unless they have drifted.
+func TestStamp(t *testing.T) {
+	stamped := func(name, class, version string, drifted bool) *karpv1.NodeClaim {
+		claim := claimOf(name, class)
+		claim.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: version}
+		if drifted {
+			claim.StatusConditions().SetTrue(karpv1.ConditionDrifted)
+		}
+		return claim
+	}
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		for claim, want := range map[string]string{"old": class.Hash(), "drifted": "old", "current": "old", "another": "old"} {
+			got := &karpv1.NodeClaim{}
+			w.must(w.Client.Get(ctx, client.ObjectKey{Name: claim}, got))
+			if got.Annotations[awsv1.AnnotationNodeClassHash] != want {
+				t.Errorf("claim %s: hash %s, want %s", claim, got.Annotations[awsv1.AnnotationNodeClassHash], want)
+			}
+			if version := got.Annotations[awsv1.AnnotationNodeClassHashVersion]; (version == awsv1.HashVersion) != (claim != "another") {
+				t.Errorf("claim %s: version %s", claim, version)
+			}
+		}
+		class.Spec.Role, class.Generation = "Other", 2
+		w.must(w.Client.Update(ctx, class))
+		w.aws.AddRole("/", "Other")
+		class = w.reconciled(ctx)
+		got := &karpv1.NodeClaim{}
+		w.must(w.Client.Get(ctx, client.ObjectKey{Name: "old"}, got))
+		if class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() || got.Annotations[awsv1.AnnotationNodeClassHash] == class.Hash() {
+			t.Error("after a change the class must have the new hash, and its claims must not")
+		}
+	}, classWith(func(class *awsv1.EC2NodeClass) {
+		class.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: "v6"}
+	}), stamped("old", name, "v6", false), stamped("drifted", name, "v6", true), stamped("current", name, awsv1.HashVersion, false), stamped("another", "another", "v6", false))
+}
+
+// TestEnd: a class waits for its claims; then its profiles and launch templates go, and it goes. An error of AWS delays that.
+func TestEnd(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		w.must(w.Client.Delete(ctx, class))
+		_, result, err := w.reconcile(ctx)
+		w.must(err)
+		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "WaitingOnNodeClaimTermination: waiting for 1 NodeClaims") || result.RequeueAfter != 10*time.Minute || w.templates != nil {
+			t.Errorf("with a claim: events %v, again after %v, templates deleted of %v", w.events, result.RequeueAfter, w.templates)
+		}
+		w.must(w.Client.Delete(ctx, claimOf("mine", name)))
+		id, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "iam"})
+		w.must(err)
+		if class, _, err := w.reconcile(ctx); err == nil || class.Name == "" {
+			t.Errorf("IAM is down: %v, and the class %q; want an error, and the class to stay", err, class.Name)
+		}
+		w.aws.Clear(id)
+		_, _, err = w.reconcile(ctx)
+		w.must(err)
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, class); !apierrors.IsNotFound(err) {
+			t.Errorf("the class is still there: %v", err)
+		}
+		profiles, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+		w.must(err)
+		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 {
+			t.Errorf("left behind: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
+		}
+		_, _, err = w.reconcile(ctx)
+		w.must(err)
+	}, classWith(nil), claimOf("mine", name), claimOf("anothers", "another"))
+}
