@@ -1,0 +1,273 @@
+package interruption
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+// A notice comes two minutes before the machine is taken. Its claim is let go within a second, with the time that is
+// left as its deadline, and the offering is closed.
+func TestSpotNotice(t *testing.T) {
+	watching(t, 3, "spot", func(w *world) {
+		began := time.Now()
+		w.must(w.Interrupt(w.ids[0]))
+		w.must(w.Interrupt(w.ids[2]))
+		w.pass(time.Second)
+		got := w.seen()
+		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > time.Second || got.replaced[w.ids[2]].IsZero() {
+			t.Errorf("replaced: %v", got.replaced)
+		}
+		if d := got.deadlines[w.ids[0]].Sub(began); d < 119*time.Second || d > 121*time.Second {
+			t.Errorf("the deadline is %v after the notice", d)
+		}
+		sold := Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+		if diff := cmp.Diff([]Offering{sold, sold}, got.sold); diff != "" {
+			t.Errorf("sold out -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2}, got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
+			t.Errorf("deleted %d of 2, %d waited, %d are left; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
+		}
+		w.pass(3 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 2 || got.received[InstanceTerminated] != 4 || len(got.failed)+len(got.troubles) != 0 {
+			t.Errorf("after the end: %+v", got)
+		}
+	})
+}
+
+// A hundred notices at once are all acted on within seconds, and deleted ten at a time.
+func TestWave(t *testing.T) {
+	watching(t, 100, "spot", func(w *world) {
+		for _, id := range w.ids {
+			w.must(w.Interrupt(id))
+		}
+		w.pass(5 * time.Second)
+		got := w.seen()
+		if len(got.replaced) != 100 || got.deleted != 100 || w.Queued() != 0 {
+			t.Errorf("%d replaced, %d messages deleted, %d left", len(got.replaced), got.deleted, w.Queued())
+		}
+		if calls := got.calls["DeleteMessageBatch OK"]; calls > 30 {
+			t.Errorf("%d calls to delete 100 messages", calls)
+		}
+	})
+}
+
+// An idle queue costs three calls a minute.
+func TestIdle(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		w.pass(10 * time.Minute)
+		got := w.seen()
+		if n := got.calls["ReceiveMessage OK"]; n < 29 || n > 31 {
+			t.Errorf("%d calls of ReceiveMessage in ten minutes", n)
+		}
+		if n := got.calls["DescribeInstanceStatus OK"]; n < 27 || n > 33 {
+			t.Errorf("%d calls of DescribeInstanceStatus in ten minutes", n)
+		}
+		if len(got.calls) != 2 {
+			t.Errorf("calls: %v", got.calls)
+		}
+	})
+}
+
+// Every kind of message, spoilt ones included, is counted and removed, and a spoilt one keeps nothing from the others.
+func TestMessages(t *testing.T) {
+	watching(t, 2, "spot", func(w *world) {
+		w.must(w.Rebalance(w.ids[0]))
+		for _, how := range []awssim.Spoilage{awssim.SpoilTruncate, awssim.SpoilForeign, awssim.SpoilUnknown, awssim.SpoilNext} {
+			w.must(w.Spoil(how))
+		}
+		w.must(w.Rebalance(w.ids[0])) // cut in half
+		w.Send("\x00 no event at all")
+		w.must(w.Interrupt(w.ids[1]))
+		w.must(w.Spoil(awssim.SpoilDuplicate))
+		w.pass(time.Second)
+		got := w.seen()
+		want := map[Kind]int{RebalanceRecommendation: 1, Malformed: 3, NoOp: 1, SpotInterrupted: 3}
+		if diff := cmp.Diff(want, got.received); diff != "" {
+			t.Errorf("received -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 1}, got.foreign); diff != "" {
+			t.Errorf("foreign -want +got:\n%s", diff)
+		}
+		if got.spoilt != 3 || got.deleted != 8 || w.Queued() != 0 {
+			t.Errorf("%d spoilt, %d deleted, %d left", got.spoilt, got.deleted, w.Queued())
+		}
+		if len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() {
+			t.Errorf("replaced: %v", got.replaced)
+		}
+	})
+}
+
+// A machine that somebody else ends is replaced; of one that we end, nothing follows.
+func TestStateChange(t *testing.T) {
+	watching(t, 2, "on-demand", func(w *world) {
+		w.locked(func() {
+			c := w.claims[w.ids[1]]
+			c.Deleting = true
+			w.claims[w.ids[1]] = c
+		})
+		for _, id := range w.ids {
+			w.must(w.Terminate(id))
+		}
+		w.pass(time.Minute)
+		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || len(got.deadlines)+len(got.sold) != 0 || got.received[InstanceTerminated] != 4 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A message that cannot be acted on comes again.
+func TestActFails(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		w.locked(func() { w.refuse = 2 })
+		began := time.Now()
+		w.must(w.Interrupt(w.ids[0]))
+		w.pass(time.Second)
+		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0], "acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
+			t.Errorf("at first: replaced %v, failed %q, %d left", got.replaced, got.failed, w.Queued())
+		}
+		w.pass(time.Minute)
+		if got := w.seen(); got.replaced[w.ids[0]].Sub(began) > 41*time.Second || len(got.failed) != 2 || w.Queued() != 0 {
+			t.Errorf("after a minute: replaced %v after the notice, failed %q, %d left", got.replaced[w.ids[0]].Sub(began), got.failed, w.Queued())
+		}
+	})
+}
+
+// The queue is frozen for a minute: calls are given up, and what came meanwhile is heard when it is over.
+func TestFrozenQueue(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		w.pass(25 * time.Second)
+		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "sqs"})
+		w.must(err)
+		w.pass(21 * time.Second) // the poll that was under way ends
+		w.must(w.Interrupt(w.ids[0]))
+		noticed := time.Now()
+		w.pass(time.Minute)
+		got := w.seen()
+		if len(got.replaced) != 0 || got.calls["ReceiveMessage NoAnswer"] < 2 {
+			t.Errorf("frozen: %+v", got)
+		}
+		if len(got.troubles) != 1 || !strings.HasPrefix(got.troubles[0], "receiving: calling SQS ReceiveMessage: ") {
+			t.Errorf("troubles while frozen: %q", got.troubles)
+		}
+		w.Clear(fault)
+		w.pass(mostQueueWait + hidden + time.Second)
+		got = w.seen()
+		if after := got.replaced[w.ids[0]].Sub(noticed); after < 0 || after > 2*time.Minute {
+			t.Errorf("replaced %v after the notice", after)
+		}
+		if !slices.Equal(got.troubles[1:], []string{"receiving: <nil>"}) || w.Queued() != 0 {
+			t.Errorf("troubles %q, %d messages left", got.troubles, w.Queued())
+		}
+	})
+}
+
+// Answers are lost: messages whose receipt was lost come again after they were hidden, and those whose deletion was lost
+// are gone. Nothing is done twice.
+func TestLostAnswers(t *testing.T) {
+	watching(t, 2, "spot", func(w *world) {
+		for _, action := range []string{"ReceiveMessage", "DeleteMessageBatch"} {
+			_, err := w.Inject(awssim.Fault{Kind: awssim.FaultLose, Service: "sqs", Action: action, Count: 1})
+			w.must(err)
+		}
+		w.pass(21 * time.Second) // faults strike calls as they begin
+		began := time.Now()
+		w.must(w.Interrupt(w.ids[0]))
+		w.must(w.Interrupt(w.ids[1]))
+		w.pass(time.Minute)
+		got := w.seen()
+		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > 45*time.Second || w.Queued() != 0 {
+			t.Errorf("replaced %v, %d messages left", got.replaced, w.Queued())
+		}
+		if got.calls["ReceiveMessage NoAnswer"] != 1 || got.calls["DeleteMessageBatch NoAnswer"] != 1 {
+			t.Errorf("calls: %v", got.calls)
+		}
+	})
+}
+
+// A permission that is missing, and credentials that expire, are told once, with what has to be done; the loops go on
+// trying, and say when it is over.
+func TestTroubles(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		faults := map[string]int{}
+		for _, action := range []string{"ReceiveMessage", "DescribeInstanceStatus"} {
+			fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
+			w.must(err)
+			faults[action] = fault
+		}
+		w.pass(30 * time.Minute)
+		got := w.seen()
+		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: calling SQS ReceiveMessage", `needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
+			!contains(got.troubles, "polling: calling EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
+			t.Errorf("troubles: %q", got.troubles)
+		}
+		if n := got.calls["ReceiveMessage AccessDenied"] + got.calls["ReceiveMessage AccessDeniedException"]; n < 80 || n > 100 {
+			t.Errorf("calls in half an hour: %v", got.calls)
+		}
+		w.Clear(0)
+		w.pass(10 * time.Minute)
+		w.ExpireCredentials(testKey)
+		w.pass(10 * time.Minute)
+		if got := w.seen(); len(got.troubles) != 6 || !slices.Contains(got.troubles, "receiving: <nil>") || !slices.Contains(got.troubles, "polling: <nil>") ||
+			!contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") || !contains(got.troubles[4:], "polling: ", "credentials are not valid, or no longer") {
+			t.Errorf("troubles: %q", got.troubles)
+		}
+		w.must(w.Interrupt(w.ids[0]))
+		w.pass(30 * time.Second)
+		w.RenewCredentials(testKey)
+		w.pass(mostQueueWait + time.Second)
+		if got := w.seen(); len(got.replaced) != 1 {
+			t.Errorf("the notice was not heard after the credentials were renewed: %+v", got)
+		}
+		denied, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: "DeleteMessageBatch"})
+		w.must(err)
+		w.must(w.Rebalance(w.ids[0]))
+		w.pass(time.Minute)
+		w.Clear(denied)
+		w.pass(time.Minute)
+		got = w.seen()
+		var told []string
+		for _, text := range got.troubles {
+			if strings.HasPrefix(text, "deleting: ") {
+				told = append(told, text)
+			}
+		}
+		if len(told) != 2 || !strings.Contains(told[0], "needs the permission sqs:DeleteMessage on") || told[1] != "deleting: <nil>" || w.Queued() != 0 {
+			t.Errorf("troubles with deleting: %q; %d messages left", told, w.Queued())
+		}
+	})
+}
+
+// contains says whether one of the texts begins in a way and has a part.
+func contains(texts []string, prefix, part string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, prefix) && strings.Contains(s, part) })
+}
+
+// A queue that is not there is told, with its name.
+func TestNoQueue(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		opts := w.options()
+		opts.Queue = "elsewhere"
+		lost, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)
+		w.must(err)
+		url := ""
+		_, err = lost.receive(w.Context(), &url)
+		if err == nil || !absent(err) || !strings.Contains(err.Error(), `there is no queue "elsewhere" in this account and region`) {
+			t.Errorf("error %v", err)
+		}
+		opts.Queue = ""
+		nameless, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)
+		w.must(err)
+		if err := nameless.RunQueue(w.Context()); err == nil || !strings.Contains(err.Error(), "it has no name") {
+			t.Errorf("error %v", err)
+		}
+	})
+	if _, err := NewWatcher(nil, nil, Options{}); err == nil {
+		t.Error("a watcher without Claims and Act is made")
+	}
+}

@@ -1,0 +1,217 @@
+package interruption
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+)
+
+const testKey = "AKIDTEST"
+
+// world is a simulated AWS with some machines, each of a claim that is deleted when a decision says so, and a watcher,
+// joined by the unmodified SDK in memory on a virtual clock.
+type world struct {
+	*testing.T
+	*awssim.Cloud
+	watcher *Watcher
+	ids     []string // of the machines
+
+	mu        sync.Mutex
+	claims    map[string]Claim
+	replaced  map[string]time.Time // when, by instance
+	deadlines map[string]time.Time // likewise
+	sold      []Offering
+	received  map[Kind]int
+	foreign   map[Kind]int
+	unhealthy map[Category]int
+	deleted   int
+	spoilt    int
+	waited    []time.Duration
+	failed    []string
+	troubles  []string
+	calls     map[string]int // by operation and code
+	refuse    int            // how many decisions fail yet
+}
+
+// watching runs a test with n machines of a capacity type that are up for a minute, and the watcher's loops.
+func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cloud, err := awssim.New(awssim.Options{Queue: "interruptions"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{T: t, Cloud: cloud, claims: map[string]Claim{}, replaced: map[string]time.Time{}, deadlines: map[string]time.Time{},
+			received: map[Kind]int{}, foreign: map[Kind]int{}, unhealthy: map[Category]int{}, calls: map[string]int{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		pipe, served := awssim.NewPipe(), make(chan error)
+		go func() { served <- cloud.Serve(ctx, pipe) }()
+		client := pipe.HTTPClient()
+		cfg := aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(awssim.Endpoint),
+			Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "")}
+		w.launch(ctx, cfg, n, capacityType)
+		w.watcher, err = NewWatcher(sqs.NewFromConfig(cfg), ec2.NewFromConfig(cfg), w.options())
+		w.must(err)
+		running, stop := context.WithCancel(ctx)
+		var loops sync.WaitGroup
+		loops.Go(func() { w.ended(w.watcher.RunQueue(running)) })
+		loops.Go(func() { w.ended(w.watcher.RunStatus(running)) })
+		defer func() {
+			stop()
+			loops.Wait()
+			w.pass(time.Second) // the simulator has noticed that nobody waits for its answers
+			client.CloseIdleConnections()
+			cancel()
+			if err := <-served; err != nil {
+				t.Errorf("serving: %v", err)
+			}
+		}()
+		w.pass(time.Minute)
+		w.forget()
+		test(w)
+	})
+}
+
+func (w *world) ended(err error) {
+	if err != nil {
+		w.Errorf("a loop ended: %v", err)
+	}
+}
+
+func (w *world) options() Options {
+	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut,
+		SoldOut: func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
+		Observer: Observer{
+			Received:  func(k Kind) { w.locked(func() { w.received[k]++ }) },
+			Foreign:   func(k Kind) { w.locked(func() { w.foreign[k]++ }) },
+			Deleted:   func(n int) { w.locked(func() { w.deleted += n }) },
+			Waited:    func(d time.Duration) { w.locked(func() { w.waited = append(w.waited, d) }) },
+			Unhealthy: func(c Category) { w.locked(func() { w.unhealthy[c]++ }) },
+			Called:    func(c Call) { w.locked(func() { w.calls[c.Operation+" "+c.Code]++ }) },
+			Failed:    func(k Kind, err error) { w.locked(func() { w.failed = append(w.failed, string(k)+": "+err.Error()) }) },
+			Spoilt:    func(error) { w.locked(func() { w.spoilt++ }) },
+			Trouble: func(part string, err error) {
+				w.locked(func() { w.troubles = append(w.troubles, fmt.Sprintf("%s: %v", part, err)) })
+			},
+		}}
+}
+
+func (w *world) locked(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+// find is Options.Claims.
+func (w *world) find(_ context.Context, instances []string) (map[string]Claim, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]Claim{}
+	for _, id := range instances {
+		if c, ok := w.claims[id]; ok {
+			found[id] = c
+		}
+	}
+	return found, nil
+}
+
+// carryOut is Options.Act.
+func (w *world) carryOut(_ context.Context, d Decision) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse > 0 && !d.Idle() {
+		w.refuse--
+		return errors.New("the API server is away")
+	}
+	c := w.claims[d.Instance]
+	if d.Replace {
+		if !w.replaced[d.Instance].IsZero() {
+			w.Errorf("the claim of %s is replaced twice", d.Instance)
+		}
+		c.Deleting = true
+		w.replaced[d.Instance] = time.Now()
+	}
+	if !d.Deadline.IsZero() {
+		c.Deadline = d.Deadline
+		w.deadlines[d.Instance] = d.Deadline
+	}
+	w.claims[d.Instance] = c
+	return nil
+}
+
+// launch buys machines, and has a claim for each.
+func (w *world) launch(ctx context.Context, cfg aws.Config, n int, capacityType string) {
+	w.Helper()
+	image, err := ssm.NewFromConfig(cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
+	w.must(err)
+	client := ec2.NewFromConfig(cfg)
+	_, err = client.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+		ImageId: image.Parameter.Value, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}})
+	w.must(err)
+	subnets := w.Subnets()
+	at := slices.IndexFunc(subnets, func(s awssim.Subnet) bool { return s.Zone == "us-east-1a" && s.Tags["karpenter.sh/discovery"] != "" })
+	out, err := client.CreateFleet(ctx, &ec2.CreateFleetInput{Type: ec2types.FleetTypeInstant,
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(int32(n)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(capacityType)},
+		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest")},
+			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &subnets[at].ID}}}}})
+	w.must(err)
+	for _, i := range out.Instances {
+		w.ids = append(w.ids, i.InstanceIds...)
+	}
+	slices.Sort(w.ids)
+	if len(w.ids) != n {
+		w.Fatalf("%d machines are launched, want %d: %v", len(w.ids), n, out.Errors)
+	}
+	for k, id := range w.ids {
+		w.claims[id] = Claim{Name: fmt.Sprintf("claim-%d", k), UID: fmt.Sprintf("uid-%d", k), Type: "m5.large", Zone: "us-east-1a", CapacityType: capacityType}
+	}
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// pass lets time go by; all that is due has happened afterwards.
+func (w *world) pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+// forget drops what was counted so far, such as the messages about the launch.
+func (w *world) forget() {
+	w.locked(func() {
+		clear(w.received)
+		clear(w.foreign)
+		clear(w.calls)
+		w.deleted, w.waited = 0, nil
+	})
+}
+
+// seen is a copy of what happened, safe to look at.
+func (w *world) seen() *world {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &world{replaced: maps.Clone(w.replaced), deadlines: maps.Clone(w.deadlines), sold: slices.Clone(w.sold), received: maps.Clone(w.received), foreign: maps.Clone(w.foreign),
+		unhealthy: maps.Clone(w.unhealthy), deleted: w.deleted, spoilt: w.spoilt, waited: slices.Clone(w.waited), failed: slices.Clone(w.failed), troubles: slices.Clone(w.troubles), calls: maps.Clone(w.calls)}
+}
