@@ -1,0 +1,225 @@
+package launch
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+// plainOrder is for two types, of which one has room for more pods.
+func plainOrder() *Order {
+	large := typed("y", sale("a", "spot", 3), sale("b", "spot", 2))
+	large.Capacity = map[string]int64{"pods": 58, awsv1.ResourceEFA: 2}
+	family := awsv1.FamilyCustom
+	return &Order{
+		Claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Labels: map[string]string{karpv1.LabelNodePool: "pool"}}},
+		Class: &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"},
+			Spec:   awsv1.EC2NodeClassSpec{AMIFamily: &family, UserData: aws.String("hello"), Context: aws.String("context"), Tags: map[string]string{"team": "a", awsv1.TagNodePool: "overridden"}},
+			Status: awsv1.EC2NodeClassStatus{InstanceProfile: "profile", SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-2"}, {ID: "sg-1"}}}},
+		Types:   []cloud.InstanceType{typed("x", sale("a", "spot", 1), sale("b", "spot", 4)), large},
+		Image:   func(string) string { return "ami-1" },
+		Cluster: userdata.Cluster{Name: "c", Endpoint: "https://c", CABundle: "Y2E="},
+	}
+}
+
+func planOf(t *testing.T, o *Order) *plan {
+	t.Helper()
+	p, err := newPlan(o, "us-east-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Overrides are types times zones with a subnet, a launch template for each number of pods; the token, the size and the
+// tags are those of the entry.
+func TestRequest(t *testing.T) {
+	p := planOf(t, plainOrder())
+	request := p.request(Entry{Batch: "b", Attempt: 2, Size: 7}, nil, map[string]string{"a": "subnet-a", "b": "subnet-b"})
+	var got []string
+	for _, c := range request.LaunchTemplateConfigs {
+		for _, o := range c.Overrides {
+			got = append(got, strings.Join([]string{string(o.InstanceType), *o.AvailabilityZone, *o.SubnetId, *o.ImageId, resource.NewQuantity(int64(*o.Priority), "").String()}, " "))
+		}
+		if *c.LaunchTemplateSpecification.Version != "$Latest" || !strings.HasPrefix(*c.LaunchTemplateSpecification.LaunchTemplateName, "karpenter.k8s.aws/") {
+			t.Errorf("launch template: %+v", c.LaunchTemplateSpecification)
+		}
+	}
+	want := []string{"x a subnet-a ami-1 1", "x b subnet-b ami-1 4", "y b subnet-b ami-1 2", "y a subnet-a ami-1 3"}
+	if diff := cmp.Diff(want, got); diff != "" || len(request.LaunchTemplateConfigs) != 2 {
+		t.Errorf("%d configs, overrides (-want +got):\n%s", len(request.LaunchTemplateConfigs), diff)
+	}
+	if *request.ClientToken != "b-2" || *request.TargetCapacitySpecification.TotalTargetCapacity != 7 || request.Type != "instant" || *request.Context != "context" ||
+		request.SpotOptions.AllocationStrategy != "price-capacity-optimized" || request.OnDemandOptions != nil {
+		t.Errorf("request: %+v", request)
+	}
+	wantTags := map[string]string{"team": "a", "kubernetes.io/cluster/c": "owned", "karpenter.sh/nodepool": "pool", "eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagPurchase: "b-2"}
+	for i, kind := range []ec2types.ResourceType{"instance", "volume", "fleet"} {
+		if s := request.TagSpecifications[i]; s.ResourceType != kind || !cmp.Equal(tagMap(s.Tags), wantTags) {
+			t.Errorf("tags of %s: %v", s.ResourceType, tagMap(s.Tags))
+		}
+	}
+	if part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3}, map[string]string{"a": "subnet-a"}); *part.TargetCapacitySpecification.TotalTargetCapacity != 1 ||
+		len(part.LaunchTemplateConfigs[0].Overrides) != 1 || tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "" || tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim" {
+		t.Errorf("a part of a purchase in one zone: %+v", part)
+	}
+}
+
+func TestStrategies(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		change   func(*Order)
+		spot, od string
+		context  bool
+	}{
+		{"spot", func(*Order) {}, "price-capacity-optimized", "", true},
+		{"spot with overlay", func(o *Order) {
+			o.Claim.Annotations = map[string]string{karpv1.AnnotationPriceOverlayApplied: "true"}
+		}, "capacity-optimized-prioritized", "", true},
+		{"on demand", func(o *Order) { o.Types = []cloud.InstanceType{typed("x", sale("a", "on-demand", 1))} }, "", "lowest-price", true},
+		{"on demand with overlay", func(o *Order) {
+			o.Types = []cloud.InstanceType{typed("x", sale("a", "on-demand", 1))}
+			o.Claim.Annotations = map[string]string{karpv1.AnnotationPriceOverlayApplied: "true"}
+		}, "", "prioritized", true},
+		{"relaxed minValues", func(o *Order) { o.Claim.Annotations = map[string]string{karpv1.AnnotationMinValuesRelaxed: "true"} }, "price-capacity-optimized", "", false},
+	} {
+		o := plainOrder()
+		test.change(o)
+		request := planOf(t, o).request(Entry{Batch: "b", Attempt: 1, Size: 1}, nil, nil)
+		spot, od := "", ""
+		if request.SpotOptions != nil {
+			spot = string(request.SpotOptions.AllocationStrategy)
+		}
+		if request.OnDemandOptions != nil {
+			od = string(request.OnDemandOptions.AllocationStrategy)
+		}
+		if spot != test.spot || od != test.od || (request.Context != nil) != test.context {
+			t.Errorf("%s: spot %q, on demand %q, context %v", test.name, spot, od, request.Context)
+		}
+	}
+}
+
+// Claims are bought for together if, and only if, their requests are the same.
+func TestKey(t *testing.T) {
+	plain := planOf(t, plainOrder()).key()
+	for _, test := range []struct {
+		name   string
+		change func(*Order)
+		same   bool
+	}{
+		{"another claim", func(o *Order) { o.Claim.Name, o.Claim.UID = "other", "other" }, true},
+		{"another pool", func(o *Order) { o.Claim.Labels = map[string]string{karpv1.LabelNodePool: "other"} }, false},
+		{"another label, which Custom user data does not tell", func(o *Order) { o.Claim.Labels["a"] = "b" }, true},
+		{"another user data", func(o *Order) { o.Class.Spec.UserData = aws.String("bye") }, false},
+		{"another zone", func(o *Order) { o.Types[0].Offerings[0].Zone = "c" }, false},
+		{"another class with the same content", func(o *Order) { o.Class.UID = "other" }, false},
+	} {
+		o := plainOrder()
+		test.change(o)
+		if same := planOf(t, o).key() == plain; same != test.same {
+			t.Errorf("%s: the same key: %v, want %v", test.name, same, test.same)
+		}
+	}
+}
+
+// Every field of a class that machines are made by is in its launch template.
+func TestTemplateData(t *testing.T) {
+	size := resource.MustParse("1500Mi")
+	for _, test := range []struct {
+		name   string
+		change func(*Order)
+		want   string // part of the data as JSON
+	}{
+		{"profile", func(*Order) {}, `"IamInstanceProfile":{"Arn":null,"Name":"profile"}`},
+		{"user data", func(*Order) {}, `"UserData":"` + base64.StdEncoding.EncodeToString([]byte("hello")) + `"`},
+		{"groups, sorted", func(*Order) {}, `"Groups":["sg-1","sg-2"]`},
+		{"tenancy", func(*Order) {}, `"Tenancy":"default"`},
+		{"tags of interfaces", func(*Order) {}, `"ResourceType":"network-interface"`},
+		{"tags of spot requests", func(*Order) {}, `"ResourceType":"spot-instances-request"`},
+		{"no metadata options", func(*Order) {}, `"HttpPutResponseHopLimit":2,"HttpTokens":"required","InstanceMetadataTags":"disabled"`},
+		{"metadata options", func(o *Order) {
+			o.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: aws.String("enabled"), HTTPTokens: aws.String("optional"), HTTPPutResponseHopLimit: aws.Int64(3)}
+		}, `"HttpEndpoint":"enabled","HttpProtocolIpv6":"","HttpPutResponseHopLimit":3,"HttpTokens":"optional"`},
+		{"monitoring", func(o *Order) { o.Class.Spec.DetailedMonitoring = aws.Bool(true) }, `"Monitoring":{"Enabled":true}`},
+		{"volume", func(o *Order) {
+			o.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: aws.String("/dev/x"), EBS: &awsv1.BlockDevice{VolumeSize: &size, IOPS: aws.Int64(3000), VolumeType: aws.String("gp3")}}}
+		}, `"Iops":3000,"KmsKeyId":null,"SnapshotId":null,"Throughput":null,"VolumeInitializationRate":null,"VolumeSize":2,"VolumeType":"gp3"`},
+		{"volumes of the family", func(o *Order) {
+			family := awsv1.FamilyBottlerocket
+			o.Class.Spec.AMIFamily, o.Class.Spec.UserData = &family, nil
+		}, `"DeviceName":"/dev/xvdb"`},
+		{"public address and prefixes", func(o *Order) {
+			o.Class.Spec.AssociatePublicIPAddress, o.Class.Spec.IPPrefixCount = aws.Bool(false), aws.Int32(2)
+		}, `"AssociatePublicIpAddress":false`},
+		{"prefixes", func(o *Order) { o.Class.Spec.IPPrefixCount = aws.Int32(2) }, `"Ipv4PrefixCount":2`},
+		{"prefixes of IPv6", func(o *Order) { o.Class.Spec.IPPrefixCount, o.Cluster.DNS = aws.Int32(2), "fd00::a" }, `"Ipv6AddressCount":1,"Ipv6Addresses":null,"Ipv6PrefixCount":2`},
+		{"tracking", func(o *Order) {
+			o.Class.Spec.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: aws.Int32(31)}
+		}, `"UdpTimeout":31`},
+		{"nested virtualization", func(o *Order) {
+			o.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: aws.String("enabled")}
+		}, `"NestedVirtualization":"enabled"`},
+		{"listed interfaces", func(o *Order) {
+			o.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"}, {NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: "efa-only"}}
+		}, `"InterfaceType":"efa-only"`},
+		{"EFAs that the claim asks for", func(o *Order) {
+			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceEFA: resource.MustParse("1")}
+		}, `"InterfaceType":"efa"`},
+		{"enclaves", func(o *Order) {
+			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceNitroSandbox: resource.MustParse("1")}
+			for i := range o.Types {
+				o.Types[i].Capacity[awsv1.ResourceNitroSandbox] = 1
+			}
+		}, `"EnclaveOptions":{"Enabled":true}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := plainOrder()
+			test.change(o)
+			p := planOf(t, o)
+			text, err := json.Marshal(p.templates[p.variants[0]].data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), test.want) {
+				t.Errorf("%s is not in %s", test.want, text)
+			}
+		})
+	}
+}
+
+// The same content has the same name, and EC2 of isolated regions is not told of IPv6 metadata.
+func TestTemplateName(t *testing.T) {
+	name := func(region string, change func(*Order)) (string, ec2types.LaunchTemplateInstanceMetadataProtocolIpv6) {
+		o := plainOrder()
+		change(o)
+		p, err := newPlan(o, region)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := p.templates[p.variants[0]]
+		return made.name, made.data.MetadataOptions.HttpProtocolIpv6
+	}
+	plain, ipv6 := name("us-east-1", func(*Order) {})
+	if again, _ := name("us-east-1", func(*Order) {}); again != plain || ipv6 != "disabled" {
+		t.Errorf("%s, then %s; IPv6 %q", plain, again, ipv6)
+	}
+	if other, _ := name("us-east-1", func(o *Order) { o.Class.Spec.Tags["team"] = "b" }); other == plain {
+		t.Error("other tags have the same name")
+	}
+	if other, ipv6 := name("us-iso-east-1", func(*Order) {}); other == plain || ipv6 != "" {
+		t.Errorf("isolated region: %s, IPv6 %q", other, ipv6)
+	}
+}

@@ -1,0 +1,184 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+func TestAnnotations(t *testing.T) {
+	ctx := t.Context()
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	stale := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stale.DeepCopy()).Build()
+	a := &Annotations{Client: c, Live: c}
+	first := Entry{Batch: "b", Attempt: 1, Size: 2, Place: 1, At: time.Unix(1, 0).UTC()}
+	second := Entry{Batch: "c", Attempt: 1, Size: 1, At: time.Unix(2, 0).UTC()}
+	if err := a.Record(ctx, stale, Entry{}, first); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Recorded(ctx, stale); err != nil || !cmp.Equal(got, first) {
+		t.Errorf("recorded %+v, %v; want %+v, also through an old copy of the claim", got, err, first)
+	}
+	if err := a.Record(ctx, stale, Entry{}, second); !errors.Is(err, ErrChanged) {
+		t.Errorf("recording over an entry that was not expected: %v, want %v", err, ErrChanged)
+	}
+	if err := a.Record(ctx, stale, first, second); err != nil {
+		t.Errorf("recording over the entry that was expected: %v", err)
+	}
+	entries, err := a.Entries(ctx)
+	if diff := cmp.Diff(map[string]Entry{"claim": second}, entries); err != nil || diff != "" {
+		t.Errorf("entries: %v (-want +got):\n%s", err, diff)
+	}
+	namesake := stale.DeepCopy()
+	namesake.UID = "another"
+	if err := a.Record(ctx, namesake, Entry{}, first); !errors.Is(err, ErrChanged) {
+		t.Errorf("recording on a claim of the same name that is gone: %v, want %v", err, ErrChanged)
+	}
+}
+
+// Between two processes that read the same claim, one writes.
+func TestAnnotationsRace(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim.DeepCopy()).Build()
+	other := &Annotations{Client: c, Live: c}
+	between := &Annotations{Client: c, Live: afterRead{c, func() {
+		if err := other.Record(t.Context(), claim, Entry{}, Entry{Batch: "theirs", Attempt: 1, Size: 1}); err != nil {
+			t.Errorf("recording: %v", err)
+		}
+	}}}
+	if err := between.Record(t.Context(), claim, Entry{}, Entry{Batch: "ours", Attempt: 1, Size: 1}); err == nil {
+		t.Error("a record that somebody else has written meanwhile was overwritten")
+	}
+	if e, err := other.Recorded(t.Context(), claim); err != nil || e.Batch != "theirs" {
+		t.Errorf("recorded: %+v, %v", e, err)
+	}
+}
+
+// afterRead does something after each read.
+type afterRead struct {
+	client.Reader
+	do func()
+}
+
+func (r afterRead) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, o, opts...)
+	r.do()
+	return err
+}
+
+func TestEntryOf(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"none", ``, ""},
+		{"good", `{"batch":"b","attempt":1,"size":2,"place":1,"at":"2026-01-01T00:00:00Z"}`, ""},
+		{"not JSON", `x`, "invalid character"},
+		{"no batch", `{"attempt":1,"size":2}`, "batch is missing"},
+		{"no attempt", `{"batch":"b","size":2}`, "attempt is 0, want 1 or more"},
+		{"place beyond the size", `{"batch":"b","attempt":1,"size":2,"place":2}`, "place is 2 of 2"},
+	} {
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{AnnotationPurchase: test.text}}}
+		_, err := EntryOf(claim)
+		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `NodeClaim "claim"`)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// The rate halves with each throttled call, down to a floor, and comes back with those that pass.
+func TestGovernorRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGovernor(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
+		took := func(calls int) time.Duration {
+			began := time.Now()
+			for range calls {
+				if err := g.wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(began).Round(10 * time.Millisecond)
+		}
+		if d := took(2); d != 0 {
+			t.Errorf("a burst of 2 took %v", d)
+		}
+		if d := took(4); d != time.Second {
+			t.Errorf("4 calls at 4 a second took %v", d)
+		}
+		g.throttled()
+		if d := took(2); d != time.Second {
+			t.Errorf("2 calls after one was throttled took %v, want 1s at half the rate", d)
+		}
+		for range 100 {
+			g.throttled()
+		}
+		if d := took(1); d != 10*time.Second {
+			t.Errorf("a call after many were throttled took %v, want 10s", d)
+		}
+		for range 100 {
+			g.passed()
+		}
+		if d := took(4); d != time.Second {
+			t.Errorf("4 calls after many passed took %v, want 1s at the full rate", d)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting without time: %v", err)
+		}
+	})
+}
+
+// A batch ends when nothing comes for a while, after a second, or when it is full; others of another key do not wait for it.
+func TestBatcher(t *testing.T) {
+	const idle = 100 * time.Millisecond
+	for _, test := range []struct {
+		name string
+		full int
+		gaps []time.Duration // before each item
+		want []int           // sizes of the batches
+		last time.Duration   // when the last is done
+	}{
+		{"together", 9, []time.Duration{0, 0, 0}, []int{3}, idle},
+		{"kept open", 9, []time.Duration{0, 90 * time.Millisecond, 90 * time.Millisecond}, []int{3}, 280 * time.Millisecond},
+		{"apart", 9, []time.Duration{0, 200 * time.Millisecond}, []int{1, 1}, 300 * time.Millisecond},
+		{"full", 2, []time.Duration{0, 0, 0}, []int{2, 1}, idle},
+		{"for a second at most", 99, []time.Duration{0, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6}, []int{12, 1}, 1180 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				done := make(chan int, len(test.gaps))
+				b := newBatcher(clock.RealClock{}, idle, test.full, func(_ string, items []int) { done <- len(items) })
+				began := time.Now()
+				for i, gap := range test.gaps {
+					<-time.After(gap)
+					b.add("key", i)
+				}
+				var got []int
+				for range test.want {
+					got = append(got, <-done)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" || time.Since(began) != test.last {
+					t.Errorf("the last batch after %v, want %v; sizes (-want +got):\n%s", time.Since(began), test.last, diff)
+				}
+			})
+		})
+	}
+}
