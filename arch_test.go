@@ -131,6 +131,18 @@ var importRules = []importRule{
 		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
 	},
 	{
+		from:    "./internal/cloud/aws/class",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud/aws/discovery", "./internal/cloud/aws/userdata"},
+		because: "the controller of classes says what is wrong with them; what is bought with them is not its business",
+	},
+	{
+		from:    "./internal/cloud/aws/launch",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
+		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
+	},
+	{
 		from: "./internal/cloud/aws/userdata",
 		never: []string{"github.com/aws/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net", "net/http/...", "os/...",
 			"context", "math/rand/...", "./internal/..."},
