@@ -143,6 +143,11 @@ var importRules = []importRule{
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
+		from:    "./internal/cloud/aws/interruption",
+		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
+		because: "notices are heard and decided upon without a cluster; who has a client finds the claims and deletes them",
+	},
+	{
 		from: "./internal/cloud/aws/userdata",
 		never: []string{"github.com/aws/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net", "net/http/...", "os/...",
 			"context", "math/rand/...", "./internal/..."},
