@@ -36,14 +36,18 @@ func TestExamine(t *testing.T) {
 			c.StatusConditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, "none")
 		}, want: "False DependenciesNotReady SubnetsReady"},
 		{name: "images not known yet", change: func(c *awsv1.EC2NodeClass) { c.StatusConditions().SetUnknown(awsv1.ConditionAMIsReady) }, want: "Unknown DependenciesNotReady AMIsReady"},
-		{name: "a tag of ours", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"a": "b", "kubernetes.io/cluster/other": "owned"} },
+		{name: "a tag of ours", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Tags = map[string]string{"a": "b", "kubernetes.io/cluster/other": "owned"}
+		},
 			want: "False TagValidationFailed kubernetes.io/cluster/other"},
 		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
 		}, want: "False InvalidUserData spec.userData"},
 		{name: "too much user data", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 3000)) },
 			want: "False UserDataSizeLimitExceeded 16384"},
-		{name: "any text for Custom", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything") }},
+		{name: "any text for Custom", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything")
+		}},
 	} {
 		class := classWith(nil)
 		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {

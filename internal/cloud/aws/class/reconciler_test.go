@@ -134,6 +134,20 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestChangeIsTried: what passed the dry runs is tried again when the class changes, and not before.
+func TestChangeIsTried(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "RunInstances"})
+		w.must(err)
+		expect(t, "nothing changed", w.reconciled(ctx), "Ready", "True Ready")
+		text := "#!/bin/sh\necho changed"
+		class.Spec.UserData, class.Generation = &text, 2
+		w.must(w.Client.Update(ctx, class))
+		expect(t, "the user data changed", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "False RunInstancesAuthCheckFailed")
+	}, classWith(nil))
+}
+
 // TestProfileNotKnown: a profile of the user's that does not exist is said; one that we made is waited for.
 func TestProfileNotKnown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {

@@ -231,6 +231,23 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// TestDeprecated: a release that the class pins stays in use when it is deprecated, and is shown as such.
+func TestDeprecated(t *testing.T) {
+	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
+		ids, err := w.aws.ReleaseImages("al2023", "v20261101")
+		w.must(err)
+		for _, id := range ids {
+			w.must(w.aws.DeprecateImage(id))
+		}
+		pinned := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.AMISelectorTerms[0].Alias = "al2023@v20261101" })
+		found, err := w.Images.Find(ctx, pinned, "1.36")
+		w.must(err)
+		if len(found) != 5 || !found[0].Deprecated {
+			t.Errorf("found %+v, want five deprecated images", found)
+		}
+	})
+}
+
 // TestTerms: by tag, name, owner, id and parameter; the newest of each architecture.
 func TestTerms(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
