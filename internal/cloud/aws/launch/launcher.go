@@ -264,7 +264,7 @@ func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 func instanceID(providerID string) (string, error) {
 	id := providerID[strings.LastIndex(providerID, "/")+1:]
 	if !strings.HasPrefix(providerID, "aws:///") || !strings.HasPrefix(id, "i-") {
-		return "", fmt.Errorf("provider id %q: want aws:///ZONE/i-...", providerID)
+		return "", fmt.Errorf("provider id %q: want aws:///ZONE/INSTANCE", providerID)
 	}
 	return id, nil
 }

@@ -462,3 +462,31 @@ func TestGovernor(t *testing.T) {
 		}
 	})
 }
+
+// A thousand claims of four kinds at once are four calls, at EC2's published limits, and are done as soon as their batches
+// are: the second that a window may stay open, and what the calls take.
+func TestThousandClaims(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		l, began, done := w.launcher(), time.Now(), make(chan error)
+		kinds := []string{"m5.large", "m5.xlarge", "m6i.large", "c5.large"}
+		for i := range 1000 {
+			o := w.order(fmt.Sprintf("c%04d", i), oneOf(corev1.LabelInstanceTypeStable, kinds[i%4]), oneOf(karpv1.LabelCapacityType, "on-demand"))
+			go func() { _, err := l.Launch(ctx, o); done <- err }()
+		}
+		short := 0
+		for range 1000 {
+			var insufficient *cloud.InsufficientCapacityError
+			if err := <-done; errors.As(err, &insufficient) {
+				short++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		if n := w.count("CreateFleet", "OK"); n != 4 || time.Since(began) > 3*time.Second {
+			t.Errorf("%d calls of CreateFleet in %v, want 4 within 3 s", n, time.Since(began))
+		}
+		if n := len(w.alive()); n != 1000-short || n < 100 {
+			t.Errorf("%d instances, and %d claims found no capacity, of 1000", n, short)
+		}
+	})
+}
