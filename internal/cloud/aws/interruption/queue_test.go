@@ -138,6 +138,27 @@ func TestActFails(t *testing.T) {
 	})
 }
 
+// What was done to a claim is remembered until its reader shows it: the same again is not done, a nearer end is.
+func TestStaleClaims(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		w.locked(func() { w.stale = true })
+		w.must(w.Impair(w.ids[0], "system"))
+		w.pass(90 * time.Second)
+		w.must(w.Interrupt(w.ids[0]))
+		w.must(w.Spoil(awssim.SpoilDuplicate))
+		w.pass(time.Second)
+		first := w.seen()
+		w.pass(time.Minute)
+		got := w.seen()
+		if first.received[SpotInterrupted] != 2 || !got.replaced[w.ids[0]].Equal(first.replaced[w.ids[0]]) {
+			t.Errorf("replaced at %v, then at %v; received %v", first.replaced, got.replaced, first.received)
+		}
+		if now, before := got.deadlines[w.ids[0]], first.deadlines[w.ids[0]]; !now.Before(before) {
+			t.Errorf("the failed check left the deadline at %v, was %v", now, before)
+		}
+	})
+}
+
 // The queue is frozen for a minute: calls are given up, and what came meanwhile is heard when it is over.
 func TestFrozenQueue(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {

@@ -132,6 +132,7 @@ func (w *Watcher) act(ctx context.Context, d Decision) error {
 	if again {
 		return nil
 	}
+	d.Replace = d.Replace && !before.replaced
 	if err := w.opts.Act(ctx, d); err != nil {
 		w.mu.Lock()
 		w.done[d.Claim.UID] = before

@@ -47,6 +47,7 @@ type world struct {
 	troubles  []string
 	calls     map[string]int // by operation and code
 	refuse    int            // how many decisions fail yet
+	stale     bool           // claims are found as they were before any decision
 }
 
 // watching runs a test with n machines of a capacity type that are up for a minute, and the watcher's loops.
@@ -125,6 +126,9 @@ func (w *world) find(_ context.Context, instances []string) (map[string]Claim, e
 	found := map[string]Claim{}
 	for _, id := range instances {
 		if c, ok := w.claims[id]; ok {
+			if w.stale {
+				c.Deleting, c.Deadline = false, time.Time{}
+			}
 			found[id] = c
 		}
 	}
