@@ -40,14 +40,28 @@ type captureOptions struct {
 	PackingEffort     int       `json:"packingEffort"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 	MaxPods           int       `json:"maxPods,omitempty"`
+	// Disrupt is there when the question was which nodes should leave.
+	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
+}
+
+// captureDisrupt are the options of --disrupt; money is USD, and USD per hour.
+type captureDisrupt struct {
+	UntilStable bool            `json:"untilStable"`
+	Payback     metav1.Duration `json:"payback"`
+	MovePrice   float64         `json:"movePrice"`
+	MinSaving   float64         `json:"minSaving"`
 }
 
 func (o *captureOptions) policy() policy {
-	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort,
+	p := policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort,
 		schedulerConfig: o.SchedulerConfig}
+	if d := o.Disrupt; d != nil {
+		p.untilStable, p.economics = d.UntilStable, economics{d.Payback.Duration, d.MovePrice, d.MinSaving}
+	}
+	return p
 }
 
-func writeCapture(path string, w *world, p policy, a *answer) error {
+func writeCapture(path string, w *world, p policy, a report) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
@@ -58,6 +72,9 @@ func writeCapture(path string, w *world, p policy, a *answer) error {
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
 			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
 		Answer: text,
+	}
+	if _, disrupt := a.(*disruptAnswer); disrupt {
+		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, p.economics.movePrice, p.economics.minSaving}
 	}
 	data, err := json.MarshalIndent(document, "", " ")
 	if err != nil {
@@ -159,7 +176,8 @@ func replay(path string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fresh := w.decide(p.options(), 1).answer()
+	s := simulation{disrupt: document.Options.Disrupt != nil, policy: p, repeat: 1}
+	fresh := s.decide(w)
 	for _, problem := range w.problems {
 		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
 	}
@@ -179,19 +197,32 @@ func (a *answer) brief() string {
 }
 
 // sameAnswer compares a recorded answer with a fresh one, statistics apart.
-func sameAnswer(recorded json.RawMessage, fresh *answer) (bool, error) {
-	var before answer
+func sameAnswer(recorded json.RawMessage, fresh report) (bool, error) {
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&before); err != nil {
-		return false, err
+	var before, now any
+	switch fresh := fresh.(type) {
+	case *answer:
+		var old answer
+		if err := decoder.Decode(&old); err != nil {
+			return false, err
+		}
+		current := *fresh
+		old.Stats, current.Stats = nil, nil
+		before, now = &old, &current
+	case *disruptAnswer:
+		var old disruptAnswer
+		if err := decoder.Decode(&old); err != nil {
+			return false, err
+		}
+		current := *fresh
+		old.Stats, current.Stats = nil, nil
+		before, now = &old, &current
 	}
-	now := *fresh
-	before.Stats, now.Stats = nil, nil
-	old, err := json.Marshal(&before)
+	old, err := json.Marshal(before)
 	if err != nil {
 		return false, err
 	}
-	current, err := json.Marshal(&now)
+	current, err := json.Marshal(now)
 	return bytes.Equal(old, current), err
 }

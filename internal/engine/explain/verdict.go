@@ -135,7 +135,7 @@ var sayings = [...]saying{
 		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
 	}},
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
-		return o.node() + " was bought not long ago, and its purchase has not paid back yet"
+		return o.node() + " was bought, or given pods by a consolidation, not long ago, and that has not paid back yet"
 	}},
 	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " has not drifted, or no longer" }},
 	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {

@@ -141,9 +141,14 @@ func TestSettled(t *testing.T) {
 			n.BoughtOwners = []string{"set", "other", ""}
 			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
 		}, 0},
-		"for others":        {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
-		"pool says longer":  {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"pool says nothing": {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"for others":          {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
+		"pool says longer":    {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
+		"pool says nothing":   {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"pods were sent here": {func(_ *world, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
+		"pods were sent before it was bought": {func(_ *world, n *model.NodeSpec) {
+			n.Replacement, n.ConsolidatedAt = true, n.InitializedAt.Add(-time.Minute)
+		}, time.Hour},
+		"nobody who was sent is left": {func(w *world, n *model.NodeSpec) { n.ConsolidatedAt, w.pods = n.InitializedAt, nil }, 0},
 		"not initialised": {func(_ *world, n *model.NodeSpec) {
 			bought(n, "a")
 			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}

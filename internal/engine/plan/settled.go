@@ -11,20 +11,30 @@ import (
 const Payback = time.Hour
 
 // SettledFrom is when the purchase of the node will have paid back, so that consolidation may undo it: nothing that was
-// just decided is undone a moment later, and a rolling update makes no nodes that live five minutes. It is the zero time
-// where that does not matter: for empty nodes, for those that nobody remembers to have been bought for something, and
-// where most of the pods that the node was bought for have left it.
+// just decided is undone a moment later, and a rolling update makes no nodes that live five minutes. Pods that were moved
+// to save money stay as long where they were sent to. It is the zero time where none of this matters: for empty nodes, for
+// those that nobody remembers to have been bought for something, and where most of the pods that the node was bought for
+// have left it.
 func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	payback := g.Payback
 	if pool := g.snap.Pool(n.Pool); pool != nil && pool.Payback != 0 {
 		payback = pool.Payback
 	}
-	if payback <= 0 || Inhabitants(n) == 0 || !n.Replacement && !mostlyThere(n) {
+	if payback <= 0 || Inhabitants(n) == 0 {
 		return time.Time{}
 	}
-	since := n.InitializedAt
+	since := n.ConsolidatedAt
+	if n.Replacement || mostlyThere(n) {
+		bought := n.InitializedAt
+		if bought.IsZero() {
+			bought = n.Created
+		}
+		if bought.After(since) {
+			since = bought
+		}
+	}
 	if since.IsZero() {
-		since = n.Created
+		return since
 	}
 	return since.Add(payback)
 }

@@ -98,7 +98,7 @@ const (
 	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done
 	// (Node, Need: the number, Have: nodes).
 	PoolAboveReplicas
-	// NodeUnsettled: what the node was bought for is still there, and its purchase has not paid back yet (Node).
+	// NodeUnsettled: what the node was bought for, or what a consolidation sent there, has not paid back yet (Node).
 	NodeUnsettled
 	// NodeNotDrifted: the node is again what its pool says (Node).
 	NodeNotDrifted
