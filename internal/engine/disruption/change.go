@@ -16,6 +16,8 @@ type change struct {
 	// seats are where those of the pods go that need no new node.
 	seats []model.Seating
 	worth plan.Worth
+	// groups of the pods of the outcome that the change is a part of.
+	groups map[*model.Pod]*model.Group
 }
 
 // changes splits an outcome into its independent parts, by name of their first node.
@@ -80,7 +82,9 @@ func (w *world) changes(o *outcome) []*change {
 			c.seats[at].Pods = append(c.seats[at].Pods, p)
 		}
 	}
+	groups := groupsOf(o)
 	for _, c := range list {
+		c.groups = groups
 		w.reckon(c)
 	}
 	return list

@@ -287,7 +287,9 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			drop(bad)
 			continue
 		}
-		s.accept(good)
+		free, tied := s.untie(good)
+		s.accept(free)
+		rest = append(rest, s.again(tied)...)
 		break
 	}
 	return rest

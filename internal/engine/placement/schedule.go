@@ -22,6 +22,8 @@ type Options struct {
 	Effort int
 	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
 	Closed func(*model.Node) bool
+	// Moving are pods of whom it is open where they are.
+	Moving []Moving
 	// AskNodes: refusals say what the nodes that are there answered, too.
 	AskNodes bool
 }
@@ -46,7 +48,7 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 }
 
 func newRun(snap *model.Snapshot, opts Options) *run {
-	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
+	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap, opts.Moving), names: map[string]bool{}}
 }
 
 func (r *run) schedule() *plan.Provision {
