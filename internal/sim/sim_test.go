@@ -12,7 +12,7 @@ import (
 // TestHistories lets many histories happen. A failing one is printed as short as it could be made, to be put into
 // testdata.
 func TestHistories(t *testing.T) {
-	seeds := uint64(200)
+	seeds := uint64(300)
 	if os.Getenv("KARPENTER_NIGHTLY") != "" {
 		seeds = 10_000
 	}
