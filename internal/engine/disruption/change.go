@@ -171,9 +171,19 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	for i, n := range c.nodes {
 		candidates[i] = plan.CandidateOf(n)
 	}
+	w.rename(c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	return cmd
+}
+
+// rename gives new names to claims whose names are those of nodes that are leaving: a what-if knows nothing of these, and a
+// node that was bought for the very pods that move has just their name. A candidate would pass for its own replacement.
+func (w *world) rename(claims []plan.NewClaim) {
+	for i := range claims {
+		r := &claims[i]
+		r.Name = plan.ClaimName(r.Pool, r.PoolUID, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })
+	}
 }
 
 // method is what metrics call the way in which a change was found (core specification 5.1).
