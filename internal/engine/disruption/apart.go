@@ -134,19 +134,22 @@ func meet(a, b map[int]bool) bool {
 }
 
 // untie splits the changes of one outcome into those that hold whatever becomes of the others, and those that must be
-// asked again alone.
+// asked again alone: each of two that are tied together was decided as if the other had been made.
 func (w *world) untie(changes []*change) (free, tied []*change) {
-	var chosen []ties
-next:
-	for _, c := range changes {
-		t := w.tiesOf(c)
-		for _, other := range chosen {
-			if t.bind(other) {
-				tied = append(tied, c)
-				continue next
-			}
+	all := make([]ties, len(changes))
+	for i, c := range changes {
+		all[i] = w.tiesOf(c)
+	}
+	for i, c := range changes {
+		bound := false
+		for k := range all {
+			bound = bound || k != i && all[i].bind(all[k])
 		}
-		free, chosen = append(free, c), append(chosen, t)
+		if bound {
+			tied = append(tied, c)
+		} else {
+			free = append(free, c)
+		}
 	}
 	return free, tied
 }

@@ -15,7 +15,7 @@ import (
 // BenchmarkWhatIf asks about one node after the other: where would its pods go?
 func BenchmarkWhatIf(b *testing.B) {
 	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
-		ask, fit := disruption.WhatIf(snap, disruption.Options{}), 0
+		ask, fit := disruption.FitsAlone(snap, disruption.Options{}), 0
 		b.ReportAllocs()
 		i := 0
 		for ; b.Loop(); i++ {
@@ -31,7 +31,7 @@ func BenchmarkWhatIf(b *testing.B) {
 func BenchmarkSweep(b *testing.B) {
 	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
-			ask := disruption.WhatIf(snap, disruption.Options{})
+			ask := disruption.FitsAlone(snap, disruption.Options{})
 			for i := range snap.Nodes {
 				ask(i)
 			}

@@ -56,9 +56,9 @@ func (w *world) naiveChange(nodes []*model.Node) *change {
 	return c
 }
 
-// WhatIf returns a function that asks what would happen if the i-th node of the snapshot left, and tells whether its pods
+// FitsAlone returns a function that asks what would happen if the i-th node of the snapshot left, and tells whether its pods
 // fit onto the others.
-func WhatIf(snap *model.Snapshot, opts Options) func(i int) bool {
+func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
 	w := settle(snap, opts, leaving)
 	return func(i int) bool {
 		o := w.without(w.snap.Nodes[i:i+1], w.unsettled)
@@ -66,8 +66,8 @@ func WhatIf(snap *model.Snapshot, opts Options) func(i int) bool {
 	}
 }
 
-// Alone is what the search's own rules say about the one node leaving, and what it would save, nano-USD per hour.
-func Alone(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
+// Single is what the search's own rules say about the one node leaving, and what it would save, nano-USD per hour.
+func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
 	w := settle(snap, opts, leaving)
 	o := w.without([]*model.Node{w.snap.Node(name)}, w.unsettled)
 	if len(o.homeless) > 0 {
