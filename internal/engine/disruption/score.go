@@ -39,3 +39,11 @@ func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) 
 	}
 	return float64(cmd.Worth.Saving) / spread, true
 }
+
+// PriceOfMoving is what it is taken to cost to move all pods off the node, nano-USD.
+func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
+	if pool := snap.Pool(n.Pool); pool != nil {
+		return o.Economics.of(pool.PoolSpec).priceOfMoving(n)
+	}
+	return o.Economics.of(&model.PoolSpec{}).priceOfMoving(n)
+}
