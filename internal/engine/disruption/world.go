@@ -49,7 +49,13 @@ func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) 
 	for _, placed := range p.Placed {
 		w.taken[placed.Node] = true
 	}
-	w.snap = after.Bound(seatings(p))
+	w.snap = after
+	ahead := &change{seats: seatings(p), groups: groupsOf(&outcome{groups: after.Groups})}
+	for _, name := range names {
+		ahead.nodes = append(ahead.nodes, snap.Node(name))
+	}
+	w.moving = w.movingOf(ahead)
+	w.snap = after.Bound(ahead.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	return w
 }
