@@ -14,19 +14,16 @@ import (
 // earlier change moves may be at their old place or at their new one, and a later change must be right either way.
 
 // movingOf is what the next what-if must not be sure of once the change is decided.
-func (w *world) movingOf(c *change) []placement.Moving {
-	var list []placement.Moving
-	add := func(m placement.Moving) {
-		if len(m.Counts) > 0 {
-			list = append(list, m)
+func (w *world) movingOf(c *change) placement.Moving {
+	var m placement.Moving
+	for _, n := range c.nodes {
+		if len(n.Counts) > 0 {
+			m.From = append(m.From, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: n.Counts})
 		}
 	}
-	for _, n := range c.nodes {
-		add(placement.Moving{Row: n.Row, Taints: n.Taints, Counts: n.Counts})
-	}
 	for _, s := range c.seats {
-		if n := w.snap.Node(s.Node); n != nil {
-			add(placement.Moving{Row: n.Row, Taints: n.Taints, Counts: c.marks(s.Pods), Expected: true})
+		if counts, n := c.marks(s.Pods), w.snap.Node(s.Node); n != nil && len(counts) > 0 {
+			m.To = append(m.To, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: counts, Shown: true})
 		}
 	}
 	for i := range c.claims {
@@ -35,10 +32,10 @@ func (w *world) movingOf(c *change) []placement.Moving {
 			continue
 		}
 		if n := w.snap.Future(replacementSpec(w.snap, &c.claims[i]), typesOf(&c.claims[i])); n != nil {
-			add(placement.Moving{Row: n.Row, Taints: n.Taints, Counts: counts})
+			m.To = append(m.To, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: counts})
 		}
 	}
-	return list
+	return m
 }
 
 // marks are what the pods are counted by.
@@ -155,23 +152,24 @@ func (w *world) untie(changes []*change) (free, tied []*change) {
 }
 
 // again asks about the nodes of the changes one change after the other, now that others have been decided, and returns
-// the nodes that have to be asked alone.
+// the nodes that have to be asked alone. What has fallen apart is asked again part by part.
 func (s *search) again(changes []*change) (rest []*model.Node) {
-	for _, c := range changes {
+	for len(changes) > 0 {
+		c := changes[0]
+		changes = changes[1:]
 		o := s.without(c.nodes, s.closed)
 		parts := s.changes(o)
-		bad := len(o.homeless) > 0 || len(parts) > 1
-		if !bad {
-			bad = s.decide(parts[0]) != plan.Verdict{}
-		}
-		if bad {
+		switch {
+		case len(o.homeless) == 0 && len(parts) > 1:
+			changes = append(parts, changes...)
+		case len(o.homeless) == 0 && s.decide(parts[0]) == plan.Verdict{}:
+			s.accept(parts)
+		default:
 			for _, n := range c.nodes {
 				delete(s.waste, n.Name)
 			}
 			rest = append(rest, c.nodes...)
-			continue
 		}
-		s.accept(parts)
 	}
 	return rest
 }

@@ -54,7 +54,7 @@ func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) 
 	for _, name := range names {
 		ahead.nodes = append(ahead.nodes, snap.Node(name))
 	}
-	w.moving = w.movingOf(ahead)
+	w.moving = []placement.Moving{w.movingOf(ahead)}
 	w.snap = after.Bound(ahead.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	return w
@@ -138,7 +138,7 @@ func (w *world) apply(c *change) {
 	for i, n := range c.nodes {
 		names[i] = n.Name
 	}
-	w.moving = append(w.moving, w.movingOf(c)...)
+	w.moving = append(w.moving, w.movingOf(c))
 	pools := w.snap.Pools
 	w.snap = w.snap.Without(names...).Bound(c.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
