@@ -257,9 +257,14 @@ func typesOf(all []label.Requirement) []string {
 	return nil
 }
 
-// overlooked looks at a world at rest with fresh eyes: Overlooked.
+// overlooked looks at a world at rest with fresh eyes: Overlooked. What the leader promised is kept: a drain that a
+// PodDisruptionBudget holds has its place ready.
 func (c *checks) overlooked() {
-	known := factsOf(c.w.setting, c.w.now, func(k kind) map[string]object { return c.w.api.objects[k] }, nil)
+	var promised map[string]time.Time
+	if p := c.w.leader(); p != nil {
+		promised = p.promised
+	}
+	known := factsOf(c.w.setting, c.w.now, func(k kind) map[string]object { return c.w.api.objects[k] }, promised)
 	for _, cmd := range c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands {
 		c.fail(Overlooked, "at rest, nodes could go: %s %s, worth %v", cmd.Reason, candidates(cmd), cmd.Worth)
 	}

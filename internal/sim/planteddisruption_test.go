@@ -24,7 +24,8 @@ var plantedInDisruption = map[string]bug{
 		property: PDBsHold,
 	},
 	"every node is given up, whoever forbids it": {
-		plant: giveUp, property: ProtectionHolds, skip: []string{PDBsHold, Housed, WithinBudgets, Settles, ComesToRest},
+		plant: giveUp, property: ProtectionHolds, first: 40,
+		skip: []string{PDBsHold, Housed, WithinBudgets, Settles, ComesToRest, NothingLeaked, CommandsEnd, NoPodStuck, StaticStands, Overlooked},
 	},
 	"every node is given up, wherever its pods go": {
 		plant: giveUp, property: Housed, skip: []string{PDBsHold, ProtectionHolds, WithinBudgets},
@@ -77,7 +78,7 @@ var plantedInDisruption = map[string]bug{
 				return advance(s, opts, commands)
 			}
 		},
-		property: BoughtOnce,
+		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd},
 	},
 	"every command is taken back": {
 		plant: func(o *Options) {
