@@ -25,6 +25,9 @@ func TestNothingIsWedged(t *testing.T) {
 	if len(nodes) != 4 {
 		t.Errorf("twelve pods are on %d nodes, want 4", len(nodes))
 	}
+	twin := s.ledger.nodesOf("wedge")[0]
+	s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "wedge-double", Labels: map[string]string{"e2e.example.org/broken": "wedge"}},
+		Spec: corev1.NodeSpec{ProviderID: twin.Spec.ProviderID}})
 	s.scale("app", 4)
 	await(t, patience, "the pods to be on two nodes", func(ctx context.Context) error {
 		if err := s.running("app", 4)(ctx); err != nil {
