@@ -23,6 +23,7 @@ type world struct {
 	young map[string]bool
 	// moving are the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
+	memory *placement.Memory
 	// asked is how many what-ifs were.
 	asked int
 }
@@ -30,7 +31,7 @@ type world struct {
 // settle makes the world of a snapshot; ours are commands that are about these nodes themselves and must not be seen as
 // leaving.
 func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) *world {
-	w := &world{began: snap, opts: opts, taken: map[string]bool{}}
+	w := &world{began: snap, opts: opts, taken: map[string]bool{}, memory: &placement.Memory{}}
 	var names []string
 	for _, n := range snap.Nodes {
 		if leaving(n) {
@@ -105,7 +106,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 		}
 	}
 	opts := w.opts.Placement
-	opts.Closed, opts.Moving = closed, w.moving
+	opts.Closed, opts.Moving, opts.Memory = closed, w.moving, w.memory
 	p := placement.Schedule(what, opts)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {

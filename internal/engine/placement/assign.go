@@ -206,7 +206,9 @@ next:
 		}
 		if d := byID[string(id)]; d != nil {
 			d.nodes = append(d.nodes, n)
-			d.room = min(d.room+r.fits(t, d.rows, n).Count, math.MaxInt32)
+			if t.group.Requests.Fits(n.free) {
+				d.room = min(d.room+r.fits(t, d.rows, n).Count, math.MaxInt32)
+			}
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (o Options) NodePriceOf(pool *model.PoolSpec) int64 {
 func (r *run) openPools() {
 	reservations := map[string]int{}
 	for _, p := range r.snap.Pools {
-		m := newMarket(p, reservations)
+		m := newMarket(p, r.opts.Memory.goodsOf(p), reservations)
 		m.nodePrice = r.opts.NodePriceOf(p.PoolSpec)
 		r.pools = append(r.pools, m)
 		r.avoidable = r.avoidable || prefersNot(p.Taints)
@@ -101,9 +101,9 @@ func (r *run) chargeInFlight(reservations map[string]int) {
 	}
 }
 
-func newMarket(p *model.Pool, reservations map[string]int) *market {
-	m := &market{pool: p, nodes: model.NoLimit, reservations: reservations,
-		offers: map[string]*offer{}, priceLists: map[string][]purchase{}, sayings: map[string]*saying{}}
+func newMarket(p *model.Pool, g *goods, reservations map[string]int) *market {
+	m := &market{pool: p, nodes: model.NoLimit, reservations: reservations, special: g.special, minimums: g.minimums,
+		offers: g.offers, priceLists: g.priceLists, sayings: map[string]*saying{}}
 	if p.NodeLimit != model.NoLimit {
 		m.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -113,20 +113,14 @@ func newMarket(p *model.Pool, reservations map[string]int) *market {
 			m.remaining[r] = max(0, limit-p.Used.At(quantity.Resource(r)))
 		}
 	}
-	if p.Types == nil {
+	if !g.reserved {
 		return m
 	}
-	m.special = bitset.New(p.Types.Len())
 	for t := range p.Types.Catalogue.Types {
-		kind := &p.Types.Catalogue.Types[t]
-		if kind.Special {
-			m.special.Add(t)
-		}
-		for _, o := range kind.Offerings {
+		for _, o := range p.Types.Catalogue.Types[t].Offerings {
 			m.reserve(o)
 		}
 	}
-	m.minimums = minimumsOf(p)
 	return m
 }
 

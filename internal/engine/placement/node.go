@@ -35,13 +35,14 @@ type target struct {
 
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
-	slab := make([]target, len(r.snap.Nodes))
-	r.nodes = make([]*target, 0, len(r.snap.Nodes))
+	var slab []target
+	slab, r.nodes = r.opts.Memory.targets(len(r.snap.Nodes))
 	for i, n := range r.snap.Nodes {
 		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
 		}
 		t := &slab[i]
+		t.shares = nil
 		t.open(n)
 		r.nodes = append(r.nodes, t)
 		r.avoidable = r.avoidable || prefersNot(n.Taints)
@@ -51,7 +52,7 @@ func (r *run) openNodes() {
 // open makes the target what the node is before anybody comes.
 func (t *target) open(n *model.Node) {
 	t.node = n
-	t.free, t.shared, t.ports, t.claims = n.Free(), true, n.Ports, n.Claims
+	t.place = place{free: n.Free(), shared: true, ports: n.Ports, claims: n.Claims, shares: t.shares}
 }
 
 // placeTallies counts the marks on the nodes, once the rules say which are counted by hostname.
@@ -374,6 +375,9 @@ func (r *run) fillNodes(lots []*lot) {
 		for _, n := range nodes {
 			if len(l.left) == 0 {
 				break
+			}
+			if !l.group.Requests.Fits(n.free) {
+				continue
 			}
 			fit := r.fits(l.task, l.rows, n)
 			if fit.Count == 0 && len(l.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {

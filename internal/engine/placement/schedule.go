@@ -24,6 +24,8 @@ type Options struct {
 	Closed func(*model.Node) bool
 	// Moving are pods of whom it is open where they are.
 	Moving []Moving
+	// Memory, where there is one, makes runs cheaper that follow each other, see there.
+	Memory *Memory
 	// AskNodes: refusals say what the nodes that are there answered, too.
 	AskNodes bool
 }
