@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,6 +153,8 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}
+	// What reading left behind goes before deciding begins: what follows finds room there.
+	runtime.GC()
 	// 2. Convert and decide.
 	d := w.decide(s.policy.options(), s.repeat)
 	// 3. Tell.

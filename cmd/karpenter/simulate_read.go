@@ -206,7 +206,7 @@ func (o *objects) read(origin string, text []byte) {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		o.problem(fmt.Errorf("%s: is no Kubernetes object: %s", origin, oneLine(err)))
+		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
 	}
 	switch {
@@ -237,12 +237,40 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		o.passOver(head.GroupVersionKind())
 	case err != nil:
-		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+		o.undecodable(origin, head.TypeMeta, text, err)
 	default:
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))
 		}
 	}
+}
+
+// headProblem says what stands in the place of an object, or where in it the first fields are wrong.
+func headProblem(text []byte, err error) string {
+	var found any
+	if json.Unmarshal(text, &found) == nil {
+		switch found.(type) {
+		case []any:
+			return "is a list, want a Kubernetes object"
+		case string:
+			return "is a text, want a Kubernetes object"
+		case float64, bool:
+			return "is " + string(text) + ", want a Kubernetes object"
+		}
+	}
+	return decodeProblem(text, err)
+}
+
+// undecodable tells of an object that its type does not take: what its schema says of it, which knows the field, else what
+// the decoder says.
+func (o *objects) undecodable(origin string, kind metav1.TypeMeta, text []byte, err error) {
+	if wrong, failed := o.defaults.violations(kind, json.RawMessage(text)); failed == nil && len(wrong) > 0 {
+		for _, problem := range wrong {
+			o.problem(fmt.Errorf("%s: %w", origin, problem))
+		}
+		return
+	}
+	o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
 }
 
 func namespaced(namespace, name string) string {
