@@ -38,12 +38,13 @@ type captureOptions struct {
 	MinValuesPolicy   string    `json:"minValuesPolicy"`
 	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
 	PackingEffort     int       `json:"packingEffort"`
+	WorkBudget        int       `json:"workBudget,omitempty"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 	MaxPods           int       `json:"maxPods,omitempty"`
 }
 
 func (o *captureOptions) policy() policy {
-	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort,
+	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort, workBudget: o.WorkBudget,
 		schedulerConfig: o.SchedulerConfig}
 }
 
@@ -56,7 +57,7 @@ func writeCapture(path string, w *world, p policy, a *answer) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
-			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
+			PackingEffort: p.packingEffort, WorkBudget: p.workBudget, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
 		Answer: text,
 	}
 	data, err := json.MarshalIndent(document, "", " ")
@@ -163,12 +164,12 @@ func replay(path string, out, progress io.Writer) error {
 	for _, problem := range w.problems {
 		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
 	}
-	same, err := sameAnswer(document.Answer, fresh)
+	before, same, err := sameAnswer(document.Answer, fresh)
 	if err != nil {
 		return usageErrorf("%s: answer: %w", path, err)
 	}
 	if !same {
-		return fmt.Errorf("%s: the answer is another one now: %s; karpenter simulate -f %s shows it", path, fresh.brief(), path)
+		return fmt.Errorf("%s: the answer was another one: %s; now it is %s; karpenter simulate -f %s shows it", path, before.brief(), fresh.brief(), path)
 	}
 	fmt.Fprintf(out, "the same answer: %s\n", fresh.brief())
 	return nil
@@ -179,19 +180,19 @@ func (a *answer) brief() string {
 }
 
 // sameAnswer compares a recorded answer with a fresh one, statistics apart.
-func sameAnswer(recorded json.RawMessage, fresh *answer) (bool, error) {
-	var before answer
+func sameAnswer(recorded json.RawMessage, fresh *answer) (before *answer, same bool, err error) {
+	before = &answer{}
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&before); err != nil {
-		return false, err
+	if err := decoder.Decode(before); err != nil {
+		return nil, false, err
 	}
 	now := *fresh
 	before.Stats, now.Stats = nil, nil
-	old, err := json.Marshal(&before)
+	old, err := json.Marshal(before)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	current, err := json.Marshal(&now)
-	return bytes.Equal(old, current), err
+	return before, bytes.Equal(old, current), err
 }

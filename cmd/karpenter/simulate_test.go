@@ -631,6 +631,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "-1"}, []string{"--node-overhead-price is -1"}},
 		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "NaN"}, []string{"--node-overhead-price is NaN"}},
 		{[]string{"-f", at("good.yaml"), "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
+		{[]string{"-f", at("good.yaml"), "--work-budget", "-1"}, []string{"--work-budget is -1"}},
 		{[]string{"-f", at("good.yaml"), "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
 		{[]string{"good.yaml", "-f", at("good.yaml")}, []string{"good.yaml"}},
 	} {

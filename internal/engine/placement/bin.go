@@ -274,11 +274,11 @@ func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 // whoever found no other place. The bin may turn into a larger one of its types for them.
 func (r *run) joinBins(lots []*lot, round int) {
 	for _, l := range lots {
-		if round == 0 && len(l.rules.hostAffinities) == 0 {
+		if round == 0 && !r.joinFirst && len(l.rules.hostAffinities) == 0 {
 			continue
 		}
 		for _, b := range r.bins {
-			if len(l.left) == 0 {
+			if len(l.left) == 0 || r.over() {
 				break
 			}
 			r.joinBin(l, b)
@@ -287,6 +287,7 @@ func (r *run) joinBins(lots []*lot, round int) {
 }
 
 func (r *run) joinBin(l *lot, b *bin) {
+	r.worked(1)
 	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
 		return
 	}

@@ -62,6 +62,7 @@ func (c *chooser) next() int {
 	}
 	c.readmit()
 	for len(c.heap) > 0 {
+		c.run.worked(1)
 		at, _ := heap.Pop(c).(int)
 		d := c.task.domains[at]
 		switch {
@@ -135,6 +136,7 @@ func (c *chooser) Pop() any {
 // choose returns the best domain that the rules admit, or -1.
 func (r *run) choose(t *task) int {
 	best, bestCount, bestLack := -1, 0, 0
+	r.worked(len(t.domains))
 	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 	for i, d := range t.domains {
 		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -22,6 +23,8 @@ type market struct {
 	// remaining of each limited resource, model.NoLimit elsewhere; nodes likewise.
 	remaining []int64
 	nodes     int64
+	// served is the lowest rank that something was bought for; rank.go.
+	served int32
 	// reservations is how many more nodes each reservation bears; all markets share it.
 	reservations map[string]int
 	// minimums are the requirements with minValues.
@@ -102,7 +105,7 @@ func (r *run) chargeInFlight(reservations map[string]int) {
 }
 
 func newMarket(p *model.Pool, reservations map[string]int) *market {
-	m := &market{pool: p, nodes: model.NoLimit, reservations: reservations,
+	m := &market{pool: p, nodes: model.NoLimit, served: math.MaxInt32, reservations: reservations,
 		offers: map[string]*offer{}, priceLists: map[string][]purchase{}, sayings: map[string]*saying{}}
 	if p.NodeLimit != model.NoLimit {
 		m.nodes = max(0, p.NodeLimit-int64(p.Nodes))

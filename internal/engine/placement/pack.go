@@ -13,9 +13,11 @@ import (
 // goes on to the next.
 func (r *run) buy(lots []*lot) {
 	for _, m := range r.pools {
+		from := len(r.bins)
 		if prospects := r.prospects(m, lots); len(prospects) > 0 {
 			r.packBest(m, prospects)
 		}
+		r.noteRanks(m, lots, from)
 	}
 }
 
@@ -100,7 +102,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
-	for r.appraise(k); m.nodes != 0 && k.asked <= limit; r.appraise(k) {
+	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
 		if !k.sorted || order.evenly {
 			slices.SortStableFunc(k.prospects, order.compare)
 			k.sorted = true
@@ -110,12 +112,14 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		if seed < 0 {
 			break
 		}
+		asked := k.asked
 		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
 		if !found || !r.commit(m, best, k.evenly) {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[k.prospects[seed]] = true
 		}
+		r.worked(k.asked - asked)
 	}
 	return k.asked
 }

@@ -66,12 +66,12 @@ const effort = 90_000
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
 	before := r.save(m, prospects)
-	limit := effort * max(1, r.opts.Effort)
+	limit := r.spare(effort * max(1, r.opts.Effort))
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
 	spent := r.pack(m, prospects, orders[0], math.MaxInt)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
-		if spent > limit {
+		if spent > limit || r.over() {
 			break
 		}
 		if order.evenly && !forced {
