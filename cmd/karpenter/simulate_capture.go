@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -164,12 +166,13 @@ func replay(path string, out, progress io.Writer) error {
 	for _, problem := range w.problems {
 		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
 	}
-	before, same, err := sameAnswer(document.Answer, fresh)
+	before, differs, err := compareAnswers(document.Answer, fresh)
 	if err != nil {
 		return usageErrorf("%s: answer: %w", path, err)
 	}
-	if !same {
-		return fmt.Errorf("%s: the answer was another one: %s; now it is %s; karpenter simulate -f %s shows it", path, before.brief(), fresh.brief(), path)
+	if len(differs) > 0 {
+		return fmt.Errorf("%s: the answer is another one now: %s; it was: %s; what differs: %s; karpenter simulate -f %s shows it",
+			path, fresh.brief(), before.brief(), strings.Join(differs, ", "), path)
 	}
 	fmt.Fprintf(out, "the same answer: %s\n", fresh.brief())
 	return nil
@@ -179,20 +182,44 @@ func (a *answer) brief() string {
 	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", plural(len(a.Nodes), "new node"), a.PricePerHour, plural(len(a.Unschedulable), "pod"))
 }
 
-// sameAnswer compares a recorded answer with a fresh one, statistics apart.
-func sameAnswer(recorded json.RawMessage, fresh *answer) (before *answer, same bool, err error) {
+// compareAnswers lists the fields in which a recorded answer and a fresh one are not the same bytes, statistics apart.
+func compareAnswers(recorded json.RawMessage, fresh *answer) (before *answer, differs []string, err error) {
 	before = &answer{}
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(before); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	now := *fresh
 	before.Stats, now.Stats = nil, nil
-	old, err := json.Marshal(before)
+	old, err := fieldsOf(before)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	current, err := json.Marshal(&now)
-	return before, bytes.Equal(old, current), err
+	current, err := fieldsOf(&now)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name := range old {
+		if !bytes.Equal(old[name], current[name]) {
+			differs = append(differs, name)
+		}
+	}
+	for name := range current {
+		if _, had := old[name]; !had {
+			differs = append(differs, name)
+		}
+	}
+	slices.Sort(differs)
+	return before, differs, nil
+}
+
+func fieldsOf(a *answer) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(text, &fields)
+	return fields, err
 }

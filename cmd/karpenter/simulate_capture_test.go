@@ -56,7 +56,7 @@ func TestReplay(t *testing.T) {
 		want  string
 	}{
 		"another price on sale": {edit(t, file, `"Price": 0.1,`, `"Price": 0.09,`), false, "another one now: 1 new node for 0.0900"},
-		"another answer":        {edit(t, file, `"costPerHour": 0.11,`, `"costPerHour": 0.12,`), false, "another one now"},
+		"another answer":        {edit(t, file, `"costPerHour": 0.11,`, `"costPerHour": 0.12,`), false, "what differs: costPerHour; karpenter"},
 		"other statistics":      {edit(t, file, `"wallSeconds": `, `"wallSeconds": 9`), false, ""},
 		"other options":         {edit(t, file, `"nodeOverheadPrice": 0.01`, `"nodeOverheadPrice": 0.5`), false, "another one now"},
 		"wrong options":         {edit(t, file, `"Ignore"`, `"Forget"`), true, `--preference-policy is "Forget"`},
