@@ -13,6 +13,8 @@ import (
 // an answer of 20,000 nodes is 150 MB of text, of which an encoder holds several copies.
 func writeStream(out io.Writer, object any) error {
 	s := &stream{out: bufio.NewWriter(out)}
+	s.encoder = json.NewEncoder(&s.buffer)
+	s.encoder.SetEscapeHTML(false)
 	s.text("{")
 	value, comma := reflect.ValueOf(object).Elem(), ""
 	for i := range value.NumField() {
@@ -33,9 +35,10 @@ func writeStream(out io.Writer, object any) error {
 
 // stream is the writing of one object. The first error is kept, and nothing is written after it.
 type stream struct {
-	out    *bufio.Writer
-	buffer bytes.Buffer
-	err    error
+	out     *bufio.Writer
+	buffer  bytes.Buffer
+	encoder *json.Encoder
+	err     error
 }
 
 func (s *stream) field(value reflect.Value) {
@@ -46,7 +49,7 @@ func (s *stream) field(value reflect.Value) {
 	comma := "["
 	for i := range value.Len() {
 		s.text(comma + "\n  ")
-		s.value(value.Index(i), "  ")
+		s.value(value.Index(i).Addr(), "  ")
 		comma = ","
 	}
 	s.text("\n ]")
@@ -54,13 +57,13 @@ func (s *stream) field(value reflect.Value) {
 
 func (s *stream) value(value reflect.Value, prefix string) {
 	s.buffer.Reset()
-	encoder := json.NewEncoder(&s.buffer)
-	encoder.SetIndent(prefix, " ")
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value.Interface()); err != nil && s.err == nil {
+	s.encoder.SetIndent(prefix, " ")
+	if err := s.encoder.Encode(value.Interface()); err != nil && s.err == nil {
 		s.err = err
 	}
-	s.text(strings.TrimSuffix(s.buffer.String(), "\n"))
+	if s.err == nil {
+		_, s.err = s.out.Write(bytes.TrimSuffix(s.buffer.Bytes(), []byte("\n")))
+	}
 }
 
 func (s *stream) text(text string) {

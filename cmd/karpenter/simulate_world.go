@@ -137,6 +137,7 @@ func (w *world) nodeClasses() []schema.GroupKind {
 // tell converts all objects and tells a new builder of them.
 func (w *world) tell() *told {
 	t := &told{builder: model.NewBuilder()}
+	t.builder.Expect(len(w.pods))
 	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
 	around := w.around.around(w.defaultSpread)
 	w.tellPools(t, v)

@@ -108,6 +108,13 @@ func NewBuilder() *Builder {
 	return b
 }
 
+// Expect makes room for so many pods that are about to come.
+func (b *Builder) Expect(pods int) {
+	if len(b.pods) == 0 {
+		b.pods = make(map[string]podRecord, pods)
+	}
+}
+
 // UpsertPod adds the pod or replaces what was known of it.
 func (b *Builder) UpsertPod(spec PodSpec) {
 	b.DeletePod(spec.UID)
