@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -106,8 +107,8 @@ func (a *agreement) playWave(i int) {
 	await(a.t, patience, "all nodes to be ready", a.allReady)
 	await(a.t, patience, "every pod to be nominated when the nodes are there, or to be told why not", a.allDecided)
 	claims := a.ledger.count(a.name).claimsEver
-	refused := a.sendAway()
-	a.planned, a.refused = a.planned+len(pods)-len(refused), a.refused+len(refused)
+	away := a.sendAway()
+	a.planned, a.refused = a.planned+len(pods)-len(away), a.refused+len(away)
 	a.scheduler.start()
 	await(a.t, patience, "every planned pod to run", a.allRunning)
 	a.scheduler.stop()
@@ -120,7 +121,7 @@ func (a *agreement) playWave(i int) {
 	if now := a.ledger.count(a.name).claimsEver; now != claims {
 		a.t.Errorf("%d claims were created in a second round, after %d in the first", now-claims, claims)
 	}
-	a.try(refused)
+	a.try(away)
 	if now := a.ledger.count(a.name).claimsEver; now != claims {
 		a.t.Errorf("%d claims were created for pods that had been refused", now-claims)
 	}
@@ -187,17 +188,29 @@ func (a *agreement) volumesBound(ctx context.Context) error {
 	return nil
 }
 
-// allDecided fails until every pod is nominated, or we said that it has no place.
-func (a *agreement) allDecided(ctx context.Context) error {
+// allDecided fails until of every pod we said that it has a place, or that it has none.
+func (a *agreement) allDecided(context.Context) error {
 	for _, pod := range a.waiting() {
-		if pod.Status.NominatedNodeName != "" {
-			continue
-		}
-		if err := a.says(pod, "FailedScheduling")(ctx); err != nil {
-			return fmt.Errorf("pod %s is not nominated, and %w", pod.Name, err)
+		if pod.Status.NominatedNodeName == "" && a.verdict(pod) == "" {
+			return fmt.Errorf("pod %s is not nominated, and nothing was said of it", pod.Name)
 		}
 	}
 	return nil
+}
+
+// The reasons of the events that say what was decided.
+const placed, refused = "Nominated", "FailedScheduling"
+
+// verdict is what we said last of a pod: placed, refused, or nothing yet.
+func (a *agreement) verdict(pod *corev1.Pod) string {
+	for _, text := range slices.Backward(a.ledger.saidOf(pod.UID)) {
+		for _, reason := range []string{placed, refused} {
+			if strings.HasPrefix(text, reason+": ") {
+				return reason
+			}
+		}
+	}
+	return ""
 }
 
 // allReady fails until every claim is initialised.
@@ -233,12 +246,12 @@ func (a *agreement) waiting() []*corev1.Pod {
 	return pods
 }
 
-// sendAway deletes the pods that have no place, and returns them.
+// sendAway deletes the pods that have no place, and returns them. Not every pod with a place is nominated at once.
 func (a *agreement) sendAway() []*corev1.Pod {
 	a.t.Helper()
-	refused := slices.DeleteFunc(a.waiting(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" })
-	a.goes(refused)
-	return refused
+	away := slices.DeleteFunc(a.waiting(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" || a.verdict(p) == placed })
+	a.goes(away)
+	return away
 }
 
 // goes deletes pods, and waits until they and the claims that are theirs are gone.
