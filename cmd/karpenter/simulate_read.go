@@ -55,7 +55,7 @@ func (o *objects) readFolder(path string) {
 	for _, entry := range entries {
 		file := filepath.Join(path, entry.Name())
 		switch extension := filepath.Ext(file); {
-		case entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
+		case !plainFile(file) || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
 		case entry.Name() == "instance-types.json":
 			o.typesFile = file
 		case entry.Name() == "meta.json":
@@ -68,6 +68,13 @@ func (o *objects) readFolder(path string) {
 	if !found {
 		o.problem(fmt.Errorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path))
 	}
+}
+
+// plainFile reports whether a member of a folder is a file, or leads to one: pipes and devices are read when they are
+// named, and not because they are there.
+func plainFile(path string) bool {
+	about, err := os.Stat(path)
+	return err != nil || about.Mode().IsRegular() // an error is told when it is read
 }
 
 // readMeta reads which labels the provider of a folder's types knows.

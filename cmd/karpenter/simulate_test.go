@@ -612,6 +612,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok`}},
 		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which is not built yet, want kwok"}},
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
+		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
 		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 1 to 100"}},
