@@ -85,6 +85,8 @@ type run struct {
 	// order is the pods in the order of their assignment to domains.
 	order   []*model.Pod
 	refused []*task
+	// rivals want a claim for themselves; exclusive.go.
+	rivals  []*rival
 	names   map[string]bool
 	scratch scratch
 	result  *plan.Provision
@@ -122,6 +124,7 @@ func (r *run) place(m mode) {
 	r.openPools()
 	r.openNodes()
 	r.solve()
+	r.askRivals()
 	r.settle()
 }
 
@@ -129,6 +132,7 @@ func (r *run) place(m mode) {
 func (r *run) solve() {
 	r.tasks = r.queue()
 	r.placeTallies()
+	r.holdBack()
 	r.keepPromises(r.tasks)
 	switch r.mode {
 	case whole:
@@ -275,6 +279,7 @@ func (r *run) listRefusals() {
 		r.result.Refused = append(r.result.Refused, plan.Refusal{
 			Pods: []*model.Pod{p}, Verdict: plan.Verdict{Code: code, Rejection: p.Rejected}})
 	}
+	r.refuseRivals()
 	for _, t := range r.refused {
 		r.result.Refused = append(r.result.Refused, r.verdicts(t))
 	}

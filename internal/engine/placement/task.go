@@ -20,6 +20,8 @@ type task struct {
 	rank int32
 	// unreached: the work budget was spent before it was looked at.
 	unreached bool
+	// tried: what it has left has no place.
+	tried bool
 	// levels are what may be in force; at is the one that is, rules are what it says. compiled are the rules of the
 	// levels that were needed so far.
 	levels   []level
