@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
@@ -37,7 +38,8 @@ const attachLimit = 3
 //	refuse   some that were refused come again, beside an empty node of every kind that the pools sell: none is bound
 //
 // Who is planned runs where he was nominated to. Only pods that are admissible in turns may change places with each
-// other: the plan has an order, kube-scheduler has its own, and a pod whose node is not admissible yet goes elsewhere.
+// other: the plan has an order, kube-scheduler has its own, and a pod whose node is not admissible yet goes elsewhere. There
+// it takes the room of those that it has priority over: for them kube-scheduler keeps nothing free.
 //
 // The scheduler looks when all nodes are there. If it looked all the time it could, as soon as the first node is ready,
 // give a pod that waits for a later one what was left over: no harm, but no agreement to test either.
@@ -80,9 +82,11 @@ func playAgreement(s *stage, w *world) {
 		}
 	})
 	a := &agreement{stage: s, world: w, scheduler: newLateScheduler(s.t, s.cluster, s.name)}
+	s.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{caseLabel: s.name}}})
 	for i := range w.pools {
 		s.create(&w.pools[i])
 	}
+	await(s.t, patience, "the pools to be ready", a.poolsReady)
 	for i := range w.waves {
 		a.playWave(i)
 		if s.t.Failed() {
@@ -99,10 +103,6 @@ func playAgreement(s *stage, w *world) {
 func (a *agreement) playWave(i int) {
 	a.t.Helper()
 	pods := a.come(a.world.waves[i])
-	if i == 0 {
-		// The pools get ready, all at once, when the class is there: one plan covers all pods.
-		a.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: map[string]string{caseLabel: a.name}}})
-	}
 	await(a.t, patience, "every pod to be nominated, or to be told why not", a.allDecided)
 	await(a.t, patience, "all nodes to be ready", a.allReady)
 	await(a.t, patience, "every pod to be nominated when the nodes are there, or to be told why not", a.allDecided)
@@ -113,7 +113,7 @@ func (a *agreement) playWave(i int) {
 	await(a.t, patience, "every planned pod to run", a.allRunning)
 	a.scheduler.stop()
 	for _, w := range a.world.waves[i] {
-		if !w.inTurns() {
+		if !w.inTurns() && !slices.ContainsFunc(a.world.waves[i], func(other *workload) bool { return other.inTurns() && other.priority > w.priority }) {
 			a.checkNominations(w.name)
 		}
 	}
@@ -183,6 +183,20 @@ func (a *agreement) volumesBound(ctx context.Context) error {
 	for _, c := range claims.Items {
 		if c.Spec.VolumeName != "" && c.Status.Phase != corev1.ClaimBound {
 			return fmt.Errorf("claim %s is %s", c.Name, c.Status.Phase)
+		}
+	}
+	return nil
+}
+
+// poolsReady fails until something can be bought of every pool: before that pods are refused.
+func (a *agreement) poolsReady(ctx context.Context) error {
+	for i := range a.world.pools {
+		var pool karpv1.NodePool
+		if err := a.Get(ctx, client.ObjectKeyFromObject(&a.world.pools[i]), &pool); err != nil {
+			return err
+		}
+		if !pool.StatusConditions().Root().IsTrue() {
+			return fmt.Errorf("pool %s is not", pool.Name)
 		}
 	}
 	return nil

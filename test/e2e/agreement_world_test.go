@@ -26,6 +26,7 @@ type world struct {
 type workload struct {
 	name     string
 	replicas int
+	priority int // 0 is low
 	template corev1.Pod
 	// objects are there before the pods: claims and volumes.
 	objects []client.Object
@@ -171,7 +172,8 @@ func (d *dice) workload(i int) *workload {
 	pod.SchedulerName = d.name
 	pod.TerminationGracePeriodSeconds = new(int64)
 	pod.NodeSelector = map[string]string{caseLabel: d.name}
-	pod.PriorityClassName = "agreement-" + d.one("low", "middle", "middle", "middle", "high")
+	w.priority = []int{0, 1, 1, 1, 2}[d.IntN(5)]
+	pod.PriorityClassName = "agreement-" + []string{"low", "middle", "high"}[w.priority]
 	pod.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse(d.one("50m", "100m", "330m", "700m", "1", "1500m", "3", "3")),
