@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,9 +105,7 @@ func playAgreement(s *stage, w *world) {
 func (a *agreement) playWave(i int) {
 	a.t.Helper()
 	pods := a.come(a.world.waves[i])
-	await(a.t, patience, "every pod to be nominated, or to be told why not", a.allDecided)
-	await(a.t, patience, "all nodes to be ready", a.allReady)
-	await(a.t, patience, "every pod to be nominated when the nodes are there, or to be told why not", a.allDecided)
+	await(a.t, patience, "every pod to have a place or a reason, all nodes to be ready, and nothing to change any more", a.settled())
 	claims := a.ledger.count(a.name).claimsEver
 	away := a.sendAway()
 	a.planned, a.refused = a.planned+len(pods)-len(away), a.refused+len(away)
@@ -200,6 +200,31 @@ func (a *agreement) poolsReady(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unchanged is how long nothing must change before a decision is taken for the last one. Pods come in within less, and
+// are planned when for a second no more came.
+const unchanged = 4 * time.Second
+
+// settled fails until all pods are decided, all nodes are ready, and both have been the same for a while.
+func (a *agreement) settled() func(context.Context) error {
+	last, since := "", time.Now()
+	return func(ctx context.Context) error {
+		if err := cmp.Or(a.allDecided(ctx), a.allReady(ctx)); err != nil {
+			return err
+		}
+		now := fmt.Sprint(a.ledger.count(a.name).claimsEver)
+		for _, pod := range a.waiting() {
+			now += fmt.Sprint(" ", pod.Name, pod.Status.NominatedNodeName, a.verdict(pod))
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if same := time.Since(since); same < unchanged {
+			return fmt.Errorf("all is decided, and has been the same for %s", same)
+		}
+		return nil
+	}
 }
 
 // allDecided fails until of every pod we said that it has a place, or that it has none.
