@@ -35,6 +35,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	if set.Empty() {
 		n.Total, n.Usable = requests, b.capacity(n.Requests)
 		n.Reserved = b.reservation(n, daemons)
+		b.reservePorts(n, daemons, n.Row)
 		return
 	}
 	n.Row = types.Hull(n.Row, set)
@@ -42,6 +43,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	_, classes := types.Offered(n.Row)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalogue.Types[t].Name)
+		b.reservePorts(n, daemons, types.Rows[t])
 		n.Total = n.Total.Max(types.Total[t])
 		for _, c := range classes {
 			if p := types.Classes[c].Price[t]; p != NoPrice {

@@ -192,6 +192,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	default:
 		b.encodeReal(n, types)
 		n.Reserved = b.reservation(n, daemons)
+		b.reservePorts(n, daemons, n.Row)
 	}
 	return n
 }
@@ -232,12 +233,33 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 	}
 }
 
+// reservePorts takes the host ports of the daemons that are not on the node yet and may come to it, if it has the row too.
+func (b *Builder) reservePorts(n *Node, daemons []*Daemon, row label.Row) {
+	for _, d := range daemons {
+		if len(d.HostPorts) == 0 || d.isOn(n) {
+			continue
+		}
+		both := make(label.Row, b.space.Words())
+		if !b.space.And(both, n.Row, row) || !d.Admits(b.space, both, n.Taints) {
+			continue
+		}
+		for _, port := range d.HostPorts {
+			if !slices.Contains(n.Ports, port) {
+				n.Ports = append(n.Ports, port)
+			}
+		}
+	}
+}
+
+func (d *Daemon) isOn(n *Node) bool {
+	return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
+}
+
 // reservation is what the daemons will ask for that the node admits and that are not on it yet.
 func (b *Builder) reservation(n *Node, daemons []*Daemon) quantity.Vector {
 	var sum quantity.Vector
 	for _, d := range daemons {
-		there := slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
-		if !there && d.Admits(b.space, n.Row, n.Taints) {
+		if !d.isOn(n) && d.Admits(b.space, n.Row, n.Taints) {
 			sum = sum.Add(d.Requests)
 		}
 	}

@@ -239,7 +239,7 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 		}
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
-				if t.group.Requests.Fits(m.pool.Net[p.kind]) {
+				if m.holds(t.group, p.kind) {
 					if !found || p.price < best {
 						best, found = p.price, true
 					}

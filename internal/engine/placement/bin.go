@@ -190,7 +190,20 @@ func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) b
 	m.pool.WithAtLeast(set, used)
 	onSale, _ := m.offeredTo(b, row)
 	set.AndWith(onSale)
+	m.dropTaken(set, b.ports)
 	return set
+}
+
+// dropTaken removes the types on which a daemon takes one of the host ports.
+func (m *market) dropTaken(set bitset.Set, ports []model.HostPort) {
+	if m.pool.DaemonPorts == nil || len(ports) == 0 {
+		return
+	}
+	for t := range set.Clone().All() {
+		if !m.pool.PortsFree(t, ports) {
+			set.Remove(t)
+		}
+	}
 }
 
 // cut keeps the cheapest types when there are more than a claim may carry.
@@ -329,6 +342,7 @@ func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 		used := b.used.Add(l.group.Requests.Scaled(int64(count))).Add(r.sharedVolumes(l.task, &b.place))
 		kinds := r.kindsFor(b.market, b, row, used)
 		kinds.AndWith(b.kinds)
+		b.market.dropTaken(kinds, l.group.HostPorts)
 		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {
 			return count, kinds
 		}

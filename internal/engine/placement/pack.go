@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -47,10 +48,15 @@ func (r *run) prospects(m *market, lots []*lot) []*prospect {
 	return list
 }
 
+// holds reports whether a node of the type has room for a pod of the group beside the daemons.
+func (m *market) holds(g *model.Group, kind int) bool {
+	return g.Requests.Fits(m.pool.Net[kind]) && m.pool.PortsFree(kind, g.HostPorts)
+}
+
 func (r *run) prospect(m *market, l *lot) *prospect {
 	p := &prospect{lot: l, dear: 1}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
-		if slices.ContainsFunc(o.front, func(b purchase) bool { return l.group.Requests.Fits(m.pool.Net[b.kind]) }) {
+		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
 			p.offers = append(p.offers, o)
 		}
 	}
@@ -296,7 +302,7 @@ func (k *packing) next(b *bin, i int) int {
 // fillWith adds as many of a prospect's pods as fit. Only a seed may be the first of its kind on a host.
 func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
 	count := r.copies(p.task, &b.place, len(p.left), seed)
-	if count == 0 {
+	if count == 0 || !m.pool.PortsFree(b.kind, p.group.HostPorts) {
 		return
 	}
 	row, ok := r.joined(m, b, p)

@@ -74,7 +74,7 @@ func (r *run) limitsTurnAway(m *market, l *lot) bool {
 	return nodes == 0 || !slices.ContainsFunc(p.offers, func(o *offer) bool {
 		return slices.ContainsFunc(o.front, func(b purchase) bool {
 			_, within := m.within(m.pool.Types.Total[b.kind])
-			return within && l.group.Requests.Fits(m.pool.Net[b.kind])
+			return within && m.holds(l.group, b.kind)
 		})
 	})
 }
