@@ -32,7 +32,9 @@ type market struct {
 	// priceLists by set of classes, and sayings by row and types, likewise.
 	priceLists map[string][]purchase
 	// value of a unit of each resource, as last found.
-	value   []float64
+	value []float64
+	// buys are what the prospects of the packing may buy, for the duals; nil before that was asked for.
+	buys    []purchase
 	sayings map[string]*saying
 }
 

@@ -77,7 +77,6 @@ type packing struct {
 	pods      int
 	// value of a unit of each resource, given what can be bought.
 	value []float64
-	buys  []purchase
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
 	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
@@ -154,10 +153,14 @@ func (r *run) appraise(k *packing) {
 	if k.value != nil && 4*pods > 3*k.pods {
 		return
 	}
-	k.pods, k.least, k.ranked = pods, k.prospects[0].group.Requests, map[*offer][]rankedPurchase{}
+	k.pods, k.ranked = pods, map[*offer][]rankedPurchase{}
 	demand := make(quantity.Vector, len(r.snap.Resources))
+	k.least = make(quantity.Vector, len(demand))
+	copy(k.least, k.prospects[0].group.Requests)
 	for _, p := range k.prospects {
-		k.least = k.least.Min(p.group.Requests)
+		for i, n := range k.least {
+			k.least[i] = min(n, p.group.Requests.At(quantity.Resource(i)))
+		}
 		demand.AddScaled(p.group.Requests, int64(len(p.left)))
 	}
 	k.value = k.duals(floats(demand, len(demand)))

@@ -81,6 +81,7 @@ func effortFor(prospects []*prospect) int {
 
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
+	m.buys = nil
 	before := r.save(m, prospects)
 	limit := r.spare(effortFor(prospects) * max(1, r.opts.Effort))
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
