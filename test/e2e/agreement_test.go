@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	firstWorld = flag.Int("first-world", 0, "seed of the first random world of the agreement with kube-scheduler")
+	firstWorld = flag.Int("first-world", 30, "seed of the first random world of the agreement with kube-scheduler")
 	someWorlds = flag.Int("some-worlds", 0, "how many of these worlds are played; 0 is what KARPENTER_E2E says")
 )
 
