@@ -172,7 +172,7 @@ func (d *demo) install(ctx context.Context) (string, error) {
 // startController is the third step.
 func (d *demo) startController(ctx context.Context) (string, error) {
 	var err error
-	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep); err != nil {
+	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep, stories()[d.story].flags...); err != nil {
 		return "", err
 	}
 	if err := d.connect(ctx); err != nil {
@@ -185,9 +185,16 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	return "process " + strconv.Itoa(d.controller.process.Pid) + ", provider kwok", err
 }
 
-// apply is the fourth step: a node class, a pool and a Deployment without pods.
+// apply is the fourth step: what the story starts with.
 func (d *demo) apply(ctx context.Context) (string, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(demoManifest), 4<<10)
+	tell := stories()[d.story]
+	return tell.applied, d.createAll(ctx, tell.manifest)
+}
+
+// createAll creates the objects of a YAML text, and waits for its pools to be ready.
+func (d *demo) createAll(ctx context.Context, manifest []byte) error {
+	var pools []string
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4<<10)
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
@@ -195,20 +202,31 @@ func (d *demo) apply(ctx context.Context) (string, error) {
 			break
 		}
 		if err != nil {
-			return "", fmt.Errorf("reading the demo's objects: %w", err)
+			return fmt.Errorf("reading the demo's objects: %w", err)
 		}
 		if err := d.objects.client.Create(ctx, object); err != nil {
-			return "", fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if object.GetKind() == "NodePool" {
+			pools = append(pools, object.GetName())
 		}
 	}
-	err := d.await(ctx, time.Minute, "the pool to be ready", func() (bool, string) {
+	for _, name := range pools {
+		if err := d.awaitPool(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) awaitPool(ctx context.Context, name string) error {
+	return d.await(ctx, time.Minute, "pool "+name+" to be ready", func() (bool, string) {
 		pool := &karpv1.NodePool{}
-		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: demoPool}, pool); err != nil {
+		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
 			return false, err.Error()
 		}
 		return pool.StatusConditions().Root().IsTrue(), unready(pool)
 	})
-	return demoPool + ": linux, amd64, spot or on-demand, any size", err
 }
 
 // unready says which conditions of a pool are still to come, or what is wrong with them.

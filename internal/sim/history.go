@@ -70,7 +70,8 @@ func Parse(text string) (History, error) {
 
 // mischief are the disturbances; what is named twice is twice as likely.
 var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
-	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "ambush", "ambush", "ambush", "ambush",
+	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "tighten", "tighten", "open", "protect", "drift", "drift", "sicken", "budget", "budget",
+	"shrink", "shrink", "replicas", "ambush", "ambush", "ambush", "ambush",
 	"ambush", "ambush"}
 
 // NewHistory draws a history: half of the disturbances come close upon each other.
@@ -124,7 +125,9 @@ func (w *world) disturb(d Disturbance) {
 			w.api.markDeleted(c.key(), c.uid)
 		}
 	default:
-		w.disturbCloud(d)
+		if !w.disturbRules(d) {
+			w.disturbCloud(d)
+		}
 	}
 }
 
@@ -250,9 +253,12 @@ func (w *world) settle(until time.Time) {
 	w.say("-- calm")
 	w.calm, w.crash, w.cloud.strange, w.ambush = true, 0, 0, nil
 	w.cloud.drought(0)
+	w.lastForEver()
+	w.check.most = 10 + 4*len(w.api.claims())
 	for w.failure == nil && !w.atRest() {
 		if !w.next(until) {
 			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)
+			break
 		}
 	}
 	if w.failure == nil {

@@ -145,12 +145,13 @@ func (s *stage) awaitNothing(ctx context.Context) {
 // describe prints what a failed case looks like.
 func (s *stage) describe() {
 	for _, e := range s.ledger.claimsOf(s.name) {
+		s.t.Logf("claim %s created %s by %s, deleted %s for %q, gone %t", e.object.Name, e.object.CreationTimestamp.Format(time.TimeOnly),
+			e.object.Annotations[karpv1.AnnotationBoughtBy], e.object.DeletionTimestamp, reasonOf(e.object), e.gone)
 		if e.gone {
-			s.t.Logf("claim %s is gone", e.object.Name)
 			continue
 		}
 		conditions, _ := json.Marshal(e.object.Status.Conditions)
-		s.t.Logf("claim %s deleting=%v node=%q conditions=%s", e.object.Name, e.object.DeletionTimestamp != nil, e.object.Status.NodeName, conditions)
+		s.t.Logf("  node=%q conditions=%s", e.object.Status.NodeName, conditions)
 	}
 	for _, node := range s.ledger.nodesOf(s.name) {
 		s.t.Logf("node %s type=%s zone=%s deleting=%v taints=%v", node.Name, node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone],

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -28,7 +25,9 @@ const mostSteps = 8
 type Disrupt struct {
 	Snapshot func() *model.Snapshot
 	Propose  func(*model.Snapshot) disruption.Proposal
-	Writer   Writer
+	// Options are those that Propose goes by; what is told of costs and scores goes by them too.
+	Options disruption.Options
+	Writer  Writer
 	// Why says in words why a node is protected; nil for no events about that.
 	Why func(*model.Snapshot, plan.Verdict) string
 	// Changed rings when something changed that may let a node go; may be nil, then the timer alone decides.
@@ -41,6 +40,8 @@ type Disrupt struct {
 	History  *History
 	Log      logr.Logger
 
+	// told is, by node, why it was last logged to stay.
+	told map[string]string
 	// known are the commands under way as far as this process has brought them.
 	known []plan.Command
 	// next is when time alone may let a node go; version is that of the snapshot that was decided on last, 0 to decide
@@ -120,6 +121,8 @@ func (d *Disrupt) decide(snap *model.Snapshot) []plan.Command {
 	d.measure(snap, proposal, took)
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
+	d.tellKept(snap, proposal)
+	d.tellScores(snap, proposal)
 	for i := range proposal.Commands {
 		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
 	}
@@ -165,6 +168,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	c := after.Command
 	decision, reason, method := c.Decision(), strings.ToLower(string(c.Reason)), c.Method
 	abandoned := c.Phase == plan.Abandoned && before.Phase != plan.Abandoned
+	d.tellCommand(before, c, first)
 	switch {
 	case abandoned && first:
 		d.version = 0
@@ -234,10 +238,7 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
 			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool] {
 				told[kept.Pool] = true
-				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
-					TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-					ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-				}, karpv1.DisruptionReason(kept.Reason)))
+				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(poolObject(pool), karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
 	}
@@ -249,13 +250,6 @@ func (d *Disrupt) protected(snap *model.Snapshot, kept disruption.Kept) {
 		return
 	}
 	why := d.Why(snap, kept.Verdict)
-	d.Recorder.Emit(
-		telemetry.DisruptionBlocked(&corev1.Node{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID(n.UID)},
-		}, why),
-		telemetry.DisruptionBlocked(&karpv1.NodeClaim{
-			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
-			ObjectMeta: metav1.ObjectMeta{Name: n.Claim, UID: types.UID(n.ClaimUID)},
-		}, why))
+	node, claim := objectsOf(n)
+	d.Recorder.Emit(telemetry.DisruptionBlocked(node, why), telemetry.DisruptionBlocked(claim, why))
 }

@@ -688,6 +688,8 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 		"Normal DisruptionBlocked because of a", // on the node
 		"Normal DisruptionBlocked because of a", // on the claim
 		"Normal DisruptionBlocked No allowed disruptions for disruption reason Empty due to blocking budget",
+		"Normal Unconsolidatable NodeProtected: node a is protected by the annotation karpenter.sh/do-not-disrupt",
+		"Normal Unconsolidatable NodeProtected: node a is protected by the annotation karpenter.sh/do-not-disrupt",
 	}
 	if diff := cmp.Diff(wanted, emitted(sink)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -59,5 +62,44 @@ func TestScore(t *testing.T) {
 		if got, priced := of(c.node, c.e); priced != c.priced || math.Abs(got-c.want) > 1e-9*c.want {
 			t.Errorf("%s: score %v (%v), want %v (%v)", name, got, priced, c.want, c.priced)
 		}
+	}
+}
+
+// What Balanced weighs: half of the pool's cost for half of its eviction cost has the score 1.
+func TestShares(t *testing.T) {
+	snap := tell(t, []string{"pool p policy=Balanced after=0s", "pool q after=0s", "node a pool=p type=small", "node b pool=p type=small", "node c pool=q type=large"})
+	cmd := plan.NewCommand(noon, plan.Underutilized, "multi", []plan.Candidate{plan.CandidateOf(snap.Node("a")), plan.CandidateOf(snap.Node("c"))})
+	cmd.Worth.Saving = 5 * model.Nano
+	got := disruption.Options{Placement: placement.Options{NodePrice: -1}}.Shares(snap, []plan.Command{cmd})
+	want := [][]disruption.Share{{
+		{Pool: "p", Policy: "Balanced", Saving: 0.5, Disruption: 0.5, Score: 1},
+		{Pool: "q", Saving: 1, Disruption: 1, Score: 1},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shares (-want +got):\n%s", diff)
+	}
+}
+
+// What it would bring if a node left is told although it may not leave, and when that may change.
+func TestIfAlone(t *testing.T) {
+	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=small protected nominated=5s", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
+	opts := disruption.Options{Placement: placement.Options{NodePrice: -1}}
+	if cmd, v := disruption.IfAlone(snap, opts, "a"); !v.OK() || cmd.Worth.Saving != model.Nano || len(cmd.Seats) != 1 || cmd.Seats[0].Node != "b" {
+		t.Errorf("verdict %d, command %+v", v.Code, cmd)
+	}
+	if _, v := disruption.IfAlone(snap, opts, "none"); v.Code != plan.NodeGone {
+		t.Errorf("a node that is not there: verdict %d", v.Code)
+	}
+	lone := tell(t, []string{"pool p after=0s", "node a pool=p type=small", "pod x node=a"})
+	if _, v := disruption.IfAlone(lone, opts, "a"); v.Code != plan.NoSaving {
+		t.Errorf("a node that would be bought again: verdict %d", v.Code)
+	}
+	kept := disruption.Kept{Node: "a", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.NodeNominated}}
+	if at := disruption.ChangesAt(snap, opts, kept); !at.Equal(noon.Add(5 * time.Second)) {
+		t.Errorf("changes at %v", at)
+	}
+	kept.Verdict.Code = plan.PDBBlocks
+	if at := disruption.ChangesAt(snap, opts, kept); !at.IsZero() {
+		t.Errorf("a PodDisruptionBudget changes at %v", at)
 	}
 }

@@ -16,6 +16,8 @@ type change struct {
 	// seats are where those of the pods go that need no new node.
 	seats []model.Seating
 	worth plan.Worth
+	// groups of the pods of the outcome that the change is a part of.
+	groups map[*model.Pod]*model.Group
 }
 
 // changes splits an outcome into its independent parts, by name of their first node.
@@ -80,7 +82,9 @@ func (w *world) changes(o *outcome) []*change {
 			c.seats[at].Pods = append(c.seats[at].Pods, p)
 		}
 	}
+	groups := groupsOf(o)
 	for _, c := range list {
+		c.groups = groups
 		w.reckon(c)
 	}
 	return list
@@ -167,9 +171,19 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	for i, n := range c.nodes {
 		candidates[i] = plan.CandidateOf(n)
 	}
+	w.rename(c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	return cmd
+}
+
+// rename gives new names to claims whose names are those of nodes that are leaving: a what-if knows nothing of these, and a
+// node that was bought for the very pods that move has just their name. A candidate would pass for its own replacement.
+func (w *world) rename(claims []plan.NewClaim) {
+	for i := range claims {
+		r := &claims[i]
+		r.Name = plan.ClaimName(r.Pool, r.PoolUID, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })
+	}
 }
 
 // method is what metrics call the way in which a change was found (core specification 5.1).

@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -29,13 +31,17 @@ type judgement struct {
 	against map[string]plan.Verdict
 	// future are the replacements that are not there yet, by claim.
 	future map[string]*model.Node
+	// nodes are the candidates of all commands; command says of which, by node, and bought what has been bought, by claim.
+	nodes   []*model.Node
+	command map[string]string
+	bought  map[string]bool
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
 	// 1. Who leaves, and what is bought for them.
-	command := map[string]string{} // by node
-	bought := map[string]bool{}    // by claim
+	command, bought := map[string]string{}, map[string]bool{}
+	j.command, j.bought = command, bought
 	commands := plan.Resume(snap)
 	for i := range commands {
 		if commands[i].Phase == plan.Abandoned {
@@ -72,37 +78,45 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	// 4. Everybody else moves.
-	var nodes []*model.Node
+	// 4. Everybody else moves, first to what was bought for him.
+	seats := map[string][]string{}
 	for _, n := range j.snap.Nodes {
 		if command[n.Name] != "" {
-			nodes = append(nodes, n)
+			j.nodes = append(j.nodes, n)
+		}
+		if bought[n.Claim] && len(n.BoughtFor) > 0 {
+			seats[n.Name] = n.BoughtFor
 		}
 	}
-	if len(nodes) > 0 {
-		j.move(nodes, command, bought)
+	j.snap = j.snap.Promising(seats)
+	for id, v := range j.move() {
+		if j.against[id].OK() {
+			j.against[id] = v
+		}
 	}
 	return j
 }
 
-// move asks where the pods of the nodes go, and notes the commands whose pods go nowhere.
-func (j *judgement) move(nodes []*model.Node, command map[string]string, bought map[string]bool) {
-	o := j.without(nodes, func(n *model.Node) bool { return j.unsettled(n) && !bought[n.Claim] })
+// move asks where the pods of all candidates go, and returns the commands whose pods go nowhere.
+func (j *judgement) move() map[string]plan.Verdict {
+	against := map[string]plan.Verdict{}
+	if len(j.nodes) == 0 {
+		return against
+	}
+	o := j.without(j.nodes, func(n *model.Node) bool { return j.unsettled(n) && !j.bought[n.Claim] })
 	blame := func(pod *model.Pod, n *model.Node) {
-		id := command[n.Name]
-		v := j.against[id]
+		id := j.command[n.Name]
+		v := against[id]
 		if v.OK() {
 			v = plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
 		}
-		if v.Code == plan.PodsHomeless {
-			v.Have++
-		}
-		j.against[id] = v
+		v.Have++
+		against[id] = v
 	}
 	for _, h := range o.homeless {
 		blame(h.pod, h.node)
 	}
-	origin := j.origins(nodes)
+	origin := j.origins(j.nodes)
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
 			if n := origin[p]; n != nil {
@@ -110,10 +124,47 @@ func (j *judgement) move(nodes []*model.Node, command map[string]string, bought 
 			}
 		}
 	}
+	return against
+}
+
+// seated asks again about a command whose pods found no place, with the places that it had for them. Pods that may go
+// anywhere may otherwise take the room of those that may not, and what was proposed would be taken back for ever. It is
+// right if then nobody is homeless who was not.
+func (j *judgement) seated(cmd plan.Command) bool {
+	seats := map[string][]string{}
+	seat := func(n *model.Node, pods []*model.Pod) {
+		if n == nil || len(pods) == 0 {
+			return
+		}
+		seats[n.Name] = slices.Clone(n.Promised)
+		for _, p := range pods {
+			seats[n.Name] = append(seats[n.Name], p.UID)
+		}
+	}
+	for i := range cmd.Replacements {
+		seat(j.snap.Claim(cmd.Replacements[i].Name), cmd.Replacements[i].Pods)
+	}
+	for _, s := range cmd.Seats {
+		seat(j.snap.Node(s.Node), s.Pods)
+	}
+	if len(seats) == 0 {
+		return false
+	}
+	before := j.snap
+	j.snap = j.snap.Promising(seats)
+	against := j.move()
+	for id := range against {
+		if id == cmd.ID || j.against[id].OK() {
+			j.snap = before
+			return false
+		}
+	}
+	delete(j.against, cmd.ID)
+	return true
 }
 
 func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
-	if v := j.against[cmd.ID]; !v.OK() {
+	if v := j.against[cmd.ID]; !v.OK() && !(v.Code == plan.PodsHomeless && j.seated(cmd)) {
 		return v
 	}
 	c := &change{}

@@ -176,23 +176,7 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 
 // wake notes when the reason to keep a node ends by itself.
 func (p *Proposal) wake(r *run, n *model.Node, v plan.Verdict) {
-	pool := r.snap.Pool(n.Pool)
-	switch v.Code {
-	case plan.NodeTooYoung:
-		p.wakeAt(r.snap, plan.QuietFrom(n, pool))
-	case plan.NodeNominated:
-		p.wakeAt(r.snap, n.NominatedUntil)
-	case plan.NodeUnsettled:
-		p.wakeAt(r.snap, r.guard.SettledFrom(n))
-	case plan.NodeProtected:
-		for _, pod := range n.Pods {
-			p.wakeAt(r.snap, pod.ProtectedUntil)
-		}
-	case plan.BudgetExhausted:
-		for _, b := range pool.Budgets {
-			p.wakeAt(r.snap, b.Changes)
-		}
-	}
+	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Verdict: v}))
 }
 
 func (p *Proposal) wakeAt(snap *model.Snapshot, at time.Time) {

@@ -59,13 +59,27 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 		s.waste[n.Name] = true
 	}
 	for len(wasted) > 0 {
-		n := min(batchSize, len(wasted))
-		batch := s.affordable(s.free(wasted[:n]))
-		wasted = wasted[n:]
-		rest = append(rest, s.batch(batch)...)
+		var batch []*model.Node
+		batch, wasted = s.handful(wasted)
+		rest = append(rest, s.batch(s.free(batch))...)
 	}
 	s.singles(rest)
 	return s.found
+}
+
+// handful takes the nodes of the next batch: as many of each pool as its budget lets go at once. Nodes of pools that let
+// none go are left out for good.
+func (s *search) handful(nodes []*model.Node) (batch, later []*model.Node) {
+	taken := map[string]int64{}
+	for _, n := range s.affordable(nodes) {
+		if len(batch) < batchSize && taken[n.Pool] < s.guard.Allowance(n.Pool, plan.Underutilized).Remaining() {
+			taken[n.Pool]++
+			batch = append(batch, n)
+			continue
+		}
+		later = append(later, n)
+	}
+	return batch, later
 }
 
 // affordable are the nodes whose pool's budget still allows one to leave.
@@ -287,7 +301,9 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			drop(bad)
 			continue
 		}
-		s.accept(good)
+		free, tied := s.untie(good)
+		s.accept(free)
+		rest = append(rest, s.again(tied)...)
 		break
 	}
 	return rest

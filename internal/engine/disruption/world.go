@@ -21,6 +21,8 @@ type world struct {
 	wholes map[string]scale
 	// young are the nodes that nobody is sent to, see unsettled; nil until asked.
 	young map[string]bool
+	// moving are the pods that changes of this run move, see placement.Moving.
+	moving []placement.Moving
 	// asked is how many what-ifs were.
 	asked int
 }
@@ -44,7 +46,16 @@ func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) 
 	if len(after.Groups) > 0 {
 		p = placement.Schedule(after, opts.Placement)
 	}
-	w.snap = after.Bound(seatings(p))
+	for _, placed := range p.Placed {
+		w.taken[placed.Node] = true
+	}
+	w.snap = after
+	ahead := &change{seats: seatings(p), groups: groupsOf(&outcome{groups: after.Groups})}
+	for _, name := range names {
+		ahead.nodes = append(ahead.nodes, snap.Node(name))
+	}
+	w.moving = []placement.Moving{w.movingOf(ahead)}
+	w.snap = after.Bound(ahead.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	return w
 }
@@ -65,6 +76,8 @@ type outcome struct {
 	nodes  []*model.Node
 	claims []plan.NewClaim
 	seats  []model.Seating
+	// groups of the pods that would move.
+	groups []*model.Group
 	// homeless are pods without another place, and where they are.
 	homeless []stranded
 }
@@ -78,14 +91,13 @@ type stranded struct {
 // without asks what would happen if the nodes left and nobody went to the closed ones.
 func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	w.asked++
-	Asked++
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
 	what.Pools = w.snap.Pools // candidates stay until their replacements are there
-	o := &outcome{nodes: nodes}
+	o := &outcome{nodes: nodes, groups: what.Groups}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
 		if n := origin[p]; n != nil {
@@ -93,7 +105,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 		}
 	}
 	opts := w.opts.Placement
-	opts.Closed = closed
+	opts.Closed, opts.Moving = closed, w.moving
 	p := placement.Schedule(what, opts)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
@@ -126,6 +138,7 @@ func (w *world) apply(c *change) {
 	for i, n := range c.nodes {
 		names[i] = n.Name
 	}
+	w.moving = append(w.moving, w.movingOf(c))
 	pools := w.snap.Pools
 	w.snap = w.snap.Without(names...).Bound(c.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
@@ -177,6 +190,3 @@ func (w *world) economics(n *model.Node) Economics {
 	}
 	return w.opts.Economics.of(&model.PoolSpec{})
 }
-
-var Asked int
-var Debug bool

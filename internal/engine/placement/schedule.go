@@ -23,6 +23,8 @@ type Options struct {
 	Effort int
 	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
 	Closed func(*model.Node) bool
+	// Moving are pods of whom it is open where they are.
+	Moving []Moving
 	// AskNodes: refusals say what the nodes that are there answered, too.
 	AskNodes bool
 	// WorkBudget is how many questions a run may ask (may this group go onto that node, into that bin, to that domain);
@@ -106,7 +108,7 @@ type run struct {
 }
 
 func newRun(snap *model.Snapshot, opts Options) *run {
-	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}, reserved: math.MaxInt32}
+	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap, opts.Moving), names: map[string]bool{}, reserved: math.MaxInt32}
 }
 
 // again is a new run over the same snapshot, the work of this one counted.

@@ -33,6 +33,8 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
+	// awaiting is nil until asked for.
+	awaiting *awaiting
 }
 
 // fleet counts the nodes of one pool for its budgets.
@@ -168,6 +170,9 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		}
 		if pods := Inhabitants(n); pods > 0 {
 			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
+		}
+		if g.awaited(n) {
+			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
 		return g.quiet(n, pool)
 	case Underutilized:
