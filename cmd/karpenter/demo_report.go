@@ -104,6 +104,8 @@ func (d *demo) agreement() string {
 	switch {
 	case made == 0:
 		return ""
+	case kept == 1 && made == 1:
+		return " The one that was nominated went to the node planned for it."
 	case kept == made:
 		return fmt.Sprintf(" All %d that were nominated went to the node planned for them.", made)
 	}

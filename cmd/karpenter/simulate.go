@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,7 @@ type policy struct {
 	minValues       string
 	nodePrice       float64
 	packingEffort   int
+	workBudget      int
 	schedulerConfig string
 	// economics and untilStable are about --disrupt.
 	economics   economics
@@ -102,6 +104,7 @@ func (p *policy) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	flags.Float64Var(&p.nodePrice, "node-overhead-price", usd(placement.ProductionNodePrice), "what a node costs beyond its price, in USD per hour")
 	flags.IntVar(&p.packingEffort, "packing-effort", 1, "how many times the usual work may be spent on a cheaper plan")
+	flags.IntVar(&p.workBudget, "work-budget", 0, "how many questions (may these pods go there?) the plan may ask; what is done by then is the answer (0: any number)")
 	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
 }
 
@@ -115,6 +118,8 @@ func (p *policy) check() error {
 		return usageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
 	case p.packingEffort < 1 || p.packingEffort > 1000:
 		return usageErrorf("--packing-effort is %d, want 1 to 1000", p.packingEffort)
+	case p.workBudget < 0:
+		return usageErrorf("--work-budget is %d, want zero or more", p.workBudget)
 	}
 	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
 		return usageErrorf("--scheduler-config: %w", err)
@@ -128,7 +133,7 @@ func (p *policy) options() placement.Options {
 	if nodePrice == 0 {
 		nodePrice = -1
 	}
-	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort,
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort, WorkBudget: p.workBudget,
 		AskNodes: true}
 }
 
@@ -167,6 +172,8 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}
+	// What reading left behind goes before deciding begins: what follows finds room there.
+	runtime.GC()
 	// 2. Convert and decide.
 	a := s.decide(w)
 	// 3. Tell.

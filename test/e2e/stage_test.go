@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,10 +154,13 @@ func (s *stage) describe() {
 		s.t.Logf("  node=%q conditions=%s", e.object.Status.NodeName, conditions)
 	}
 	for _, node := range s.ledger.nodesOf(s.name) {
-		s.t.Logf("node %s deleting=%v taints=%v", node.Name, node.DeletionTimestamp != nil, node.Spec.Taints)
+		s.t.Logf("node %s type=%s zone=%s deleting=%v taints=%v", node.Name, node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone],
+			node.DeletionTimestamp != nil, node.Spec.Taints)
 	}
-	const most = 20
-	for i, pod := range s.ledger.podsOf(s.name) {
+	const most = 60
+	pods := s.ledger.podsOf(s.name)
+	slices.SortFunc(pods, func(p, q *corev1.Pod) int { return strings.Compare(p.Name, q.Name) })
+	for i, pod := range pods {
 		if i == most {
 			s.t.Logf("... and more pods")
 			return

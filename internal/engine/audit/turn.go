@@ -44,6 +44,7 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
+	j.daemonPorts(nodes, all)
 	for _, pod := range p.Order {
 		r.rulesOf(pod)
 	}
@@ -53,6 +54,29 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 		}
 	}
 	return r, seats
+}
+
+// daemonPorts takes the host ports of the daemons that may come to nodes to be, and to those that are not initialised.
+func (j *judge) daemonPorts(nodes, all []*spot) {
+	for i, s := range all {
+		there := map[string]bool{}
+		if i < len(nodes) {
+			if j.snap.Nodes[i].Stage == model.Initialized {
+				continue
+			}
+			for _, pod := range j.snap.Nodes[i].Pods {
+				there[pod.Controller.UID] = true
+			}
+		}
+		for _, d := range j.snap.Daemons {
+			if _, no := untolerated(s.taints, d.DaemonSpec.Tolerations); no || there[d.UID] {
+				continue
+			}
+			if slices.ContainsFunc(s.futures, func(l labelling) bool { return mayAdmit(d.DaemonSpec.Alternatives, l) }) {
+				s.ports = append(s.ports, d.HostPorts...)
+			}
+		}
+	}
 }
 
 // turn judges one pod.

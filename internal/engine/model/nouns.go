@@ -334,6 +334,7 @@ type DaemonSpec struct {
 	Requests     []quantity.Amount
 	Alternatives [][]label.Requirement
 	Tolerations  []Toleration
+	HostPorts    []HostPort
 }
 
 // InstanceType is a size that one can buy.

@@ -207,10 +207,19 @@ next:
 		if d := byID[string(id)]; d != nil {
 			d.nodes = append(d.nodes, n)
 			if t.group.Requests.Fits(n.free) {
-				d.room = min(d.room+r.fits(t, d.rows, n).Count, math.MaxInt32)
+				d.room = min(d.room+r.roomOn(t, d, n), math.MaxInt32)
 			}
 		}
 	}
+}
+
+// roomOn is how many pods of the task the node may take. The first of a kind may make any node their domain.
+func (r *run) roomOn(t *task, d *domain, n *target) int {
+	fit := r.fits(t, d.rows, n)
+	if fit.Count == 0 && len(t.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
+		fit = r.fitsPlace(t, &n.place, true)
+	}
+	return fit.Count
 }
 
 // sellsIn reports whether a node of the pool may be in the domain at all.
@@ -232,7 +241,7 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 		}
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
-				if t.group.Requests.Fits(m.pool.Net[p.kind]) {
+				if m.holds(t.group, p.kind) {
 					if !found || p.price < best {
 						best, found = p.price, true
 					}

@@ -80,6 +80,7 @@ func refused(v plan.Verdict) Fit { return Fit{Verdict: v} }
 // fits asks a node. A node in flight may turn into anything its claim allows, so the pod must accept all of it: the
 // node's row has to lie within one of the rows.
 func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
+	r.worked(1)
 	if short, lacks := t.group.Requests.FirstShort(n.free); lacks {
 		return refused(plan.Verdict{Code: plan.NodeFull, Resource: short, Need: t.group.Requests.At(short), Have: n.free.At(short)})
 	}
@@ -373,7 +374,7 @@ func (r *run) fillNodes(lots []*lot) {
 			nodes = l.to.nodes
 		}
 		for _, n := range nodes {
-			if len(l.left) == 0 {
+			if len(l.left) == 0 || r.over() {
 				break
 			}
 			if !l.group.Requests.Fits(n.free) {

@@ -61,6 +61,8 @@ const (
 	TypesSpared
 	// NoPlaceFound: no rule alone is in the way, and beside the other pods of the plan no place was found.
 	NoPlaceFound
+	// NotReached: the work budget of the plan was spent before the pods' turn came.
+	NotReached
 
 	// HostPortTaken: a pod there takes the same host port (Have: the port).
 	HostPortTaken
@@ -155,7 +157,7 @@ func (c Code) Class() Class {
 	case PodUnsupported:
 		return NotSupported
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
-		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow:
 		return NotNow
