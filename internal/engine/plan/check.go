@@ -33,8 +33,9 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// awaiting is nil until asked for.
+	// awaiting and alive are nil until asked for.
 	awaiting *awaiting
+	alive    map[string]bool
 }
 
 // fleet counts the nodes of one pool for its budgets.
