@@ -57,8 +57,8 @@ type pod struct {
 	nominated     string
 	unschedulable bool
 	ready         bool
-	// protected is the end of its do-not-disrupt: zero for none, model.Forever for no end.
-	protected time.Time
+	// protected is the end of its do-not-disrupt, zero for none, model.Forever for no end; forbade is when somebody said so.
+	protected, forbade time.Time
 	// cost of evicting it, thousandths.
 	cost int64
 }
@@ -84,6 +84,8 @@ type claim struct {
 	owners []string
 	// replacement: a consolidation bought it.
 	replacement bool
+	// consolidated is when a consolidation last sent pods there.
+	consolidated time.Time
 	// generation of the pool's template that it was made from; drifted since the pool has another.
 	generation int
 	drifted    time.Time

@@ -204,6 +204,8 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reason = string(a.Reason) })
 	case plan.ClearDisruptionReason:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reason = "" })
+	case plan.MarkConsolidated:
+		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).consolidated = a.At })
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:

@@ -103,6 +103,8 @@ type Command struct {
 	Candidates []Candidate
 	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
 	Replacements []NewClaim
+	// Landing are the claims of nodes that are there and that pods of the candidates are sent to; of consolidations only.
+	Landing []Landing
 	// Seats are where the pods go that need no replacement; not stored.
 	Seats      []model.Seating
 	Worth      Worth
@@ -113,6 +115,12 @@ type Command struct {
 	Deadline time.Time
 	// Why it was abandoned; not stored.
 	Why Verdict
+}
+
+// Landing is a claim whose node takes pods of others.
+type Landing struct {
+	Claim    string `json:"claim"`
+	ClaimUID string `json:"claimUID"`
 }
 
 // Worth is what a command brings and what it costs.
@@ -173,6 +181,7 @@ type wireCommand struct {
 	Deadline     time.Time         `json:"deadline"`
 	Candidates   []Candidate       `json:"candidates"`
 	Replacements []wireReplacement `json:"replacements,omitempty"`
+	Landing      []Landing         `json:"landing,omitempty"`
 	Worth        Worth             `json:"worth,omitzero"`
 }
 
@@ -195,7 +204,7 @@ type wireRequirement struct {
 // Encode returns the text of the annotation. Equal commands have equal texts.
 func (c *Command) Encode() string {
 	wire := wireCommand{ID: c.ID, Reason: c.Reason, Method: c.Method, Phase: c.Phase, Created: c.Created.UTC(),
-		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Worth: c.Worth}
+		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Landing: c.Landing, Worth: c.Worth}
 	for i := range c.Replacements {
 		wire.Replacements = append(wire.Replacements, wireFrom(&c.Replacements[i]))
 	}
@@ -235,7 +244,7 @@ func DecodeCommand(text string) (Command, error) {
 		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned", wire.Phase)
 	}
 	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
-		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Worth: wire.Worth}
+		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Landing: wire.Landing, Worth: wire.Worth}
 	for _, w := range wire.Replacements {
 		n, err := w.claim()
 		if err != nil {

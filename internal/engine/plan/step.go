@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -180,7 +181,19 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 	if !left {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
-	return cmd, actions
+	return cmd, append(actions, g.marks(cmd)...)
+}
+
+// marks note where the pods of a consolidation go, so that they are not moved again at once.
+func (g *Guard) marks(cmd Command) []Action {
+	var actions []Action
+	for _, l := range cmd.Landing {
+		n := g.snap.Claim(l.Claim)
+		if n != nil && n.ClaimUID == l.ClaimUID && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
+			actions = append(actions, MarkConsolidated{Claim: l.Claim, UID: l.ClaimUID, At: g.snap.Now})
+		}
+	}
+	return actions
 }
 
 func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {
