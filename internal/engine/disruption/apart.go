@@ -119,7 +119,9 @@ func (w *world) tiesOf(c *change) ties {
 }
 
 // bind reports whether one of the two depends on the other.
-func (t ties) bind(other ties) bool { return meet(t.reads, other.writes) || meet(other.reads, t.writes) }
+func (t ties) bind(other ties) bool {
+	return meet(t.reads, other.writes) || meet(other.reads, t.writes)
+}
 
 func meet(a, b map[int]bool) bool {
 	for mark := range a {
