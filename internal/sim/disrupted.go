@@ -133,7 +133,7 @@ func (c *checks) cost(of *claim) int64 {
 	if m == nil {
 		return 0
 	}
-	return m.price + c.w.setting.disruption.Placement.NodePriceOf(c.w.setting.pool(of.pool))
+	return c.w.cloud.price(m) + c.w.setting.disruption.Placement.NodePriceOf(c.w.setting.pool(of.pool))
 }
 
 // seat is a node that stays, and what is free on it.
@@ -212,9 +212,9 @@ func housing(pods []*pod, seats []*seat, work *int) bool {
 	return false
 }
 
-// evicted is ProtectionHolds: the API has let the pod go.
+// evicted is ProtectionHolds: the API has let the pod go, though the process could have known better.
 func (c *checks) evicted(q *pod) {
-	if q.protected.After(c.w.now) {
+	if q.protected.After(c.w.now) && c.w.now.Sub(q.forbade) > c.w.setting.lag+recently {
 		c.fail(ProtectionHolds, "%s is evicted, it forbids that until %v", q.name, q.protected)
 	}
 }
@@ -257,15 +257,20 @@ func typesOf(all []label.Requirement) []string {
 	return nil
 }
 
-// overlooked looks at a world at rest with fresh eyes: Overlooked. What the leader promised is kept: a drain that a
+// possible is what could be done in a world at rest, seen with fresh eyes. What the leader promised is kept: a drain that a
 // PodDisruptionBudget holds has its place ready.
-func (c *checks) overlooked() {
+func (c *checks) possible() []plan.Command {
 	var promised map[string]time.Time
 	if p := c.w.leader(); p != nil {
 		promised = p.promised
 	}
 	known := factsOf(c.w.setting, c.w.now, func(k kind) map[string]object { return c.w.api.objects[k] }, promised)
-	for _, cmd := range c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands {
+	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
+}
+
+// overlooked is Overlooked.
+func (c *checks) overlooked() {
+	for _, cmd := range c.possible() {
 		c.fail(Overlooked, "at rest, nodes could go: %s %s, worth %v", cmd.Reason, candidates(cmd), cmd.Worth)
 	}
 }

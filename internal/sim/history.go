@@ -71,7 +71,7 @@ func Parse(text string) (History, error) {
 // mischief are the disturbances; what is named twice is twice as likely.
 var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
 	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "tighten", "tighten", "open", "protect", "drift", "drift", "sicken", "budget", "budget",
-	"shrink", "shrink", "replicas", "ambush", "ambush", "ambush", "ambush",
+	"shrink", "shrink", "replicas", "reprice", "ambush", "ambush", "ambush", "ambush",
 	"ambush", "ambush"}
 
 // NewHistory draws a history: half of the disturbances come close upon each other.
@@ -140,6 +140,8 @@ func (w *world) disturbCloud(d Disturbance) {
 		w.cloud.drought(0)
 	case "strange":
 		w.cloud.strange = 1 + d.Much%3
+	case "reprice":
+		w.cloud.reprice(d)
 	case "vanish":
 		if alive := w.cloud.alive(); len(alive) > 0 {
 			w.cloud.end(alive[d.Which%len(alive)])
@@ -254,16 +256,35 @@ func (w *world) settle(until time.Time) {
 	w.calm, w.crash, w.cloud.strange, w.ambush = true, 0, 0, nil
 	w.cloud.drought(0)
 	w.lastForEver()
-	w.check.most = 10 + 4*len(w.api.claims())
-	for w.failure == nil && !w.atRest() {
-		if !w.next(until) {
+	w.check.most = 10 + 2*len(w.api.claims())
+	for w.failure == nil {
+		if !w.rest(until) {
 			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)
+			break
+		}
+		// What time has made possible a moment ago is left to the process.
+		if len(w.check.possible()) == 0 {
+			break
+		}
+		for moment := w.now.Add(recently); w.failure == nil && w.next(moment); {
+		}
+		if w.atRest() {
 			break
 		}
 	}
 	if w.failure == nil {
 		w.check.settled()
 	}
+}
+
+// rest lets things happen until the world is at rest; false when it does not come to that.
+func (w *world) rest(until time.Time) bool {
+	for w.failure == nil && !w.atRest() {
+		if !w.next(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // Shrink returns a shorter history that fails in the same property: parts of the disturbances are left out, in ever

@@ -135,7 +135,7 @@ var planted = map[string]bug{
 		plant: func(o *Options) {
 			o.Resume = func(_ *model.Snapshot, known ...plan.Command) []plan.Command { return known }
 		},
-		property: CommandsEnd, skip: []string{ComesToRest}, first: 5,
+		property: CommandsEnd, skip: []string{ComesToRest}, first: 6,
 	},
 	"nothing is rolled back": {
 		plant: func(o *Options) {

@@ -78,7 +78,7 @@ var plantedInDisruption = map[string]bug{
 				return advance(s, opts, commands)
 			}
 		},
-		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd},
+		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd}, first: 11,
 	},
 	"every command is taken back": {
 		plant: func(o *Options) {

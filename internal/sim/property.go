@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -235,19 +234,14 @@ func (c *checks) created(p *process, fresh *claim, a plan.CreateClaim) {
 // replacement judges what is bought for a command, or for a static pool: BoughtOnce. Who comes after a crash may create a
 // claim again that is gone, but not when the command says that all of them had been there.
 func (c *checks) replacement(fresh *claim, n plan.NewClaim) {
-	for _, id := range slices.Sorted(maps.Keys(c.commands)) {
-		cmd := c.commands[id]
+	for _, of := range c.w.api.claims() {
+		cmd, err := plan.DecodeCommand(of.command)
 		again := slices.ContainsFunc(cmd.Replacements, func(r plan.NewClaim) bool { return r.Name == n.Name })
-		if again && cmd.Phase == plan.Launching && c.written(id) {
-			c.fail(BoughtOnce, "claim %s is bought again for command %s, which had it", fresh.name, id)
+		if err == nil && again && cmd.Phase == plan.Launching {
+			c.fail(BoughtOnce, "claim %s is bought again for command %s, which had it", fresh.name, cmd.ID)
 		}
 	}
 	c.plans[fresh.uid] = n
-}
-
-// written reports whether a claim carries the command.
-func (c *checks) written(id string) bool {
-	return slices.ContainsFunc(c.w.api.claims(), func(of *claim) bool { return commandID(of) == id })
 }
 
 func shares(a, b plan.NewClaim) bool {

@@ -59,7 +59,7 @@ func (w *world) protect(a *app, how time.Duration) {
 	a.protected = how
 	for _, p := range w.api.pods() {
 		if p.app == a.name && !p.daemon {
-			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).protected = a.protection(w.now) })
+			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).protected, o.(*pod).forbade = a.protection(w.now), w.now })
 		}
 	}
 }

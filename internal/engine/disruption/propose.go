@@ -71,6 +71,7 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 	p.drifted(r)
 	p.expiring(r)
 	p.underutilized(r)
+	p.wakeForRoom(r)
 	slices.SortFunc(p.Kept, func(a, b Kept) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
@@ -177,6 +178,25 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 // wake notes when the reason to keep a node ends by itself.
 func (p *Proposal) wake(r *run, n *model.Node, v plan.Verdict) {
 	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Verdict: v}))
+}
+
+// wakeForRoom notes when more nodes may be counted on, if that may let one go that stays for want of a better place for
+// its pods.
+func (p *Proposal) wakeForRoom(r *run) {
+	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
+		switch k.Verdict.Code {
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden:
+			return true
+		}
+		return false
+	}) {
+		return
+	}
+	for _, n := range r.snap.Nodes {
+		if pool := r.snap.Pool(n.Pool); n.Ours() && pool != nil && n.Stage == model.Initialized && n.Ready {
+			p.wakeAt(r.snap, plan.QuietFrom(n, pool))
+		}
+	}
 }
 
 func (p *Proposal) wakeAt(snap *model.Snapshot, at time.Time) {
