@@ -53,7 +53,7 @@ var replaceFlags = []string{"--leader-election-lease=2s", "--timers=disruption-p
 
 // Whenever the controller is killed while it replaces a node by a smaller one, the one started after it finishes the
 // work: one node is bought, one is sold, no pod is stuck, and no taint and no command is left. A replacement that never
-// becomes ready is given up, and the node is as it was.
+// becomes ready is given up, and the node is as it was. (The feature gate SpotToSpotConsolidation is closed here.)
 func TestKilledWhileReplacing(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -68,6 +68,21 @@ func TestKilledWhileReplacing(t *testing.T) {
 		}
 	})
 	t.Run("rollback", func(t *testing.T) { playRollback(newStage(t, c, "dud")) })
+	t.Run("gate", func(t *testing.T) { playClosedGate(newStage(t, c, "spot")) })
+}
+
+// playClosedGate: without the feature gate a spot node is not replaced by another, and says so.
+func playClosedGate(s *stage) {
+	s.scale("large", 1)
+	s.scale("small", 1)
+	await(s.t, patience, "the large pod to run", s.running("large", 1))
+	await(s.t, patience, "the small pod to run", s.running("small", 1))
+	small := s.pods("small")[0]
+	s.scale("large", 0)
+	await(s.t, patience, "the node to say that spot is not replaced by spot", s.says(s.node(small), "Unconsolidatable", "SpotForbidden"))
+	if now := s.pods("small"); len(now) != 1 || now[0].UID != small.UID {
+		s.t.Errorf("the small pod was moved")
+	}
 }
 
 func (s *stage) killWhileReplacing(log string, m moment, round int) {

@@ -17,13 +17,21 @@ import (
 // Rolling updates of 200 replicas buy nodes for a surge of 50 and leave them without need. None is given up, its pods
 // moved, before its purchase has paid back; when it has, the fleet is no dearer than it was.
 func TestRollingUpdate(t *testing.T) {
-	const replicas, payback = 200, 40 * time.Second
+	const replicas, payback = 200, 30 * time.Second
 	s := onShared(t, "rolling")
 	s.scale("app", replicas)
 	await(t, 2*patience, "the pods to run", s.running("app", replicas))
 	before := s.price()
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "rolling", Name: "app"}}
 	for update := range effort(1, 3, 5) {
+		await(t, payback+patience, "what is there to have paid back", func(ctx context.Context) error {
+			for _, e := range s.ledger.claimsOf("rolling") {
+				if age := time.Since(e.object.CreationTimestamp.Time); !e.gone && age < payback+5*time.Second {
+					return fmt.Errorf("claim %s is %s old", e.object.Name, age)
+				}
+			}
+			return nil
+		})
 		s.patch(deployment, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"update":"%d"}}}}}`, update))
 		await(t, 2*patience, "the update to be over", func(ctx context.Context) error {
 			if err := s.Get(ctx, keyOf(deployment), deployment); err != nil {

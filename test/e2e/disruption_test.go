@@ -141,6 +141,7 @@ func TestBalanced(t *testing.T) {
 	s.budgets("weighed-plain", `{"nodes":"100%"}`)
 	await(t, patience, "the pool that does not weigh to let a node go", s.nodesReady(5))
 	await(t, patience, "its pod to run", s.running("plain-dear", 1))
+	await(t, patience, "the node that is kept to say why", s.says(s.node(dear), "Unconsolidatable", "ScoreTooLow", "Balanced"))
 	if now := s.pods("balanced-dear"); len(now) != 1 || now[0].UID != dear.UID {
 		t.Errorf("the dear pod of the pool that weighs was moved")
 	}

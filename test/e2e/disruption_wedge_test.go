@@ -26,8 +26,10 @@ func TestNothingIsWedged(t *testing.T) {
 		t.Errorf("twelve pods are on %d nodes, want 4", len(nodes))
 	}
 	twin := s.ledger.nodesOf("wedge")[0]
-	s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "wedge-double", Labels: map[string]string{"e2e.example.org/broken": "wedge"}},
-		Spec: corev1.NodeSpec{ProviderID: twin.Spec.ProviderID}})
+	double := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "wedge-double", Labels: map[string]string{"e2e.example.org/broken": "wedge"}},
+		Spec: corev1.NodeSpec{ProviderID: twin.Spec.ProviderID}}
+	s.create(double)
+	await(t, patience, "the second node of a machine to be told that it is set aside", s.says(double, "SetAside", "providerID", twin.Name))
 	s.scale("app", 4)
 	await(t, patience, "the pods to be on two nodes", func(ctx context.Context) error {
 		if err := s.running("app", 4)(ctx); err != nil {
@@ -64,8 +66,17 @@ func TestNothingIsWedged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(log), "panic"); n > 0 {
-		t.Errorf("the controller panicked %d times", n)
+	named := 0
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "panic") {
+			t.Errorf("the controller panicked: %s", line)
+		}
+		if strings.Contains(line, "an object is set aside") && strings.Contains(line, double.Name) {
+			named++
+		}
+	}
+	if named != 1 {
+		t.Errorf("the log names node %s %d times as set aside, want once", double.Name, named)
 	}
 }
 
