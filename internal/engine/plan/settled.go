@@ -17,21 +17,30 @@ const Payback = time.Hour
 // are no more. Where they are does not matter: in a rolling update many find a place that has become free meanwhile, and
 // would need the node again in the next one.
 func (g *Guard) SettledFrom(n *model.Node) time.Time {
-	payback := g.Payback
-	if pool := g.snap.Pool(n.Pool); pool != nil && pool.Payback != 0 {
-		payback = pool.Payback
-	}
+	payback := g.paybackOf(n)
 	if payback <= 0 || Inhabitants(n) == 0 {
 		return time.Time{}
 	}
 	since, bought := n.ConsolidatedAt, boughtAt(n)
-	if bought.After(since) && (n.Replacement || g.mostlyAlive(n, payback)) {
+	if bought.After(since) && (n.Replacement || g.mostlyAlive(n)) {
 		since = bought
 	}
 	if since.IsZero() {
 		return since
 	}
 	return since.Add(payback)
+}
+
+func (g *Guard) paybackOf(n *model.Node) time.Duration {
+	if pool := g.snap.Pool(n.Pool); pool != nil && pool.Payback != 0 {
+		return pool.Payback
+	}
+	return g.Payback
+}
+
+// paidBack reports whether the purchase of the node is so long ago that nobody asks why it was made.
+func (g *Guard) paidBack(n *model.Node) bool {
+	return boughtAt(n).Add(g.paybackOf(n)).Before(g.snap.Now)
 }
 
 func boughtAt(n *model.Node) time.Time {
@@ -43,7 +52,7 @@ func boughtAt(n *model.Node) time.Time {
 
 // mostlyAlive reports whether at least half of the pods that the node was bought for are there, on it or anywhere. A pod
 // that ran elsewhere then could not come itself: one of its controller that is on the node counts for it.
-func (g *Guard) mostlyAlive(n *model.Node, payback time.Duration) bool {
+func (g *Guard) mostlyAlive(n *model.Node) bool {
 	if len(n.BoughtFor) == 0 {
 		return false
 	}
@@ -55,7 +64,7 @@ func (g *Guard) mostlyAlive(n *model.Node, payback time.Duration) bool {
 			heirs[p.Controller.UID]++
 		}
 	}
-	if 2*len(there) < len(n.BoughtFor) && !boughtAt(n).Add(payback).Before(g.snap.Now) { // later it does not matter
+	if 2*len(there) < len(n.BoughtFor) && !g.paidBack(n) {
 		alive := g.aliveOf()
 		for _, uid := range n.BoughtFor {
 			if alive[uid] {
@@ -73,15 +82,18 @@ func (g *Guard) mostlyAlive(n *model.Node, payback time.Duration) bool {
 	return count > 0 && 2*count >= len(n.BoughtFor)
 }
 
-// aliveOf says of the pods that nodes were bought for which are there. It takes a pass over all pods, the first time.
+// aliveOf says of the pods that nodes were bought for not long ago which are there. It takes a pass over all pods, the
+// first time.
 func (g *Guard) aliveOf() map[string]bool {
 	if g.alive != nil {
 		return g.alive
 	}
 	g.alive = map[string]bool{}
 	for _, n := range g.snap.Nodes {
-		for _, uid := range n.BoughtFor {
-			g.alive[uid] = false
+		if len(n.BoughtFor) > 0 && !g.paidBack(n) {
+			for _, uid := range n.BoughtFor {
+				g.alive[uid] = false
+			}
 		}
 	}
 	note := func(pods []*model.Pod) {
