@@ -130,7 +130,7 @@ type prospect struct {
 const roomWorth = 0.8
 
 // trials is into how many parts the order of nodes is divided to find where to stop.
-const trials = 8
+const trials = 4
 
 // assess divides the nodes into those that should go, most saving per disruption first, and the rest in the same order.
 func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
