@@ -51,7 +51,7 @@ func (p *Proposal) renew(run *run, nodes []*model.Node, reason plan.Reason) {
 			p.keep(n, reason, plan.Verdict{Code: plan.NodeNominated, Node: n.Name})
 			continue
 		}
-		o := w.without([]*model.Node{w.snap.Node(n.Name)}, func(other *model.Node) bool { return renewable(other, run) || !reached(other) })
+		o := w.without([]*model.Node{w.snap.Node(n.Name)}, run.shut)
 		if len(o.homeless) > 0 {
 			p.keep(n, reason, homelessVerdict(n, o))
 			continue
@@ -65,6 +65,12 @@ func (p *Proposal) renew(run *run, nodes []*model.Node, reason plan.Reason) {
 		w.apply(c)
 		p.Commands = append(p.Commands, command)
 	}
+}
+
+// shut reports whether no pods are sent to the node when theirs is renewed. A node that others are on their way to may look
+// free for a moment, when they have been evicted and nobody has started them again yet.
+func (run *run) shut(n *model.Node) bool {
+	return renewable(n, run) || !reached(n) || run.guard.Awaited(n)
 }
 
 // renewable reports whether the node is to be renewed now or soon.

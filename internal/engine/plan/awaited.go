@@ -8,9 +8,9 @@ type awaiting struct {
 	claims, moving map[string]bool
 }
 
-// awaited reports whether the node is empty because those it was bought for have not come yet: they still run on a node
-// that is leaving. To take it for useless would leave them without a place.
-func (g *Guard) awaited(n *model.Node) bool {
+// Awaited reports whether those that the node was bought for have not all come yet: they still run on a node that is
+// leaving. To take it for useless, or to send others there, would leave them without a place.
+func (g *Guard) Awaited(n *model.Node) bool {
 	if g.awaiting == nil {
 		g.awaiting = newAwaiting(g.snap)
 	}

@@ -172,7 +172,7 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		if pods := Inhabitants(n); pods > 0 {
 			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
 		}
-		if g.awaited(n) {
+		if g.Awaited(n) {
 			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
 		return g.quiet(n, pool)
