@@ -121,7 +121,7 @@ type decidedStep struct {
 // disruptOptions are the policy as the engine spells it.
 func (p *policy) disruptOptions() disruption.Options {
 	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options()}
-	opts.Placement.AskNodes = false
+	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // no what-if is cut short
 	return opts
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // boundWork keeps the bound of a fleet within a second; more has not made it better on the fleets that we measure.
-const boundWork = 300_000_000
+const boundWork = 100_000_000
 
 // leastCost is what the nodes in question cost at least, nano-USD per hour, whoever plans: those that stay by rule at what
 // they are, and the pods of the others packed anew, onto anything that is on sale and the room that is free on nodes
