@@ -147,7 +147,6 @@ func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
 // or sent pods to, is not undone by another.
 func (d *disruptDecision) run(untilStable bool) {
 	d.last = d.first
-	fleet := d.figures(d.first)
 	for {
 		d.proposal = disruption.Propose(d.last, d.opts)
 		snap := d.last
@@ -157,8 +156,7 @@ func (d *disruptDecision) run(untilStable bool) {
 				step.score = &score
 			}
 			d.last = disruption.After(d.last, c)
-			fleet = d.figures(d.last)
-			step.after = fleet
+			step.after = d.figures(d.last)
 			d.steps = append(d.steps, step)
 		}
 		if !untilStable || len(d.proposal.Commands) == 0 {
