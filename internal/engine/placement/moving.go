@@ -34,7 +34,11 @@ func (c *counters) doubt(m *Moving) {
 	for _, s := range m.To {
 		c.stay(ebbs, &s, func(e *ebb) []int { return e.after })
 	}
-	for counter, e := range ebbs {
+	for _, counter := range c.all {
+		e := ebbs[counter]
+		if e == nil {
+			continue
+		}
 		for atom := range e.before {
 			counter.add(atom, max(e.before[atom], e.after[atom])-e.shown[atom], maybe)
 			counter.sure[atom] += min(e.before[atom], e.after[atom]) - e.shown[atom]
