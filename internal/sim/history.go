@@ -79,7 +79,7 @@ func NewHistory(seed uint64) History {
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
 	h := History{Seed: seed}
 	at := time.Duration(0)
-	for range 4 + rng.IntN(30) {
+	for range 4 + rng.IntN(24) {
 		if rng.IntN(2) == 0 {
 			at += time.Duration(rng.IntN(15_000)) * time.Millisecond
 		} else {

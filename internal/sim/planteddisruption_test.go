@@ -78,7 +78,7 @@ var plantedInDisruption = map[string]bug{
 				return advance(s, opts, commands)
 			}
 		},
-		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd}, first: 11,
+		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd, StaticStands, NoPodStuck, Overlooked, NothingLeaked}, first: 26,
 	},
 	"every command is taken back": {
 		plant: func(o *Options) {
@@ -99,7 +99,7 @@ var plantedInDisruption = map[string]bug{
 				return p
 			}
 		},
-		property: Overlooked,
+		property: Overlooked, first: 5,
 	},
 	"static pools lose a node too many": {
 		plant: func(o *Options) {

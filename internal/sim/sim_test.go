@@ -117,7 +117,7 @@ func report(t *testing.T, h History) {
 
 // TestSameSeedSameTrace: a history depends on nothing but itself.
 func TestSameSeedSameTrace(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		first, second := Run(NewHistory(seed), Production()), Run(NewHistory(seed), Production())
 		if first.Hash() != second.Hash() {
 			t.Fatalf("seed %d: the second run differs (-first +second):\n%s", seed, cmp.Diff(first.Trace, second.Trace))
