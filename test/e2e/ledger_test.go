@@ -104,7 +104,8 @@ func (l *ledger) note(object any, gone bool) {
 	}
 }
 
-// look counts the claims of a case that are leaving: they are being deleted, or their nodes are marked.
+// look counts the claims of a case that are leaving: they are being deleted, or their nodes are marked. Those whose machine
+// has been asked to end no longer count for budgets, and not here.
 func (l *ledger) look(name string) {
 	marked := map[string]bool{}
 	for _, e := range l.nodes {
@@ -114,7 +115,10 @@ func (l *ledger) look(name string) {
 	}
 	leaving := 0
 	for _, e := range l.claims {
-		if !e.gone && e.object.Labels[caseLabel] == name && (e.object.DeletionTimestamp != nil || marked[e.object.Status.NodeName]) {
+		if e.gone || e.object.Labels[caseLabel] != name || e.object.DeletionTimestamp == nil && !marked[e.object.Status.NodeName] {
+			continue
+		}
+		if !e.object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionInstanceTerminating) {
 			leaving++
 		}
 	}
