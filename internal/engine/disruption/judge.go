@@ -35,13 +35,15 @@ type judgement struct {
 	nodes   []*model.Node
 	command map[string]string
 	bought  map[string]bool
+	// buyer is the command that buys a claim, by claim.
+	buyer map[string]string
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
 	// 1. Who leaves, and what is bought for them.
 	command, bought := map[string]string{}, map[string]bool{}
-	j.command, j.bought = command, bought
+	j.command, j.bought, j.buyer = command, bought, map[string]string{}
 	commands := plan.Resume(snap)
 	for i := range commands {
 		if commands[i].Phase == plan.Abandoned {
@@ -52,6 +54,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 		for k := range commands[i].Replacements {
 			bought[commands[i].Replacements[k].Name] = true
+			j.buyer[commands[i].Replacements[k].Name] = commands[i].ID
 		}
 	}
 	// 2. Pods that are pending or on nodes that are being deleted take their places first, but not those that were bought
@@ -121,6 +124,18 @@ func (j *judgement) move() map[string]plan.Verdict {
 		for _, p := range o.claims[i].Pods {
 			if n := origin[p]; n != nil {
 				blame(p, n)
+			}
+		}
+	}
+	// What another command buys may never come.
+	for _, s := range o.seats {
+		n := j.snap.Node(s.Node)
+		if n == nil || n.Stage == model.Initialized || j.buyer[n.Claim] == "" {
+			continue
+		}
+		for _, p := range s.Pods {
+			if from := origin[p]; from != nil && j.command[from.Name] != j.buyer[n.Claim] {
+				blame(p, from)
 			}
 		}
 	}

@@ -84,3 +84,38 @@ func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
 		t.Errorf("with places that do not hold the pods, code %d, want PodsHomeless", v.Code)
 	}
 }
+
+// TestJudgeCountsOnNobodyElsesPurchase: two nodes go, and only one of the commands buys. What it buys would hold the pods of
+// both, but it may never come.
+func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
+	stored := map[string]string{}
+	tell := func() *model.Snapshot {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+		for name, lodger := range map[string]string{"a": "x", "b": "y"} {
+			n := node(t, name, map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+			n.Command = stored[name]
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", lodger, map[string]string{"node": "," + name}))
+		}
+		return b.Snapshot(noon)
+	}
+	snap := tell()
+	commandOf := func(name string) plan.Command {
+		return plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(snap.Node(name))})
+	}
+	buys, counts := commandOf("a"), commandOf("b")
+	in := func(key, value string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+	}
+	buys.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
+		Requirements: []label.Requirement{in(model.LabelType, "small"), in(model.LabelCapacityType, "spot")}}}
+	stored["a"], stored["b"] = buys.Encode(), counts.Encode()
+	judge := disruption.Judge(tell(), disruption.Options{})
+	if v := judge(buys); !v.OK() {
+		t.Errorf("the command that buys is refused: %+v", v)
+	}
+	if v := judge(counts); v.Code != plan.PodsHomeless {
+		t.Errorf("the command that buys nothing is answered %d, want PodsHomeless", v.Code)
+	}
+}
