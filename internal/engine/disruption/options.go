@@ -62,7 +62,7 @@ func (e Economics) of(pool *model.PoolSpec) Economics {
 
 // priceOfMoving is the price of taking all pods off the node that somebody will start again elsewhere, nano-USD.
 func (e Economics) priceOfMoving(n *model.Node) int64 {
-	return e.MovePrice / 1000 * evictionCost(n)
+	return int64(float64(e.MovePrice) * float64(evictionCost(n)) / 1000)
 }
 
 // evictionCost is the sum of what evicting the node's pods costs, in thousandths (core specification 5.5): pods of
