@@ -109,8 +109,14 @@ func (w *world) rebudget(i, much int) {
 	w.setting.replace(i, &fresh, w.now)
 }
 
-// lastForEver ends what would make a world go on changing by itself: nodes expire no more.
+// lastForEver ends what would make a world go on changing by itself: nodes expire no more, and no pool undoes a purchase
+// before the usual time. (kube-scheduler puts pods elsewhere than planned; who switches the payback off pays for that.)
 func (w *world) lastForEver() {
+	for i, p := range w.setting.pools {
+		fresh := *p
+		fresh.Payback = 0
+		w.setting.replace(i, &fresh, w.now)
+	}
 	for _, t := range w.setting.templates {
 		t.expireAfter = 0
 	}
