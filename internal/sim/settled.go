@@ -28,7 +28,7 @@ const (
 )
 
 // quiet is how long nothing must have happened: longer than every timer but the liveness of claims.
-const quiet = 6 * time.Minute
+const quiet = 8 * time.Minute
 
 // patience is how long a world may take to come to rest: two rounds of claims that never register.
 const patience = 100 * time.Minute
