@@ -182,6 +182,9 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 	if v := j.against[cmd.ID]; !v.OK() && !(v.Code == plan.PodsHomeless && j.seated(cmd)) {
 		return v
 	}
+	if cmd.Reason != plan.Underutilized { // what must be need not pay
+		return plan.Verdict{}
+	}
 	c := &change{}
 	for _, candidate := range cmd.Candidates {
 		if n := j.began.Claim(candidate.Claim); n != nil {

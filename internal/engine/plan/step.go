@@ -145,10 +145,14 @@ func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 	if v.OK() {
 		v = g.judge(cmd)
 	}
+	if v.OK() {
+		v = g.roomForRenewal(cmd)
+	}
+	passing := v.Code == PDBBlocks || v.Code == BudgetExhausted || v.Code == PodsHomeless && !cmd.judged()
 	switch {
 	case v.OK():
 		return g.stepDraining(cmd.enter(Draining, g.snap.Now))
-	case (v.Code == PDBBlocks || v.Code == BudgetExhausted) && !g.snap.Now.After(cmd.Deadline):
+	case passing && !g.snap.Now.After(cmd.Deadline):
 		return cmd, nil
 	}
 	return g.abandon(cmd, v)
@@ -157,6 +161,20 @@ func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 // judged reports whether the command is of those that Guard.Judge is asked about. Drifted and expired nodes go whatever
 // it costs, and an empty one costs nobody anything.
 func (c *Command) judged() bool { return c.Reason == Underutilized }
+
+// roomForRenewal asks whether the pods of nodes that are to be renewed still have a place: pending pods may have taken the
+// room that was bought for them. They are planned for by then (see Ahead), so that this passes. A static pool's nodes
+// are replaced one by one, whoever is on them.
+func (g *Guard) roomForRenewal(cmd Command) Verdict {
+	pool := g.snap.Pool(cmd.Candidates[0].Pool)
+	if g.Judge == nil || cmd.judged() || len(cmd.Replacements) == 0 || pool == nil || pool.Static {
+		return Verdict{}
+	}
+	if v := g.Judge(g.rest(cmd)); v.Code == PodsHomeless {
+		return v
+	}
+	return Verdict{}
+}
 
 func (g *Guard) judge(cmd Command) Verdict {
 	if g.Judge == nil || !cmd.judged() {
