@@ -12,6 +12,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -24,7 +25,8 @@ const mostSteps = 8
 // Disrupt is the loop that lets nodes go. Set the exported fields before Start.
 type Disrupt struct {
 	Snapshot func() *model.Snapshot
-	Propose  func(*model.Snapshot) disruption.Proposal
+	// Propose decides; without search it leaves the search for a cheaper fleet out.
+	Propose func(snap *model.Snapshot, search bool) disruption.Proposal
 	// Options are those that Propose goes by; what is told of costs and scores goes by them too.
 	Options disruption.Options
 	Writer  Writer
@@ -44,15 +46,15 @@ type Disrupt struct {
 	told map[string]string
 	// known are the commands under way as far as this process has brought them.
 	known []plan.Command
-	// next is when time alone may let a node go; version is that of the snapshot that was decided on last, 0 to decide
-	// again whatever the snapshot; resting is until when nothing new is decided.
-	next    time.Time
-	version uint64
-	resting time.Time
+	// next is when time alone may let a node go; seen is the version of the snapshot that was decided on last, version that
+	// of the last with the search, 0 to decide again whatever the snapshot; resting is until when nothing is searched.
+	next          time.Time
+	seen, version uint64
+	resting       time.Time
 }
 
-// restShare is how many times as long as a decision took the loop rests before the next one: looking for savings in a
-// large and busy cluster must not take the processor from what is urgent.
+// restShare is how many times as long as a decision took the loop rests before it searches again: looking for savings in
+// a large and busy cluster must not take the processor from what is urgent. What needs no search goes on.
 const restShare = 10
 
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
@@ -79,18 +81,15 @@ func (d *Disrupt) pause() time.Duration {
 	if !d.next.IsZero() {
 		pause = min(pause, max(d.next.Sub(d.Clock.Now()), time.Millisecond))
 	}
-	if rest := d.resting.Sub(d.Clock.Now()); rest > 0 && len(d.known) == 0 {
-		pause = max(pause, rest)
-	}
 	return pause
 }
 
-// due reports whether there is anything to decide: something changed since the last decision, or time has come.
-func (d *Disrupt) due(snap *model.Snapshot) bool {
-	if snap.Now.Before(d.resting) {
-		return false
-	}
-	return d.version == 0 || snap.Version != d.version || !d.next.IsZero() && !snap.Now.Before(d.next)
+// due reports whether there is anything to decide: something changed since the last decision, or time has come; and
+// whether to search, too.
+func (d *Disrupt) due(snap *model.Snapshot) (decide, search bool) {
+	timely := !d.next.IsZero() && !snap.Now.Before(d.next)
+	search = !snap.Now.Before(d.resting) && (d.version == 0 || snap.Version != d.version || timely)
+	return search || timely || snap.Version != d.seen, search
 }
 
 // Tick is one pass.
@@ -101,8 +100,8 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	commands := plan.Resume(snap, d.known...)
 	// 4. Decide what to begin.
 	resumed := len(commands)
-	if d.due(snap) {
-		commands = append(commands, d.decide(snap)...)
+	if decide, search := d.due(snap); decide {
+		commands = append(commands, d.decide(snap, search)...)
 	}
 	// 5. Check again on the newest snapshot, and do, step by step.
 	d.known = d.advance(ctx, commands, resumed)
@@ -112,17 +111,23 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	}
 }
 
-// decide proposes commands, and records and tells what it decided.
-func (d *Disrupt) decide(snap *model.Snapshot) []plan.Command {
+// decide proposes commands, and records and tells what it decided. What nodes in use are kept for is only told after a
+// search.
+func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	began := d.Clock.Now()
-	proposal := d.Propose(snap)
+	proposal := d.Propose(snap, search)
 	took := d.Clock.Since(began)
-	d.next, d.version, d.resting = proposal.Next, snap.Version, d.Clock.Now().Add(restShare*took)
-	d.measure(snap, proposal, took)
+	d.next, d.seen = proposal.Next, snap.Version
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
-	d.tellKept(snap, proposal)
-	d.tellScores(snap, proposal)
+	if search {
+		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*took)
+		d.measure(snap, proposal, took)
+		d.tellKept(snap, proposal)
+		d.tellScores(snap, proposal)
+	} else if d.next.IsZero() || d.resting.Before(d.next) {
+		d.next = d.resting
+	}
 	for i := range proposal.Commands {
 		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
 	}
@@ -183,7 +188,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	}
 	if before.Phase != c.Phase || first {
 		d.Log.Info("disrupting nodes", "command-id", c.ID, "phase", c.Phase, "reason", c.Reason, "decision", decision,
-			"nodes", nodesOf(c), "code", c.Why.Code)
+			"nodes", nodesOf(c), "code", explain.Code(c.Why.Code))
 	}
 }
 

@@ -168,7 +168,7 @@ func TestStaticDriftLife(t *testing.T) {
 	}
 	s, _ := w.staticLoop(true)
 	d := w.disrupt()
-	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
 		return disruption.Proposal{Commands: commands, Kept: kept}
 	}

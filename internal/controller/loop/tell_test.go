@@ -33,7 +33,7 @@ func consolidating(w *world) *loopAndEvents {
 	l := &loopAndEvents{Disrupt: d, sink: events.NewFakeRecorder(50)}
 	d.Recorder = telemetry.NewRecorder(l.sink, w.clock)
 	proposed := false
-	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
 		if !proposed {
 			c := plan.NewCommand(snap.Now, plan.Underutilized, "single", []plan.Candidate{plan.CandidateOf(snap.Node("a"))})

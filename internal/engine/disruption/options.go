@@ -14,6 +14,8 @@ type Options struct {
 	Economics
 	// SpotToSpot allows that spot nodes are replaced by spot nodes (gate SpotToSpotConsolidation).
 	SpotToSpot bool
+	// NoSearch leaves out the search for a cheaper fleet, which is what costs time: nodes in use are not looked at.
+	NoSearch bool
 	// Static: static pools are in use (gate StaticCapacity).
 	Static bool
 }

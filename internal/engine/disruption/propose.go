@@ -66,11 +66,16 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 	p.empty(r)
 	if opts.Static {
 		commands, kept := StaticDrift(snap, guard)
-		p.Commands, p.Kept = append(p.Commands, commands...), append(p.Kept, kept...)
+		p.Commands = append(p.Commands, commands...)
+		for _, k := range kept {
+			p.stays(r, snap.Node(k.Node), k.Reason, k.Verdict)
+		}
 	}
 	p.drifted(r)
 	p.expiring(r)
-	p.underutilized(r)
+	if !opts.NoSearch {
+		p.underutilized(r)
+	}
 	p.wakeForRoom(r)
 	slices.SortFunc(p.Kept, func(a, b Kept) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Reason), string(b.Reason)))
@@ -122,8 +127,7 @@ func (p *Proposal) empty(r *run) {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Empty); !v.OK() {
-			p.keep(n, plan.Empty, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Empty, v)
 			continue
 		}
 		eligible = append(eligible, n)
@@ -138,8 +142,7 @@ func (p *Proposal) empty(r *run) {
 			command.Worth.Saving = n.Price + r.opts.Placement.NodePriceOf(pool.PoolSpec)
 		}
 		if v := r.guard.Admit(command); !v.OK() {
-			p.keep(n, plan.Empty, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Empty, v)
 			continue
 		}
 		p.Commands = append(p.Commands, command)
@@ -154,8 +157,7 @@ func (p *Proposal) underutilized(r *run) {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Underutilized); !v.OK() {
-			p.keep(n, plan.Underutilized, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Underutilized, v)
 			continue
 		}
 		nodes = append(nodes, n)
@@ -165,8 +167,7 @@ func (p *Proposal) underutilized(r *run) {
 		return
 	}
 	keep := func(n *model.Node, v plan.Verdict) {
-		p.keep(n, plan.Underutilized, v)
-		p.wake(r, n, v)
+		p.stays(r, n, plan.Underutilized, v)
 	}
 	p.Commands = append(p.Commands, r.world().consolidate(r.guard, nodes, keep)...)
 }
@@ -175,9 +176,10 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 	p.Kept = append(p.Kept, Kept{Node: n.Name, Pool: n.Pool, Reason: reason, Verdict: v})
 }
 
-// wake notes when the reason to keep a node ends by itself.
-func (p *Proposal) wake(r *run, n *model.Node, v plan.Verdict) {
-	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Verdict: v}))
+// stays keeps the node, and notes when the verdict ends by itself.
+func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdict) {
+	p.keep(n, reason, v)
+	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Reason: reason, Verdict: v}))
 }
 
 // wakeForRoom notes when more nodes may be counted on, if that may let one go that stays for want of a better place for
