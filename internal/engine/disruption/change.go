@@ -172,6 +172,7 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 		candidates[i] = plan.CandidateOf(n)
 	}
 	w.rename(c.claims)
+	plan.StampClaims(w.began, c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	if reason == plan.Underutilized {

@@ -33,9 +33,10 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// awaiting and alive are nil until asked for.
-	awaiting *awaiting
-	alive    map[string]bool
+	// awaiting, alive and purchases are nil until asked for.
+	awaiting  *awaiting
+	alive     map[string]bool
+	purchases *provisionCheck
 }
 
 // fleet counts the nodes of one pool for its budgets.
@@ -124,9 +125,12 @@ func (g *Guard) rest(cmd Command) Command {
 	return cmd
 }
 
-// release gives the nodes of an abandoned command back to the budgets.
+// release gives the nodes of an abandoned command back to the budgets, but for those that another command has.
 func (g *Guard) release(cmd Command) {
 	for _, c := range cmd.Candidates {
+		if by, taken := g.taken[c.Node]; taken && by != cmd.ID {
+			continue
+		}
 		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || mine(n, cmd)) {
 			delete(g.fleet(c.Pool).leaving, c.Node)
 		}

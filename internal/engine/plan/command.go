@@ -186,12 +186,13 @@ type wireCommand struct {
 }
 
 type wireReplacement struct {
-	Name         string            `json:"name"`
-	Pool         string            `json:"pool"`
-	PoolUID      string            `json:"poolUID"`
-	Requirements []wireRequirement `json:"requirements"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Requests     map[string]int64  `json:"requests,omitempty"`
+	Name           string            `json:"name"`
+	Pool           string            `json:"pool"`
+	PoolUID        string            `json:"poolUID"`
+	PoolGeneration int64             `json:"poolGeneration,omitempty"`
+	Requirements   []wireRequirement `json:"requirements"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Requests       map[string]int64  `json:"requests,omitempty"`
 }
 
 type wireRequirement struct {
@@ -216,7 +217,7 @@ func (c *Command) Encode() string {
 }
 
 func wireFrom(n *NewClaim) wireReplacement {
-	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, Labels: n.Labels}
+	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels}
 	for _, r := range n.Requirements {
 		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
 	}
@@ -256,7 +257,7 @@ func DecodeCommand(text string) (Command, error) {
 }
 
 func (w wireReplacement) claim() (NewClaim, error) {
-	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, Labels: w.Labels}
+	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels}
 	for _, r := range w.Requirements {
 		operator, ok := label.ParseOperator(r.Operator)
 		if !ok {

@@ -96,16 +96,28 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 		}
 		return g.stepDraining(cmd.enter(Draining, now))
 	}
-	var missing []Action
-	for _, r := range cmd.Replacements {
-		if g.snap.Claim(r.Name) == nil {
-			missing = append(missing, CreateClaim{NewClaim: r, Reason: strings.ToLower(string(cmd.Reason))})
-		}
+	missing := slices.DeleteFunc(slices.Clone(cmd.Replacements), func(r NewClaim) bool { return g.snap.Claim(r.Name) != nil })
+	if len(missing) == 0 {
+		return g.stepLaunching(cmd.enter(Launching, now))
 	}
-	if len(missing) > 0 {
-		return cmd, missing
+	// What was proposed some time ago may no longer be bought: somebody else has used the limits, or the pool is another.
+	if v := g.purchase(missing); !v.OK() {
+		return g.abandon(cmd, v)
 	}
-	return g.stepLaunching(cmd.enter(Launching, now))
+	actions := make([]Action, len(missing))
+	for i, r := range missing {
+		actions[i] = CreateClaim{NewClaim: r, Reason: strings.ToLower(string(cmd.Reason))}
+	}
+	return cmd, actions
+}
+
+// purchase tells whether the claims may be bought, and when they may takes them from the limits that the commands stepped
+// with this guard share.
+func (g *Guard) purchase(claims []NewClaim) Verdict {
+	if g.purchases == nil {
+		g.purchases = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
+	}
+	return g.purchases.replacements(claims)
 }
 
 func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
