@@ -147,7 +147,7 @@ var sayings = [...]saying{
 	}},
 	plan.PDBsConflict:   {"PDBsConflict", pdbsConflict},
 	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
-	plan.NoSaving:       {"NoSaving", func(o operands) string { return "no way was found to run the pods of " + o.node() + " for less" }},
+	plan.NoSaving:       {"NoSaving", func(o operands) string { return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less" }},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)
