@@ -170,6 +170,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 
 func testManyDrift(t *testing.T, s *apiServer) {
 	w, pool := aging(t, s)
+	w.timers.Drift = 2 * time.Second // the change of the pool wakes them all
 	w.start()
 	const many = 50
 	var claims []*karpv1.NodeClaim
