@@ -43,8 +43,8 @@ stop everything. No network and no cloud is needed.
 
 The story consolidation is another one: a mixed fleet of 60 nodes loses half of its
 pods; what is to be done about it is printed, with reasons and prices, and carried
-out within budgets. It fails if a pod has to wait for a node, a budget is exceeded or
-the fleet is no cheaper afterwards.
+out within budgets. It fails if a pod has to wait for a node, a budget is exceeded, or
+the fleet ends no cheaper than it was or far above the price of the plan.
 
 The data directory holds the logs; every demo begins with an empty cluster.`,
 		Args: noArguments,
@@ -105,6 +105,7 @@ type demo struct {
 	history    *history
 	objects    *demoObjects
 	scaled     time.Time // when the last scale command was given
+	planned    float64   // story consolidation: what the fleet is to cost in the end, USD per hour
 }
 
 // run goes through the steps, and stops what it started unless it is to be kept.

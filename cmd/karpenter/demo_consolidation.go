@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,6 +52,9 @@ const (
 	openShare = 40
 	openText  = "40%"
 )
+
+// planTolerance is how far above the planned price the fleet may end: what is done is planned anew after every step.
+const planTolerance = 0.15
 
 // consolidate builds the fleet, empties half of it, prints the plan, lets it be carried out, and fails if that cost
 // anybody more than a restart.
@@ -175,6 +179,7 @@ func (d *demo) printPlan(ctx context.Context) error {
 		return fmt.Errorf("planning: %w", err)
 	}
 	answer := decision.answer()
+	d.planned = answer.After.PricePerHour
 	fmt.Fprintf(d.out, "\nThe plan: %s until nothing is left to save, %s of each pool at a time. Prices and savings in USD per hour\n\n", plural(len(answer.Steps), "step"), openText)
 	d.printSteps(answer)
 	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; no arrangement costs less than %.4f.\n", plural(answer.Before.Nodes, "node"), answer.After.Nodes,
@@ -214,8 +219,12 @@ func (d *disruptDecision) idleUntil() time.Time {
 	return time.Time{}
 }
 
-// openBudgets is the moment from which on the story counts.
+// openBudgets is the moment from which on the story counts. No pod may be evicted until all pools are open, so that the
+// first plan is about all of them.
 func (d *demo) openBudgets(ctx context.Context) error {
+	if err := d.allowEvictions(ctx, "0", func(now int32) bool { return now == 0 }); err != nil {
+		return err
+	}
 	d.scaled = time.Now()
 	d.history.watchLeaving()
 	for _, wave := range consolidationWaves {
@@ -226,7 +235,25 @@ func (d *demo) openBudgets(ctx context.Context) error {
 			return fmt.Errorf("opening the budget of pool %s: %w", wave.pool, err)
 		}
 	}
-	return nil
+	return d.allowEvictions(ctx, `"10%"`, func(now int32) bool { return now > 0 })
+}
+
+// allowEvictions changes how many pods the PodDisruptionBudget lets be away, and waits until Kubernetes has taken it up.
+func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func(allowed int32) bool) error {
+	budget := &policyv1.PodDisruptionBudget{}
+	budget.Namespace, budget.Name = demoNamespace, demoDeployment
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"maxUnavailable":%s}}`, unavailable))
+	if err := d.objects.client.Patch(ctx, budget, patch); err != nil {
+		return fmt.Errorf("changing the PodDisruptionBudget %s: %w", budget.Name, err)
+	}
+	generation := budget.Generation
+	return d.await(ctx, time.Minute, "the PodDisruptionBudget to be counted", func() (bool, string) {
+		if err := d.objects.client.Get(ctx, client.ObjectKeyFromObject(budget), budget); err != nil {
+			return false, err.Error()
+		}
+		return budget.Status.ObservedGeneration >= generation && done(budget.Status.DisruptionsAllowed),
+			plural(int(budget.Status.DisruptionsAllowed), "eviction") + " allowed"
+	})
 }
 
 // carryOut waits until the controller has done what there is to do.
@@ -273,6 +300,9 @@ func (d *demo) judge(pods int, before, after float64) error {
 	}
 	if after >= before {
 		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, and did cost %.4f", after, before))
+	}
+	if most := d.planned * (1 + planTolerance); after > most {
+		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, and the plan said %.4f: more than %.0f%% above it", after, d.planned, 100*planTolerance))
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("it does not hold: %s", strings.Join(broken, "; "))

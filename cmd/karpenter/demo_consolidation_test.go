@@ -30,6 +30,9 @@ func TestConsolidationPools(t *testing.T) {
 		if pool.Name != wave.pool || len(pool.Spec.Disruption.Budgets) != 1 || pool.Spec.Disruption.Budgets[0].Nodes != "0" {
 			t.Errorf("pool %d is %s with budgets %v, want %s with nothing allowed", i, pool.Name, pool.Spec.Disruption.Budgets, wave.pool)
 		}
+		if heaviest := pool.WeightOrZero() > 0; heaviest != (wave.pool == "any") {
+			t.Errorf("pool %s has weight %d; the pool that may buy the cheapest, any, has to be the heaviest", pool.Name, pool.WeightOrZero())
+		}
 	}
 }
 
@@ -43,7 +46,7 @@ func moved(leaving int, pending bool) *demo {
 		h.record(claim, false)
 	}
 	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "before"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, false)
-	d := &demo{history: h, scaled: time.Now(), out: &bytes.Buffer{}}
+	d := &demo{history: h, scaled: time.Now(), planned: 2, out: &bytes.Buffer{}}
 	h.watchLeaving()
 	for i := range leaving {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint("node-", i)), Name: fmt.Sprint("node-", i)}}
@@ -77,6 +80,8 @@ func TestConsolidationIsJudged(t *testing.T) {
 		{"a pod had no place", 4, true, 2, 1, "1 pod had no place for a while"},
 		{"more nodes than the budget allows", 5, false, 2, 1, "5 nodes of pool any were leaving at a time, and its budget allows 4"},
 		{"nothing is saved", 4, false, 2, 2, "the fleet costs 2.0000 USD/hour, and did cost 2.0000"},
+		{"a little above the plan", 4, false, 3, 2.2, ""},
+		{"far above the plan", 4, false, 3, 2.4, "the fleet costs 2.4000 USD/hour, and the plan said 2.0000: more than 15% above it"},
 		{"all at once", 5, true, 2, 3, "1 pod had no place for a while; 5 nodes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	_ "embed"
@@ -133,8 +134,8 @@ func (d *demo) clearDataDir() error {
 	}
 	if status.Phase == sandbox.Running || status.Phase == sandbox.Starting || status.Phase == sandbox.Stopping {
 		said, _ := os.ReadFile(d.keepsake())
-		return fmt.Errorf("a control plane is %s in %s already; choose another --data-dir, or end it: %s",
-			status.Phase, d.dataDir, strings.TrimSpace(string(said)))
+		stop := cmp.Or(strings.TrimSpace(string(said)), "karpenter sandbox down --data-dir "+d.dataDir)
+		return fmt.Errorf("a control plane is %s in %s already; choose another --data-dir, or end it: %s", status.Phase, d.dataDir, stop)
 	}
 	if _, err := os.Stat(filepath.Join(d.dataDir, "etcd")); err == nil {
 		if _, err := os.Stat(d.marker()); err != nil {
