@@ -175,11 +175,9 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	plan.StampClaims(w.began, c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
-	if reason == plan.Underutilized {
-		for _, seat := range c.seats {
-			if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
-				cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
-			}
+	for _, seat := range c.seats {
+		if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
+			cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
 		}
 	}
 	return cmd

@@ -37,6 +37,9 @@ type judgement struct {
 	bought  map[string]bool
 	// buyer is the command that buys a claim, by claim.
 	buyer map[string]string
+	// landing are the UIDs of the claims of nodes that commands under way send pods to. They are counted on, though the pods
+	// of one command have just come there, or every command would have to wait for the others' pods to settle.
+	landing map[string]bool
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
@@ -44,6 +47,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	// 1. Who leaves, and what is bought for them.
 	command, bought := map[string]string{}, map[string]bool{}
 	j.command, j.bought, j.buyer = command, bought, map[string]string{}
+	j.landing = map[string]bool{}
 	commands := plan.Resume(snap)
 	for i := range commands {
 		if commands[i].Phase == plan.Abandoned {
@@ -51,6 +55,9 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 		for _, c := range commands[i].Candidates {
 			command[c.Node] = commands[i].ID
+		}
+		for _, l := range commands[i].Landing {
+			j.landing[l.ClaimUID] = true
 		}
 		for k := range commands[i].Replacements {
 			bought[commands[i].Replacements[k].Name] = true
@@ -72,7 +79,8 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 				continue
 			}
 			n := j.snap.Future(replacementSpec(snap, r), typesOf(r))
-			if n == nil {
+			// What is not for sale has no price, and must not pass for cheap.
+			if n == nil || n.Price <= 0 && commands[i].Reason == plan.Underutilized {
 				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
 				continue
 			}
@@ -106,7 +114,9 @@ func (j *judgement) move() map[string]plan.Verdict {
 	if len(j.nodes) == 0 {
 		return against
 	}
-	o := j.without(j.nodes, func(n *model.Node) bool { return j.unsettled(n) && !j.bought[n.Claim] })
+	o := j.without(j.nodes, func(n *model.Node) bool {
+		return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
+	})
 	blame := func(pod *model.Pod, n *model.Node) {
 		id := j.command[n.Name]
 		v := against[id]

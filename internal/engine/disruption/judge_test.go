@@ -119,3 +119,70 @@ func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
 		t.Errorf("the command that buys nothing is answered %d, want PodsHomeless", v.Code)
 	}
 }
+
+// TestJudgeCountsOnWhereCommandsLand: two commands send pods to one node. Those of the first have just come there, and the
+// second must not wait for them to settle, unless the node is no longer ready.
+func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		landing string
+		ready   bool
+		want    plan.Code
+	}{
+		{"both land on c", "uid-claim-c", true, plan.OK},
+		{"both land on c, which is not ready", "uid-claim-c", false, plan.PodsHomeless},
+		{"they land elsewhere", "uid-claim-d", true, plan.PodsHomeless},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := model.NewBuilder()
+			b.UpsertPool(pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+			var second plan.Command
+			for _, name := range []string{"a", "b"} {
+				n := node(t, name, map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+				cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{{Claim: n.Claim, ClaimUID: n.ClaimUID,
+					Node: n.Name, NodeUID: n.UID, Pool: "p"}})
+				cmd.Landing = []plan.Landing{{Claim: "claim-c", ClaimUID: c.landing}}
+				if n.Deleting = name == "a"; n.Deleting {
+					cmd.Phase = plan.Draining
+				}
+				n.Command, second = cmd.Encode(), cmd
+				b.UpsertNode(n)
+			}
+			shared := node(t, "c", map[string]string{"pool": ",p", "type": ",large", "quiet": ",5s"})
+			shared.Ready = c.ready
+			b.UpsertNode(shared)
+			b.UpsertPod(pod("pod", "x", map[string]string{"node": ",c"}))
+			b.UpsertPod(pod("pod", "y", map[string]string{"node": ",b"}))
+			if v := disruption.Judge(b.Snapshot(noon), disruption.Options{})(second); v.Code != c.want {
+				t.Errorf("the judge says %d, want %d", v.Code, c.want)
+			}
+		})
+	}
+}
+
+// TestJudgeTakesNothingUnknownForCheap: what a command buys is no longer for sale where it may be bought, so that nobody
+// knows what it costs.
+func TestJudgeTakesNothingUnknownForCheap(t *testing.T) {
+	in := func(key, value string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+	}
+	for capacityType, want := range map[string]plan.Code{"spot": plan.OK, "on-demand": plan.ReplacementChanged} {
+		tell := func(command string) *model.Snapshot {
+			b := model.NewBuilder()
+			p := pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"})
+			p.Requirements = []label.Requirement{{Key: model.LabelCapacityType, Operator: label.In, Values: []string{"spot", "on-demand"}}}
+			b.UpsertPool(p)
+			n := node(t, "a", map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+			n.Command = command
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", "x", map[string]string{"node": ",a"}))
+			return b.Snapshot(noon)
+		}
+		cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(tell("").Node("a"))})
+		cmd.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
+			Requirements: []label.Requirement{in(model.LabelType, "small"), in(model.LabelCapacityType, capacityType)}}}
+		if v := disruption.Judge(tell(cmd.Encode()), disruption.Options{})(cmd); v.Code != want {
+			t.Errorf("%s: the judge says %d, want %d", capacityType, v.Code, want)
+		}
+	}
+}

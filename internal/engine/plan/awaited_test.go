@@ -16,6 +16,11 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		c.Replacements = []plan.NewClaim{{Name: buys, Pool: "p", PoolUID: "pool-uid"}}
 		w.nodes["c1"].Command = c.Encode()
 	}
+	landing := func(w *world, phase plan.Phase, uid string) {
+		c := w.command("c1")
+		c.Phase, c.Reason, c.Landing = phase, plan.Drifted, []plan.Landing{{Claim: "c0", ClaimUID: uid}}
+		w.nodes["c1"].Command = c.Encode()
+	}
 	bought := func(w *world) { w.nodes["c0"].BoughtFor = []string{"uid-web"} }
 	for _, test := range []struct {
 		name string
@@ -34,6 +39,9 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		{"it is a replacement", func(w *world) { command(w, plan.Proposed, "c0") }, plan.NodeNominated},
 		{"it is a replacement, and nobody knows for whom", func(w *world) { command(w, plan.Draining, "c0"); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
 		{"another node is a replacement", func(w *world) { command(w, plan.Draining, "c2") }, plan.OK},
+		{"a command sends pods there", func(w *world) { landing(w, plan.Proposed, "uid-c0") }, plan.NodeNominated},
+		{"a command sends pods elsewhere", func(w *world) { landing(w, plan.Proposed, "uid-c2") }, plan.OK},
+		{"a command that was taken back sent pods there", func(w *world) { landing(w, plan.Abandoned, "uid-c0") }, plan.OK},
 		{"an annotation cannot be read", func(w *world) { bought(w); w.nodes["c1"].Command = "{" }, plan.OK},
 	} {
 		t.Run(test.name, func(t *testing.T) {

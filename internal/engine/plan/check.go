@@ -41,10 +41,10 @@ type Guard struct {
 
 // fleet counts the nodes of one pool for its budgets.
 type fleet struct {
-	// total are the initialised nodes whose machine is not being terminated; leaving the names of those that are not
+	// total are the initialised nodes whose machine is not being terminated; absent the names of those that are not
 	// ready, deleting or in a command.
-	total   int64
-	leaving map[string]bool
+	total  int64
+	absent map[string]bool
 }
 
 // NewGuard counts what the snapshot shows.
@@ -64,7 +64,7 @@ func NewGuard(snap *model.Snapshot) *Guard {
 		f := g.fleet(n.Pool)
 		f.total++
 		if !n.Ready || n.Deleting || n.Command != "" {
-			f.leaving[n.Name] = true
+			f.absent[n.Name] = true
 		}
 	}
 	return g
@@ -73,7 +73,7 @@ func NewGuard(snap *model.Snapshot) *Guard {
 func (g *Guard) fleet(pool string) *fleet {
 	f := g.fleets[pool]
 	if f == nil {
-		f = &fleet{leaving: map[string]bool{}}
+		f = &fleet{absent: map[string]bool{}}
 		g.fleets[pool] = f
 	}
 	return f
@@ -101,7 +101,7 @@ func (g *Guard) Admit(cmd Command) Verdict {
 		return v
 	}
 	for _, c := range cmd.Candidates {
-		g.fleet(c.Pool).leaving[c.Node] = true
+		g.fleet(c.Pool).absent[c.Node] = true
 		g.taken[c.Node] = cmd.ID
 	}
 	return Verdict{}
@@ -132,7 +132,7 @@ func (g *Guard) release(cmd Command) {
 			continue
 		}
 		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || mine(n, cmd)) {
-			delete(g.fleet(c.Pool).leaving, c.Node)
+			delete(g.fleet(c.Pool).absent, c.Node)
 		}
 	}
 }
@@ -281,9 +281,9 @@ func (a Allowance) Remaining() int64 { return max(0, a.Allowed-a.Leaving) }
 // are those that the question is about.
 func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowance {
 	pool, f := g.snap.Pool(name), g.fleet(name)
-	a := Allowance{Total: f.total, Leaving: int64(len(f.leaving))}
+	a := Allowance{Total: f.total, Leaving: int64(len(f.absent))}
 	for _, node := range except {
-		if f.leaving[node] {
+		if f.absent[node] {
 			a.Leaving--
 		}
 	}

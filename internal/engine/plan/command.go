@@ -103,7 +103,7 @@ type Command struct {
 	Candidates []Candidate
 	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
 	Replacements []NewClaim
-	// Landing are the claims of nodes that are there and that pods of the candidates are sent to; of consolidations only.
+	// Landing are the claims of nodes that are there and that pods of the candidates are sent to.
 	Landing []Landing
 	// Seats are where the pods go that need no replacement; not stored.
 	Seats      []model.Seating

@@ -52,3 +52,14 @@ func TestLandingIsStored(t *testing.T) {
 		t.Errorf("and again: %q", texts(actions))
 	}
 }
+
+// A renewal saves nothing that would have to pay back: where its pods go is stored, and not noted there.
+func TestLandingOfRenewalsIsNotNoted(t *testing.T) {
+	w := newWorld(t, 2)
+	w.nodes["c0"].Drifted = "x"
+	cmd := w.command("c0")
+	cmd.Reason, cmd.Method, cmd.Landing = plan.Drifted, "", []plan.Landing{{Claim: "c1", ClaimUID: "uid-c1"}}
+	if cmd, got := run(w, cmd); cmd.Phase != plan.Done || strings.Contains(got, "note a consolidation") {
+		t.Errorf("phase %s:\n%s", cmd.Phase, got)
+	}
+}

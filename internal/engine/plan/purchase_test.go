@@ -126,3 +126,22 @@ func TestAbandonedCommandsFreeNoNodeOfOthers(t *testing.T) {
 			first.Phase, second.Phase, second.Why.Code, third.Phase, third.Why.Code)
 	}
 }
+
+// A replacement that was initialised and is not ready any more takes nobody's place.
+func TestStepWaitsForReadyReplacements(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd := replacing(w)
+	cmd.Phase, cmd.PhaseSince = plan.Launching, noon.Add(-time.Minute)
+	for _, claim := range []string{"c0", "c1"} {
+		w.nodes[claim].Command, w.nodes[claim].Disrupted = cmd.Encode(), true
+	}
+	r := w.add("r", "r")
+	r.Ready = false
+	if next, actions := plan.Step(w.snapshot(), cmd); next.Phase != plan.Launching || len(actions) > 0 {
+		t.Errorf("not ready: phase %s, actions %q", next.Phase, texts(actions))
+	}
+	r.Ready = true
+	if next, actions := plan.Step(w.snapshot(), cmd); next.Phase != plan.Draining || len(actions) != 2 {
+		t.Errorf("ready: phase %s, actions %q", next.Phase, texts(actions))
+	}
+}

@@ -138,7 +138,7 @@ func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
 		if n == nil || n.Deleting {
 			return g.abandon(cmd, Verdict{Code: ReplacementLost, Node: r.Name})
 		}
-		ready = ready && n.Stage == model.Initialized
+		ready = ready && n.Stage == model.Initialized && n.Ready
 	}
 	switch {
 	case ready && (g.begun(cmd) || !now.Before(cmd.PhaseSince.Add(g.CordonQuiet))):
@@ -216,6 +216,9 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 
 // marks note where the pods of a consolidation go, so that they are not moved again at once.
 func (g *Guard) marks(cmd Command) []Action {
+	if cmd.Reason != Underutilized {
+		return nil
+	}
 	var actions []Action
 	for _, l := range cmd.Landing {
 		n := g.snap.Claim(l.Claim)
