@@ -51,6 +51,8 @@ type Disrupt struct {
 	next          time.Time
 	seen, version uint64
 	resting       time.Time
+	// setbacks are the latest, by claim.
+	setbacks map[string]setback
 }
 
 // restShare is how many times as long as a decision took the loop rests before it searches again: looking for savings in
@@ -116,6 +118,7 @@ func (d *Disrupt) Tick(ctx context.Context) {
 func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	began := d.Clock.Now()
 	proposal := d.Propose(snap, search)
+	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
 	d.next, d.seen = proposal.Next, snap.Version
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
@@ -179,6 +182,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 		d.version = 0
 		d.Metrics.DisruptionFailedValidations.WithLabelValues(method).Inc()
 	case abandoned:
+		d.setBack(c)
 		d.Metrics.DisruptionQueueFailures.WithLabelValues(decision, reason, method).Inc()
 	case first:
 		d.Metrics.DisruptionDecisions.WithLabelValues(decision, reason, method).Inc()
