@@ -71,9 +71,6 @@ func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 	}
 }
 
-// leastScore is what the policy Balanced wants (core specification 5.15).
-const leastScore = 0.5
-
 // tellScores counts what was weighed, and tells what the policy Balanced approves of.
 func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal) {
 	var commands []plan.Command
@@ -103,7 +100,7 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 }
 
 func (d *Disrupt) approved(snap *model.Snapshot, c plan.Command, s disruption.Share) {
-	b := telemetry.Balance{Score: s.Score, Least: leastScore, Saving: 100 * s.Saving, Disruption: 100 * s.Disruption}
+	b := telemetry.Balance{Score: s.Score, Least: disruption.LeastScore, Saving: 100 * s.Saving, Disruption: 100 * s.Disruption}
 	if len(c.Candidates) > 1 {
 		d.Recorder.Emit(telemetry.ConsolidationApproved(poolObject(snap.Pool(s.Pool)), b))
 		return

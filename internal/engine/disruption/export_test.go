@@ -25,7 +25,7 @@ func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(ratio(b), ratio(a)), strings.Compare(a.Name, b.Name))
 	})
-	w := settle(snap, opts, leaving)
+	w := settle(snap, opts, departing)
 	var best *change
 	for low, high := 2, min(len(nodes), naiveMost); low <= high; {
 		middle := (low + high) / 2
@@ -60,7 +60,7 @@ func (w *world) naiveChange(nodes []*model.Node) *change {
 // FitsAlone returns a function that asks what would happen if the i-th node of the snapshot left, and tells whether its pods
 // fit onto the others.
 func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
-	w := settle(snap, opts, leaving)
+	w := settle(snap, opts, departing)
 	return func(i int) bool {
 		o := w.without(w.snap.Nodes[i:i+1], w.unsettled)
 		return len(o.homeless) == 0 && len(o.claims) == 0
@@ -69,7 +69,7 @@ func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
 
 // Single is what the search's own rules say about the one node leaving, and what it would save, nano-USD per hour.
 func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
-	w := settle(snap, opts, leaving)
+	w := settle(snap, opts, departing)
 	o := w.without([]*model.Node{w.snap.Node(name)}, w.unsettled)
 	if len(o.homeless) > 0 {
 		return homelessVerdict(w.snap.Node(name), o), 0

@@ -114,7 +114,7 @@ func (r *run) static(n *model.Node) bool {
 func (r *run) world() *world {
 	if r.ahead == nil {
 		taken := r.taken()
-		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return leaving(n) || taken[n.Name] })
+		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return departing(n) || taken[n.Name] })
 	}
 	return r.ahead
 }

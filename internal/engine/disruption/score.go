@@ -26,10 +26,7 @@ func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) 
 		if n == nil {
 			continue
 		}
-		e := o.Economics.of(&model.PoolSpec{})
-		if pool := snap.Pool(n.Pool); pool != nil {
-			e = o.Economics.of(pool.PoolSpec)
-		}
+		e := o.economics(snap, n)
 		if price := e.priceOfMoving(n); price > 0 {
 			if e.Payback <= 0 {
 				return 0, true
@@ -45,10 +42,15 @@ func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) 
 
 // PriceOfMoving is what it is taken to cost to move all pods off the node, nano-USD.
 func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
+	return o.economics(snap, n).priceOfMoving(n)
+}
+
+// economics of the pool that a node of the snapshot belongs to.
+func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
 	if pool := snap.Pool(n.Pool); pool != nil {
-		return o.Economics.of(pool.PoolSpec).priceOfMoving(n)
+		return o.Economics.of(pool.PoolSpec)
 	}
-	return o.Economics.of(&model.PoolSpec{}).priceOfMoving(n)
+	return o.Economics.of(&model.PoolSpec{})
 }
 
 // Share is what a command is to one of the pools that its nodes belong to: which part of the pool's cost it saves, and which

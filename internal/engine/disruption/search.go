@@ -183,7 +183,7 @@ func pick(tried map[int]trial) trial {
 	var best trial
 	value := 0.0
 	for _, t := range list {
-		if v := t.saving - max(t.price/t.hours, lastPart*mean*t.moved); v > value {
+		if v := t.saving - max(t.price/t.hours, float64(lastPart*mean*t.moved)); v > value {
 			best, value = t, v
 		}
 	}
@@ -218,9 +218,9 @@ func (s *search) prospects(nodes []*model.Node) []*model.Node {
 	for i, n := range nodes {
 		capacity := 0.0
 		for r, worth := range units {
-			capacity += worth * float64(n.Usable.At(quantity.Resource(r)))
+			capacity += float64(worth * float64(n.Usable.At(quantity.Resource(r))))
 		}
-		list[i] = prospect{n, (float64(s.cost(n)) - roomWorth*capacity) / float64(1000+evictionCost(n))}
+		list[i] = prospect{n, (float64(s.cost(n)) - float64(roomWorth*capacity)) / float64(1000+evictionCost(n))}
 	}
 	slices.SortFunc(list, func(a, b prospect) int {
 		return cmp.Or(cmp.Compare(b.ratio, a.ratio), strings.Compare(a.node.Name, b.node.Name))
@@ -233,7 +233,8 @@ func (s *search) prospects(nodes []*model.Node) []*model.Node {
 }
 
 // unitWorth is what a unit of cpu and memory costs in a fleet without waste, nano-USD per hour: least squares over the new
-// nodes that all pods of the nodes would be packed onto.
+// nodes that all pods of the nodes would be packed onto. Products that are added are rounded first, float64(x*y): some
+// machines would otherwise fuse the two, and decide otherwise.
 func (s *search) unitWorth(nodes []*model.Node) []float64 {
 	o := s.without(nodes, func(*model.Node) bool { return true })
 	var cc, cm, mm, cp, mp float64
@@ -245,12 +246,13 @@ func (s *search) unitWorth(nodes []*model.Node) []float64 {
 			memory += float64(p.Requests.At(quantity.Memory))
 		}
 		price := float64(c.Price() + s.nodePrice(c.Pool))
-		cc, cm, mm, cp, mp = cc+cpu*cpu, cm+cpu*memory, mm+memory*memory, cp+cpu*price, mp+memory*price
+		cc, cm, mm = cc+float64(cpu*cpu), cm+float64(cpu*memory), mm+float64(memory*memory)
+		cp, mp = cp+float64(cpu*price), mp+float64(memory*price)
 	}
 	worth := make([]float64, max(int(quantity.CPU), int(quantity.Memory))+1)
-	det := cc*mm - cm*cm
+	det := float64(cc*mm) - float64(cm*cm)
 	if det > 1e-9*cc*mm {
-		worth[quantity.CPU], worth[quantity.Memory] = (cp*mm-mp*cm)/det, (mp*cc-cp*cm)/det
+		worth[quantity.CPU], worth[quantity.Memory] = (float64(cp*mm)-float64(mp*cm))/det, (float64(mp*cc)-float64(cp*cm))/det
 	}
 	if worth[quantity.CPU] < 0 || worth[quantity.Memory] < 0 || det <= 1e-9*cc*mm {
 		if worth[quantity.CPU] < 0 || cc == 0 {

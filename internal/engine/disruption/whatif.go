@@ -12,7 +12,7 @@ import (
 // command, with its worth, and what speaks against it by itself (PodsHomeless, NoSaving, SavingTooSmall, ScoreTooLow,
 // SpotForbidden). Where pods have no other place there is no worth. It costs a what-if.
 func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, plan.Verdict) {
-	w := settle(snap, opts, func(n *model.Node) bool { return n.Name != name && leaving(n) })
+	w := settle(snap, opts, func(n *model.Node) bool { return n.Name != name && departing(n) })
 	n := w.snap.Node(name)
 	if n == nil {
 		return plan.Command{}, plan.Verdict{Code: plan.NodeGone, Node: name}

@@ -28,13 +28,12 @@ type world struct {
 	asked int
 }
 
-// settle makes the world of a snapshot; ours are commands that are about these nodes themselves and must not be seen as
-// leaving.
-func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) *world {
+// settle makes the world of a snapshot, in which certain nodes are gone.
+func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *world {
 	w := &world{began: snap, opts: opts, taken: map[string]bool{}, memory: &placement.Memory{}}
 	var names []string
 	for _, n := range snap.Nodes {
-		if leaving(n) {
+		if gone(n) {
 			names = append(names, n.Name)
 		}
 	}
@@ -61,8 +60,8 @@ func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) 
 	return w
 }
 
-// leaving reports whether a node is on its way out: being deleted, or in a command.
-func leaving(n *model.Node) bool { return n.Deleting || n.Command != "" }
+// departing reports whether a node is on its way out: being deleted, or in a command.
+func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
 
 func seatings(p *plan.Provision) []model.Seating {
 	seats := make([]model.Seating, len(p.Placed))
@@ -175,7 +174,7 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 }
 
 // cost of a node that is there, nano-USD per hour: its price and what its pool's nodes cost beyond it.
-func (w *world) cost(n *model.Node) int64 { return n.Price + w.nodePrice(n.Pool) }
+func (w *world) cost(n *model.Node) int64 { return w.opts.CostOf(w.snap, n) }
 
 func (w *world) nodePrice(name string) int64 {
 	if pool := w.snap.Pool(name); pool != nil {
@@ -185,9 +184,4 @@ func (w *world) nodePrice(name string) int64 {
 }
 
 // economics of the pool that a node belongs to.
-func (w *world) economics(n *model.Node) Economics {
-	if pool := w.snap.Pool(n.Pool); pool != nil {
-		return w.opts.Economics.of(pool.PoolSpec)
-	}
-	return w.opts.Economics.of(&model.PoolSpec{})
-}
+func (w *world) economics(n *model.Node) Economics { return w.opts.economics(w.snap, n) }
