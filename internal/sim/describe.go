@@ -275,17 +275,13 @@ func claimOf(s *setting, planned *plan.NewClaim) *claim {
 	}
 	maps.Copy(c.labels, planned.Labels)
 	c.labels[model.LabelPool] = pool.Name
-	for _, p := range planned.Pods {
-		c.promised = append(c.promised, p.UID)
+	owned := false
+	for _, word := range planned.Promises() {
+		uid, owner, named := strings.Cut(word, "/")
+		c.promised, c.owners, owned = append(c.promised, uid), append(c.owners, owner), owned || named
 	}
-	if slices.ContainsFunc(planned.Pods, func(p *model.Pod) bool { return p.Node != "" }) {
-		for _, p := range planned.Pods {
-			owner := ""
-			if p.Node != "" {
-				owner = p.Controller.UID
-			}
-			c.owners = append(c.owners, owner)
-		}
+	if !owned {
+		c.owners = nil
 	}
 	return c
 }

@@ -45,9 +45,16 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 	claims := p.view.present(claimKind)
 	all := map[string]bool{} // claims that all commands together delete
 	var departures []departure
+	var bought *usage
 	for _, s := range steps {
 		d := departure{checks: c, command: s.Command, claims: claims}
 		for _, a := range s.Actions {
+			if a, buys := a.(plan.CreateClaim); buys {
+				if bought == nil {
+					bought = c.usage(p)
+				}
+				bought.buys(&a.NewClaim)
+			}
 			if a, deletes := a.(plan.DeleteClaim); deletes {
 				if of, _ := claims[a.Claim].(*claim); of != nil {
 					d.going = append(d.going, of)

@@ -131,35 +131,52 @@ func (c *checks) kept(p *process, kept *plan.Provision) {
 	for _, q := range list[*pod](p.view.present(podKind)) {
 		waiting[q.uid] = (q.node == "" || leaving[q.node]) && q.deleting.IsZero()
 	}
-	used := map[string]map[string]int64{}
-	take := func(pool string, capacity map[string]int64) {
-		if used[pool] == nil {
-			used[pool] = map[string]int64{}
-		}
-		used[pool][model.ResourceNodes]++
-		for name, amount := range capacity {
-			used[pool][name] += amount
-		}
-	}
-	known := p.view.present(claimKind)
-	for _, of := range list[*claim](known) {
-		if of.deleting.IsZero() && of.terminating.IsZero() {
-			take(of.pool, c.capacityOf(of))
-		}
-	}
+	u := c.usage(p)
 	for i := range kept.Claims {
 		n := &kept.Claims[i]
-		if known[n.Name] != nil {
+		if u.known[n.Name] != nil {
 			continue
 		}
 		if !slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return waiting[q.UID] }) {
 			c.fail(Checked, "claim %s is about to be bought for %s, of which none waits", n.Name, names(n.Pods))
 		}
-		take(n.Pool, c.largest(n))
-		for _, limit := range c.w.setting.pool(n.Pool).Limits {
-			if used[n.Pool][limit.Name] > limit.Value {
-				c.fail(Checked, "with claim %s pool %s has %d of %s, its limit is %d", n.Name, n.Pool, used[n.Pool][limit.Name], limit.Name, limit.Value)
-			}
+		u.buys(n)
+	}
+}
+
+// usage is what pools have, as far as a process knows, and are about to have.
+type usage struct {
+	*checks
+	known map[string]object
+	used  map[string]map[string]int64
+}
+
+func (c *checks) usage(p *process) *usage {
+	u := &usage{checks: c, known: p.view.present(claimKind), used: map[string]map[string]int64{}}
+	for _, of := range list[*claim](u.known) {
+		if of.deleting.IsZero() && of.terminating.IsZero() {
+			u.take(of.pool, c.capacityOf(of))
+		}
+	}
+	return u
+}
+
+func (u *usage) take(pool string, capacity map[string]int64) {
+	if u.used[pool] == nil {
+		u.used[pool] = map[string]int64{}
+	}
+	u.used[pool][model.ResourceNodes]++
+	for name, amount := range capacity {
+		u.used[pool][name] += amount
+	}
+}
+
+// buys is the part of Checked that is about limits.
+func (u *usage) buys(n *plan.NewClaim) {
+	u.take(n.Pool, u.largest(n))
+	for _, limit := range u.w.setting.pool(n.Pool).Limits {
+		if u.used[n.Pool][limit.Name] > limit.Value {
+			u.fail(Checked, "with claim %s pool %s has %d of %s, its limit is %d", n.Name, n.Pool, u.used[n.Pool][limit.Name], limit.Name, limit.Value)
 		}
 	}
 }
@@ -178,9 +195,9 @@ func (c *checks) capacityOf(of *claim) map[string]int64 {
 // largest is the most that any of a claim's types has, resource by resource.
 func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 	most := map[string]int64{}
-	for _, o := range n.Options {
+	for _, name := range n.Types() {
 		for i := range c.w.setting.types {
-			if t := &c.w.setting.types[i]; t.Name == o.Type {
+			if t := &c.w.setting.types[i]; t.Name == name {
 				for _, a := range t.Capacity {
 					most[a.Name] = max(most[a.Name], a.Value)
 				}

@@ -165,7 +165,7 @@ func (w *world) spotRules(c *change) plan.Verdict {
 
 const spot = "spot"
 
-// command puts the change into the form that is carried out.
+// command puts the change into the form that is carried out, cut down where it would be too large to store.
 func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	candidates := make([]plan.Candidate, len(c.nodes))
 	for i, n := range c.nodes {
@@ -180,6 +180,7 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 			cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
 		}
 	}
+	w.shorten(&cmd)
 	return cmd
 }
 

@@ -77,3 +77,25 @@ func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int6
 	c := w.changes(o)[0]
 	return w.decide(c), c.worth.Saving
 }
+
+// CommandOf is the command of a change that buys the claims for the nodes.
+func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) plan.Command {
+	w := settle(snap, Options{}, departing)
+	return w.command(w.changeOf(claims, names), plan.Underutilized)
+}
+
+// Accepted are the commands that the search makes of one change.
+func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
+	w := settle(snap, Options{}, departing)
+	s := &search{world: w, guard: plan.NewGuard(snap), waste: map[string]bool{}, keep: func(*model.Node, plan.Verdict) {}}
+	s.accept([]*change{w.changeOf(claims, names)})
+	return s.found
+}
+
+func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
+	c := &change{claims: claims}
+	for _, name := range names {
+		c.nodes = append(c.nodes, w.snap.Node(name))
+	}
+	return c
+}

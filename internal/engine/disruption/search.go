@@ -330,13 +330,23 @@ func nodesOf(homeless []stranded) []*model.Node {
 	return nodes
 }
 
-// accept makes commands of the changes and applies them to the world.
+// accept makes commands of the changes and applies them to the world. The nodes of one that is too large to be stored are
+// asked about alone, when the others are done.
 func (s *search) accept(changes []*change) {
+	var large []*model.Node
 	for _, c := range changes {
 		for _, n := range c.nodes {
 			delete(s.waste, n.Name)
 		}
 		command := s.command(c, plan.Underutilized)
+		if oversized(&command) {
+			if len(c.nodes) > 1 {
+				large = append(large, c.nodes...)
+			} else {
+				s.keep(c.nodes[0], plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name})
+			}
+			continue
+		}
 		if v := s.guard.Admit(command); !v.OK() { // the budgets of two pools at once, say
 			for _, n := range c.nodes {
 				s.keep(n, v)
@@ -345,6 +355,9 @@ func (s *search) accept(changes []*change) {
 		}
 		s.found = append(s.found, command)
 		s.apply(c)
+	}
+	if len(large) > 0 {
+		s.singles(large)
 	}
 }
 

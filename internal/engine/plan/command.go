@@ -101,7 +101,8 @@ type Command struct {
 	// or "" for drift.
 	Method     string
 	Candidates []Candidate
-	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
+	// Replacements are created before the candidates go. Their Options are not stored with the command, of their Pods only
+	// the Promises.
 	Replacements []NewClaim
 	// Landing are the claims of nodes that are there and that pods of the candidates are sent to.
 	Landing []Landing
@@ -193,6 +194,7 @@ type wireReplacement struct {
 	Requirements   []wireRequirement `json:"requirements"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	Requests       map[string]int64  `json:"requests,omitempty"`
+	Pods           []string          `json:"pods,omitempty"`
 }
 
 type wireRequirement struct {
@@ -217,7 +219,7 @@ func (c *Command) Encode() string {
 }
 
 func wireFrom(n *NewClaim) wireReplacement {
-	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels}
+	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels, Pods: n.Promises()}
 	for _, r := range n.Requirements {
 		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
 	}
@@ -257,7 +259,7 @@ func DecodeCommand(text string) (Command, error) {
 }
 
 func (w wireReplacement) claim() (NewClaim, error) {
-	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels}
+	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels, Promised: w.Pods}
 	for _, r := range w.Requirements {
 		operator, ok := label.ParseOperator(r.Operator)
 		if !ok {

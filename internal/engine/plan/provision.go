@@ -62,6 +62,8 @@ type NewClaim struct {
 	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
 	Options []Option
 	Pods    []*model.Pod
+	// Promised are the words of the pods of a claim that was stored with a command, see model.Pod.Promise; Pods is nil then.
+	Promised []string
 	// MinValuesRelaxed: the types have fewer values of some label than the pool's minValues asks for, and the policy
 	// allows it.
 	MinValuesRelaxed bool
@@ -112,6 +114,18 @@ func (c *NewClaim) Types() []string {
 		types[i] = o.Type
 	}
 	return types
+}
+
+// Promises are the words of the pods that the claim is bought for, see model.Pod.Promise.
+func (c *NewClaim) Promises() []string {
+	if c.Pods == nil {
+		return c.Promised
+	}
+	words := make([]string, len(c.Pods))
+	for i, p := range c.Pods {
+		words[i] = p.Promise()
+	}
+	return words
 }
 
 // Price is that of the cheapest option, nano-USD per hour.
