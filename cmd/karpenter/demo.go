@@ -52,6 +52,9 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 			if err := options.check(); err != nil {
 				return err
 			}
+			if command.Flags().Changed("replicas") && options.story != scaleStoryName {
+				return usageErrorf("--replicas is for the story %s", scaleStoryName)
+			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

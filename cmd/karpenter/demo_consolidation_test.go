@@ -143,6 +143,9 @@ func TestDemoStories(t *testing.T) {
 			t.Errorf("%+v: got %v, want an error that names the story scale", o, err)
 		}
 	}
+	if _, err := runProgram(t, "", "demo", "--story", "consolidation", "--replicas", "7"); err == nil || !strings.Contains(err.Error(), "--replicas is for the story scale") {
+		t.Errorf("--replicas with the story consolidation: got %v", err)
+	}
 	o := demoOptions{story: "consolidation", replicas: 1, dataDir: "d"}
 	if err := o.check(); err != nil {
 		t.Errorf("the story consolidation: %v", err)

@@ -30,7 +30,7 @@ it, when that could change, and what it would save if the node left alone. Nothi
 		},
 	}
 	e.addFlags(command.Flags())
-	e.policy.economics.addFlags(command.Flags())
+	e.policy.addDisruptFlags(command.Flags())
 	return command
 }
 
@@ -62,9 +62,11 @@ type nodeOutcome struct {
 	// PodsToMove are those that somebody starts again elsewhere; MovePrice is what moving them is taken to cost.
 	PodsToMove int     `json:"podsToMove"`
 	MovePrice  float64 `json:"movePrice"`
-	// Drifted is why it is no longer what its pool says, ExpiresAt when it is deleted for its age.
-	Drifted   string     `json:"drifted,omitempty"`
-	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Drifted is why it is no longer what its pool says, RenewedFrom when a replacement may be bought for its age, ExpiresAt
+	// when it is deleted for it in any case.
+	Drifted     string     `json:"drifted,omitempty"`
+	RenewedFrom *time.Time `json:"renewedFrom,omitempty"`
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
 	// Step is the command that takes it, Phase how far that has come.
 	Step  *disruptionStep `json:"step,omitempty"`
 	Phase string          `json:"phase,omitempty"`
@@ -118,7 +120,8 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.Price), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted}
 	if !n.ExpiresAt.IsZero() {
-		o.ExpiresAt = &n.ExpiresAt
+		from := disruption.RenewFrom(n)
+		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
 	}
 	switch {
 	case !n.Ours():
@@ -231,7 +234,7 @@ func (o *nodeOutcome) text() string {
 		fmt.Fprintf(&b, "  has drifted: %s\n", o.Drifted)
 	}
 	if o.ExpiresAt != nil {
-		fmt.Fprintf(&b, "  is deleted for its age at %s\n", o.ExpiresAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "  is renewed for its age from %s, and deleted at the latest at %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	o.writeAlone(&b)
 	return b.String()

@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,6 +165,63 @@ func TestExplainMissing(t *testing.T) {
 	} {
 		if _, err := runProgram(t, "", append([]string{"explain"}, arguments...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", arguments, err, want)
+		}
+	}
+}
+
+// What a pool cannot do comes with the condition behind it; a bound of nothing is not printed; a renewal has its times;
+// nodes that commands have are told of.
+func TestExplainSmallPrint(t *testing.T) {
+	renewed, dies := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 9, 3, 4, 5, 0, time.UTC)
+	node := (&nodeOutcome{Node: "a", Outcome: "Kept", RenewedFrom: &renewed, ExpiresAt: &dies}).text()
+	if want := "is renewed for its age from 2026-01-02T03:04:05Z, and deleted at the latest at 2026-01-09T03:04:05Z\n"; !strings.Contains(node, want) {
+		t.Errorf("no %q in\n%s", want, node)
+	}
+	pool := &poolOutcome{NodePool: "p", Budgets: []budgetOutcome{{}}}
+	if text := pool.text(); strings.Contains(text, "at least") || strings.Contains(text, "buys nothing") {
+		t.Errorf("an empty pool says\n%s", text)
+	}
+	disrupted := &disruptAnswer{UnderWay: 2, Before: fleetFigures{Nodes: 1}, After: fleetFigures{Nodes: 1}}
+	var text strings.Builder
+	disrupted.writeSummary(&text)
+	for _, want := range []string{"0 steps: 1 node becomes 1,", "2 nodes in commands that were begun before: no step is about them"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestExplainUnreadyPool(t *testing.T) {
+	kubeconfig := served(t, map[string]string{"/apis/karpenter.sh/v1/nodepools": `metadata: {name: default, uid: pool-uid}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: gone}
+      requirements: []
+status:
+  conditions:
+  - {type: NodeClassReady, status: "False", reason: NodeClassNotFound, message: there is no class gone, lastTransitionTime: "2026-01-01T00:00:00Z"}
+  - {type: Ready, status: "False", reason: UnhealthyDependents, message: NodeClassReady=False, lastTransitionTime: "2026-01-01T00:00:00Z"}
+`})
+	out, err := runProgram(t, "", "explain", "pool", "default", "--kubeconfig", kubeconfig)
+	if want := "  buys nothing: status.conditions[Ready]: the pool is not ready: NodeClassReady is false: NodeClassNotFound: there is no class gone\n"; err != nil || !strings.Contains(out, want) {
+		t.Errorf("%v, no %q in\n%s", err, want, out)
+	}
+}
+
+// A cluster without our kinds is told apart from one that cannot be read.
+func TestExplainWithoutCRDs(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u}]\n", server.URL)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range [][]string{{"explain", "pool", "p"}, {"simulate", "--live"}} {
+		_, err := runProgram(t, "", append(arguments, "--kubeconfig", file)...)
+		if err == nil || !strings.Contains(err.Error(), "does not serve karpenter.sh/v1; install the CRDs first") {
+			t.Errorf("%v: got %v, want a hint at the CRDs", arguments, err)
 		}
 	}
 }

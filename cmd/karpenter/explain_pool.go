@@ -32,13 +32,15 @@ commands are under way, and what keeps the others. Nothing is changed.`,
 		},
 	}
 	e.addFlags(command.Flags())
-	e.policy.economics.addFlags(command.Flags())
+	e.policy.addDisruptFlags(command.Flags())
 	return command
 }
 
 // poolOutcome is how a pool stands. Money is USD per hour.
 type poolOutcome struct {
 	NodePool string `json:"nodePool"`
+	// Blocked is why nothing can be bought from it for pods.
+	Blocked string `json:"blocked,omitempty"`
 	// Nodes are those that claims stand behind; NotReady, those of them that are not initialized or not ready.
 	fleetFigures
 	NotReady              int     `json:"notReady"`
@@ -115,6 +117,9 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 		return nil
 	}
 	o := &poolOutcome{NodePool: name, BudgetError: pool.BudgetError}
+	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
+		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
+	}
 	var nodes []*model.Node
 	var price, cost int64
 	for _, n := range d.first.Nodes {
@@ -232,7 +237,13 @@ func (o *poolOutcome) text() string {
 	if o.NotReady > 0 {
 		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
 	}
-	fmt.Fprintf(&b, "\n  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
+	b.WriteByte('\n')
+	if o.Blocked != "" {
+		fmt.Fprintf(&b, "  buys nothing: %s\n", o.Blocked)
+	}
+	if o.LowerBoundCostPerHour > 0 {
+		fmt.Fprintf(&b, "  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
+	}
 	o.writeBudgets(&b)
 	o.writeRollout(&b)
 	if len(o.Steps) > 0 {

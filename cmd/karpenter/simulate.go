@@ -46,6 +46,8 @@ type policy struct {
 	// economics and untilStable are about --disrupt.
 	economics   economics
 	untilStable bool
+	// featureGates are those of the controller, of which SpotToSpotConsolidation and StaticCapacity matter here.
+	featureGates string
 }
 
 // newSimulateCommand makes the verb that answers from files or a live cluster which nodes would be bought for pending
@@ -75,6 +77,11 @@ What cannot be read is reported on standard error; the rest is decided and print
 			"  karpenter simulate --live --disrupt --until-stable --payback 24h",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			for _, name := range []string{"payback", "move-price", "min-saving"} {
+				if !s.disrupt && command.Flags().Changed(name) {
+					return usageErrorf("--%s is about --disrupt, which is not given", name)
+				}
+			}
 			return s.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
@@ -95,7 +102,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod has no place")
 	flags.BoolVar(&s.disrupt, "disrupt", false, "say which nodes should leave, instead of which should be bought")
 	flags.BoolVar(&s.policy.untilStable, "until-stable", false, "with --disrupt: carry the steps out, in the model, until none is left")
-	s.policy.economics.addFlags(flags)
+	s.policy.addDisruptFlags(flags)
 	s.policy.addFlags(flags)
 }
 
@@ -106,6 +113,12 @@ func (p *policy) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&p.packingEffort, "packing-effort", 1, "how many times the usual work may be spent on a cheaper plan")
 	flags.IntVar(&p.workBudget, "work-budget", 0, "how many questions (may these pods go there?) the plan may ask; what is done by then is the answer (0: any number)")
 	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
+}
+
+// addDisruptFlags adds what only the question which nodes should leave depends on.
+func (p *policy) addDisruptFlags(flags *pflag.FlagSet) {
+	p.economics.addFlags(flags)
+	flags.StringVar(&p.featureGates, "feature-gates", "", "those of the controller, Name=true|false, separated by commas; SpotToSpotConsolidation and StaticCapacity matter")
 }
 
 func (p *policy) check() error {
@@ -123,6 +136,9 @@ func (p *policy) check() error {
 	}
 	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
 		return usageErrorf("--scheduler-config: %w", err)
+	}
+	if _, _, err := readGates(p.featureGates); err != nil {
+		return err
 	}
 	return p.economics.check()
 }

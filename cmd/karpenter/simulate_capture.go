@@ -53,12 +53,15 @@ type captureDisrupt struct {
 	Payback     metav1.Duration `json:"payback"`
 	MovePrice   float64         `json:"movePrice"`
 	MinSaving   float64         `json:"minSaving"`
+	// FeatureGates as the flag says them.
+	FeatureGates string `json:"featureGates,omitempty"`
 }
 
 func (o *captureOptions) policy() policy {
 	p := policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort, workBudget: o.WorkBudget,
 		schedulerConfig: o.SchedulerConfig}
 	if d := o.Disrupt; d != nil {
+		p.featureGates = d.FeatureGates
 		p.untilStable, p.economics = d.UntilStable, economics{d.Payback.Duration, d.MovePrice, d.MinSaving}
 	}
 	return p
@@ -77,7 +80,7 @@ func writeCapture(path string, w *world, p policy, a report) error {
 		Answer: text,
 	}
 	if _, disrupt := a.(*disruptAnswer); disrupt {
-		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, p.economics.movePrice, p.economics.minSaving}
+		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, p.economics.movePrice, p.economics.minSaving, p.featureGates}
 	}
 	data, err := json.MarshalIndent(document, "", " ")
 	if err != nil {
@@ -189,11 +192,22 @@ func replay(path string, out, progress io.Writer) error {
 		return usageErrorf("%s: answer: %w", path, err)
 	}
 	if len(differs) > 0 {
-		return fmt.Errorf("%s: the answer is another one now: %s; it was: %s; what differs: %s; karpenter simulate -f %s shows it",
-			path, fresh.brief(), before.brief(), strings.Join(differs, ", "), path)
+		return fmt.Errorf("%s: the answer is another one now: %s; it was: %s; what differs: %s; karpenter simulate -f %s%s shows it",
+			path, fresh.brief(), before.brief(), strings.Join(differs, ", "), path, s.question())
 	}
 	fmt.Fprintf(out, "the same answer: %s\n", fresh.brief())
 	return nil
+}
+
+// question is the flags that ask for the same kind of answer.
+func (s *simulation) question() string {
+	switch {
+	case !s.disrupt:
+		return ""
+	case s.policy.untilStable:
+		return " --disrupt --until-stable"
+	}
+	return " --disrupt"
 }
 
 func (a *answer) brief() string {

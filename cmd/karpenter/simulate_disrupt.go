@@ -61,7 +61,9 @@ type disruptAnswer struct {
 	LowerBoundPerHour     float64    `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
 	Kept                  []keptNode `json:"kept"`
-	Stats                 *stats     `json:"stats,omitempty"`
+	// UnderWay counts nodes that commands have which were begun before: no step is about them.
+	UnderWay int    `json:"underWay,omitempty"`
+	Stats    *stats `json:"stats,omitempty"`
 }
 
 // fleetFigures are about all nodes that claims stand behind, those on their way included.
@@ -96,8 +98,8 @@ type addedNode struct {
 
 // keptNode is a node that stays when all is done, and why.
 type keptNode struct {
-	Node    string   `json:"node"`
-	Reasons []reason `json:"reasons"`
+	Node    string       `json:"node"`
+	Reasons []keptReason `json:"reasons"`
 }
 
 // disruptDecision is what was decided about nodes, and on what.
@@ -120,7 +122,8 @@ type decidedStep struct {
 
 // disruptOptions are the policy as the engine spells it.
 func (p *policy) disruptOptions() disruption.Options {
-	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options()}
+	on, _, _ := readGates(p.featureGates) // checked before
+	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
 	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // no what-if is cut short
 	return opts
 }
@@ -130,18 +133,24 @@ func (p *policy) disruptOptions() disruption.Options {
 func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
 	var d *disruptDecision
 	var problems []error
-	for range rounds {
+	for round := range rounds {
 		d = &disruptDecision{opts: p.disruptOptions()}
 		d.stats = measure(func() {
 			told := w.tell()
 			problems = told.problems
 			d.first = told.builder.Snapshot(w.now)
+			if round == rounds-1 {
+				w.release()
+			}
 			d.run(p.untilStable)
 		})
 	}
 	w.problems = append(w.problems, problems...)
 	return d
 }
+
+// release lets go of the objects that have been told for the last time: what follows is larger than they are.
+func (w *world) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
 
 // run proposes and applies: once, or until nothing is proposed any more. Time stands still, so that what one step bought,
 // or sent pods to, is not undone by another.
@@ -185,6 +194,11 @@ func (d *disruptDecision) answer() *disruptAnswer {
 	for i := range d.steps {
 		a.Steps = append(a.Steps, d.steps[i].told())
 	}
+	for _, n := range d.first.Nodes {
+		if n.Command != "" {
+			a.UnderWay++
+		}
+	}
 	a.Kept = keptNodes(d.last, d.proposal.Kept)
 	price, cost := leastCost(d.first, d.opts, func(*model.Node) bool { return true })
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
@@ -216,7 +230,7 @@ func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []keptNode {
 			list = append(list, keptNode{Node: k.Node})
 		}
 		n := &list[len(list)-1]
-		n.Reasons = append(n.Reasons, reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)})
+		n.Reasons = append(n.Reasons, keptReason{For: string(k.Reason), reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)}})
 	}
 	return list
 }

@@ -112,8 +112,8 @@ func TestDisrupt(t *testing.T) {
 	if diff := cmp.Diff([]string{"empty", "idle-1", "idle-2"}, out); diff != "" {
 		t.Errorf("removed:\n%s", diff)
 	}
-	want := []keptNode{{"held", []reason{{Code: "NodeProtected", NodePool: "default", Message: "node held is protected by the annotation karpenter.sh/do-not-disrupt of pod default/held"}}}}
-	if diff := cmp.Diff(want, a.Kept); diff != "" {
+	want := []keptNode{{"held", []keptReason{{For: "Underutilized", reason: reason{Code: "NodeProtected", NodePool: "default", Message: "node held is protected by the annotation karpenter.sh/do-not-disrupt of pod default/held"}}}}}
+	if diff := cmp.Diff(want, a.Kept, cmp.AllowUnexported(keptReason{})); diff != "" {
 		t.Errorf("kept:\n%s", diff)
 	}
 	if a.LowerBoundCostPerHour > a.After.CostPerHour+1e-9 || a.LowerBoundPerHour < 0.5 || a.LowerBoundCostPerHour < 0.51 {
@@ -215,6 +215,8 @@ func TestDisruptFlags(t *testing.T) {
 	folder := files(t, mixed())
 	for want, arguments := range map[string][]string{
 		"--until-stable is about --disrupt": {"--until-stable"},
+		"--payback is about --disrupt":      {"--payback", "1h"},
+		"--min-saving is about --disrupt":   {"--min-saving", "0"},
 		"--payback is -1h0m0s":              {"--disrupt", "--payback", "-1h"},
 		"--move-price is -1":                {"--disrupt", "--move-price", "-1"},
 		"--min-saving is NaN":               {"--disrupt", "--min-saving", "NaN"},
@@ -234,7 +236,7 @@ func TestDisruptText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"STEP  REASON", "1     Empty          empty   empty", "STAYS held\n  NodeProtected: node held is protected",
+	for _, want := range []string{"STEP  REASON", "1     Empty          empty   empty", "STAYS held\n  NodeProtected (Underutilized): node held is protected",
 		"3 steps: 4 nodes become 1, price 2.0000 USD per hour becomes 0.5000, cost 2.0200 becomes 0.5050\n2 pods moved, 1.3 for each USD per hour saved\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -253,7 +255,8 @@ func TestDisruptReplay(t *testing.T) {
 		"one pass":                edit(t, file, `"untilStable": true`, `"untilStable": false`, `"savingPerHour": 0.505`, `"savingPerHour": 0.504`),
 		"another answer":          edit(t, file, `"podsMoved": 1`, `"podsMoved": 2`),
 	} {
-		if _, err := runProgram(t, "", "replay", c); err == nil || !strings.Contains(err.Error(), "another one now") {
+		if _, err := runProgram(t, "", "replay", c); err == nil || !strings.Contains(err.Error(), "another one now") ||
+			!strings.Contains(err.Error(), " --disrupt") || strings.Contains(err.Error(), "--until-stable") != (name != "one pass") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

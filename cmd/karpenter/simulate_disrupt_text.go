@@ -99,7 +99,7 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 			fmt.Fprintf(b, "STAY %s such as %s\n", plural(l.count, "node"), l.first.Node)
 		}
 		for _, r := range l.first.Reasons {
-			fmt.Fprintf(b, "  %s: %s\n", r.Code, r.Message)
+			fmt.Fprintf(b, "  %s: %s\n", r.title(), r.Message)
 		}
 	}
 	if len(order) > 0 {
@@ -107,9 +107,20 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 	}
 }
 
+// title is the code, and for which reason the node might have left.
+func (r *keptReason) title() string {
+	if r.For == "" {
+		return r.Code
+	}
+	return r.Code + " (" + r.For + ")"
+}
+
 func (a *disruptAnswer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %d nodes become %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", plural(len(a.Steps), "step"),
-		a.Before.Nodes, a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour, a.Before.CostPerHour, a.After.CostPerHour)
+	fmt.Fprintf(b, "%s: %s %s %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", plural(len(a.Steps), "step"),
+		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour, a.Before.CostPerHour, a.After.CostPerHour)
+	if a.UnderWay > 0 {
+		fmt.Fprintf(b, "%s in commands that were begun before: no step is about them, and the figures count them as they are\n", plural(a.UnderWay, "node"))
+	}
 	moved, saved := a.moves()
 	if moved > 0 {
 		fmt.Fprintf(b, "%s moved", plural(moved, "pod"))
@@ -132,7 +143,14 @@ func (a *disruptAnswer) moves() (pods int, saved float64) {
 	return pods, a.Before.CostPerHour - a.After.CostPerHour
 }
 
+func become(n int) string {
+	if n == 1 {
+		return "becomes"
+	}
+	return "become"
+}
+
 func (a *disruptAnswer) brief() string {
-	return fmt.Sprintf("%s, %s become %d, cost %.4f USD per hour becomes %.4f", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), a.After.Nodes,
+	return fmt.Sprintf("%s, %s %s %d, cost %.4f USD per hour becomes %.4f", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
 		a.Before.CostPerHour, a.After.CostPerHour)
 }
