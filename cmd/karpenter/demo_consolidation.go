@@ -307,8 +307,8 @@ func (d *demo) judge(pods int, before, after float64) error {
 	if len(broken) > 0 {
 		return fmt.Errorf("it does not hold: %s", strings.Join(broken, "; "))
 	}
-	fmt.Fprintf(d.out, "\n  %s of %d moved, and none waited for a node: %.1f s at most from being created to running.\n"+
-		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of every pool.\n", plural(moved.count, "pod"), pods, moved.longest.Seconds(), before, after, 100*(1-after/before))
+	fmt.Fprintf(d.out, "\n  %s of %s, and none waited for a node: %.1f s at most from being created to running.\n"+
+		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of every pool.\n", plural(moved.count, "move"), plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
 	return nil
 }
 

@@ -90,7 +90,7 @@ func TestConsolidationIsJudged(t *testing.T) {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			if text := fmt.Sprint(d.out); c.want == "" && !strings.Contains(text, "1 pod of 2 moved") {
+			if text := fmt.Sprint(d.out); c.want == "" && !strings.Contains(text, "1 move of 2 pods") {
 				t.Errorf("it says %q", text)
 			}
 		})
