@@ -7,6 +7,10 @@
 //	                +-- drifted         renewal, oldest drift first                     (drift.go)
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
+//	                     +-- apart.go      what pods demand of each other keeps steps apart
+//	                     +-- balanced.go   the policy Balanced weighs a change, pool by pool
+//	Snapshot, Node --> IfAlone --> what it would bring if the node left alone           (whatif.go)
+//	Snapshot, Command --> Score, Shares --> what it is worth, told to people            (score.go)
 //	Snapshot, Command --> Judge --> is the stored command still right?                  (judge.go)
 //	Snapshot, Command --> After --> the snapshot when it is carried out                 (apply.go)
 //	Snapshot --> Static --> how many nodes static pools lack or have too many           (static.go)
