@@ -189,28 +189,54 @@ next:
 // findRoom finds the nodes of each domain, and how many pods of the task they may take. A node whose labels are open is in
 // no domain yet.
 func (r *run) findRoom(t *task, domains []*domain) {
-	byID := make(map[string]*domain, len(domains))
+	byID := r.nodesBy(t.rules.pins)
 	for _, d := range domains {
-		byID[d.id] = d
-	}
-	var id []byte
-next:
-	for _, n := range r.nodes {
-		id = id[:0]
-		for _, key := range t.rules.pins {
-			atom := r.snap.Space.Only(n.node.Row, key)
-			if atom < 0 {
-				continue next
-			}
-			id = binary.AppendUvarint(id, uint64(atom))
+		list := byID[d.id]
+		if list == nil {
+			continue
 		}
-		if d := byID[string(id)]; d != nil {
-			d.nodes = append(d.nodes, n)
+		d.nodes = *list
+		for _, n := range d.nodes {
 			if t.group.Requests.Fits(n.free) {
 				d.room = min(d.room+r.roomOn(t, d, n), math.MaxInt32)
 			}
 		}
 	}
+}
+
+// nodesBy are the nodes of the run by their atoms on the keys, see idOf. Many tasks pin the same keys; they share the lists.
+func (r *run) nodesBy(keys []label.Key) map[string]*[]*target {
+	var of []byte
+	for _, key := range keys {
+		of = binary.AppendUvarint(of, uint64(key))
+	}
+	if known := r.partitions[string(of)]; known != nil {
+		return known
+	}
+	byID := map[string]*[]*target{}
+	var id []byte
+next:
+	for _, n := range r.nodes {
+		id = id[:0]
+		for _, key := range keys {
+			atom := r.snap.Space.Only(n.row, key)
+			if atom < 0 {
+				continue next
+			}
+			id = binary.AppendUvarint(id, uint64(atom))
+		}
+		list := byID[string(id)]
+		if list == nil {
+			list = new([]*target)
+			byID[string(id)] = list
+		}
+		*list = append(*list, n)
+	}
+	if r.partitions == nil {
+		r.partitions = map[string]map[string]*[]*target{}
+	}
+	r.partitions[string(of)] = byID
+	return byID
 }
 
 // roomOn is how many pods of the task the node may take. The first of a kind may make any node their domain.

@@ -31,6 +31,9 @@ type share struct {
 type target struct {
 	place
 	node *model.Node
+	// row and taints are the node's, at hand because every task asks every node for them.
+	row    label.Row
+	taints []model.Taint
 }
 
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
@@ -51,7 +54,7 @@ func (r *run) openNodes() {
 
 // open makes the target what the node is before anybody comes.
 func (t *target) open(n *model.Node) {
-	t.node = n
+	t.node, t.row, t.taints = n, n.Row, n.Taints
 	t.place = place{free: n.Free(), shared: true, ports: n.Ports, claims: n.Claims, shares: t.shares}
 }
 
@@ -84,10 +87,10 @@ func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
 	if short, lacks := t.group.Requests.FirstShort(n.free); lacks {
 		return refused(plan.Verdict{Code: plan.NodeFull, Resource: short, Need: t.group.Requests.At(short), Have: n.free.At(short)})
 	}
-	if taint, no := r.untolerated(t, n.node.Taints); no {
+	if taint, no := r.untolerated(t, n.taints); no {
 		return refused(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint})
 	}
-	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.node.Row) }) {
+	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.row) }) {
 		return refused(plan.Verdict{Code: plan.LabelExcluded})
 	}
 	return r.fitsPlace(t, &n.place, false)

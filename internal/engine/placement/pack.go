@@ -79,9 +79,10 @@ type packing struct {
 	value []float64
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
-	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
-	cpus       []int64
-	descending bool
+	// cpus and memories are the prospects' requests of cpu and memory, which decide most cases without a look at the
+	// prospect itself; cpus are descending unless priorities or extended resources stand before them.
+	cpus, memories []int64
+	descending     bool
 	// dearest of the prospects: no bin is worth more than its resources times this.
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
@@ -131,9 +132,10 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 
 // index notes what is looked up by the place in the list of prospects.
 func (k *packing) index() {
-	k.cpus, k.descending = k.cpus[:0], true
+	k.cpus, k.memories, k.descending = k.cpus[:0], k.memories[:0], true
 	for i, p := range k.prospects {
 		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
+		k.memories = append(k.memories, p.group.Requests.At(quantity.Memory))
 		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 }
@@ -145,7 +147,9 @@ func (r *run) appraise(k *packing) {
 	if len(k.prospects) == 0 {
 		return
 	}
-	k.index()
+	if len(k.cpus) != len(k.prospects) {
+		k.index()
+	}
 	pods := 0
 	for _, p := range k.prospects {
 		pods += len(p.left)
@@ -281,8 +285,11 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 func (r *run) fill(k *packing, b *bin, seed *prospect) {
 	r.fillWith(k.market, b, seed, true)
 	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
-		other := k.prospects[i]
 		k.asked++
+		if k.memories[i] > b.free.At(quantity.Memory) {
+			continue
+		}
+		other := k.prospects[i]
 		if other == seed || len(other.left) == 0 || !other.group.Requests.Fits(b.free) {
 			continue
 		}

@@ -80,6 +80,8 @@ type run struct {
 	tasks    []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
+	// partitions caches the nodes by their atoms on some keys, see nodesBy.
+	partitions map[string]map[string]*[]*target
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
