@@ -3,6 +3,7 @@ package disruption_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -115,25 +116,103 @@ func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Propo
 	}
 }
 
-// nobodyProtectedLeaves: a new guard lets every candidate go, within the budgets, and sends nobody to one.
+// nobodyProtectedLeaves holds candidates to the rules as users know them, without asking the guard: what is protected stays
+// (only the bounded drain of a node that must go ends whatever its pods say), budgets hold, and nobody is sent to a node
+// that leaves.
 func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 	t.Helper()
-	guard, going := plan.NewGuard(snap), map[string]bool{}
+	going := map[string]plan.Reason{}
 	for _, c := range p.Commands {
 		for _, candidate := range c.Candidates {
-			going[candidate.Node] = true
-			if v := guard.Removable(snap.Node(candidate.Node), c.Reason); !v.OK() {
-				t.Errorf("%s may not leave: %+v", candidate.Node, v)
+			n := snap.Node(candidate.Node)
+			if going[n.Name] != "" || n.DoNotDisrupt || n.Deleting || n.Command != "" || n.Stage != model.Initialized {
+				t.Errorf("%s may not leave: twice, protected, or on its way: %s", n.Name, c.Encode())
+			}
+			going[n.Name] = c.Reason
+			if n.DrainBounded && (c.Reason == plan.Drifted || c.Reason == plan.Expired) {
+				continue
+			}
+			for _, pod := range n.Pods {
+				if why := stuck(snap, pod); why != "" {
+					t.Errorf("%s may not leave for being %s: %s %s", n.Name, c.Reason, pod.Key(), why)
+				}
 			}
 		}
-		if v := guard.Admit(c); !v.OK() {
-			t.Errorf("command %s is not admitted: %+v", c.Encode(), v)
-		}
 	}
+	budgetsHold(t, snap, going)
 	for _, c := range p.Commands {
 		for _, s := range c.Seats {
-			if n := snap.Node(s.Node); n == nil || going[s.Node] || n.Deleting || n.Disrupted || n.Stage != model.Initialized {
+			if n := snap.Node(s.Node); n == nil || going[s.Node] != "" || n.Deleting || n.Disrupted || n.Stage != model.Initialized {
 				t.Errorf("pods of %s are sent to %s, which does not stay", c.Candidates[0].Node, s.Node)
+			}
+		}
+	}
+}
+
+// stuck is why the pod could not be evicted now; every PodDisruptionBudget is asked.
+func stuck(snap *model.Snapshot, pod *model.Pod) string {
+	if pod.ProtectedUntil.After(snap.Now) {
+		return "says do-not-disrupt"
+	}
+	tolerates := slices.ContainsFunc(pod.Tolerations, func(l model.Toleration) bool { return l.Key == "" || l.Key == "karpenter.sh/disrupted" })
+	if pod.Terminating || pod.Controller.Kind == "Node" || tolerates {
+		return "" // the drain does not evict it
+	}
+	asked, allows := 0, true
+	for _, pdb := range snap.PDBs {
+		if pdb.Selector.Selects(pod.Namespace, pod.Labels) {
+			asked++
+			allows = pdb.Allowed > 0 || !pod.Ready && (pdb.AlwaysEvictUnready || pdb.Healthy)
+		}
+	}
+	switch {
+	case asked > 1:
+		return "has several PodDisruptionBudgets"
+	case !allows:
+		return "has a PodDisruptionBudget that allows none"
+	}
+	return ""
+}
+
+// budgetsHold: the nodes of a pool that go for a reason and those that are missing before are no more than each budget
+// about the reason allows.
+func budgetsHold(t *testing.T, snap *model.Snapshot, going map[string]plan.Reason) {
+	t.Helper()
+	for _, pool := range snap.Pools {
+		var total, missing int64
+		var names []string
+		for _, n := range snap.Nodes {
+			if !n.Ours() || n.Pool != pool.Name || n.Stage != model.Initialized || n.Terminating {
+				continue
+			}
+			total++
+			if going[n.Name] != "" {
+				names = append(names, n.Name)
+			}
+			if !n.Ready || n.Deleting || n.Command != "" {
+				if going[n.Name] == "" {
+					missing++
+				}
+			}
+		}
+		for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Expired, plan.Underutilized} {
+			var own int64
+			for _, name := range names {
+				if going[name] == reason {
+					own++
+				}
+			}
+			for _, budget := range pool.Budgets {
+				if own == 0 || budget.Inactive || len(budget.Reasons) > 0 && !slices.Contains(budget.Reasons, string(reason)) {
+					continue
+				}
+				most := budget.Count
+				if budget.IsPercent {
+					most = int64(math.Ceil(float64(total*budget.Percent) / 100))
+				}
+				if own+missing > most {
+					t.Errorf("pool %s: %d nodes leave for being %s, %d are missing, and a budget allows %d", pool.Name, own, reason, missing, most)
+				}
 			}
 		}
 	}
