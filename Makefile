@@ -92,6 +92,8 @@ bench: build ## speed, price, growth and memory of plans, as docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.3s -timeout 30m ./internal/engine/label/ ./internal/engine/placement/ ./internal/cluster/
 	@mkdir -p bin
 	$(GO) -C test build -o ../bin/bench ./bench
+	@for n in 500 2000; do bin/bench workload cluster-$$n bin/workloads/cluster-$$n || exit 1; done
+	KARPENTER_WORKLOADS=$(CURDIR)/bin/workloads $(GO) test -run '^$$' -bench 'WhatIf|Sweep|Propose|Naive/cluster-500' -benchmem -benchtime 0.3s -timeout 30m ./internal/engine/disruption/
 	bin/bench -binary bin/karpenter $(BENCH_ARGS)
 
 .PHONY: vuln

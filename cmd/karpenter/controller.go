@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // newControllerCommand makes the verb that runs in the cluster: it buys nodes for pending pods and lets empty ones go.
@@ -109,10 +111,11 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	return config, server, nil
 }
 
-// programVersion is the version that the program was built from.
+// programVersion is the version that the program was built from: of the release, the module, or else the commit.
 func programVersion() string {
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		return build.Main.Version
+	version := telemetry.VersionOf(release)
+	if version != "(devel)" { // Go's word for a build of a working copy
+		return version
 	}
-	return "unspecified"
+	return strings.TrimSuffix("devel-"+commit(), "-")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -224,38 +223,7 @@ func (o *controllerOptions) setTimers() error {
 	return nil
 }
 
-// gates are the feature gates that Karpenter knows (core specification 7.4), and what becomes of one that is on.
-var gates = map[string]struct {
-	refuse bool
-	note   string
-}{
-	"ReservedCapacity":        {},
-	"SpotToSpotConsolidation": {},
-	"NodeRepair":              {},
-	"StaticCapacity":          {},
-	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
-	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
-}
-
-func (o *controllerOptions) readGates() error {
-	o.notes, o.on = nil, map[string]bool{}
-	for item := range strings.SplitSeq(o.featureGates, ",") {
-		if strings.TrimSpace(item) == "" {
-			continue
-		}
-		name, text, _ := strings.Cut(strings.TrimSpace(item), "=")
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			return usageErrorf("--feature-gates: %q, want Name=true or Name=false", item)
-		}
-		gate, known := gates[name]
-		switch {
-		case !known:
-			o.notes = append(o.notes, "feature gate "+name+" is not known and ignored")
-		case on && gate.refuse:
-			return usageErrorf("feature gate %s %s; set it to false", name, gate.note)
-		}
-		o.on[name] = on
-	}
-	return nil
+func (o *controllerOptions) readGates() (err error) {
+	o.on, o.notes, err = readGates(o.featureGates)
+	return err
 }

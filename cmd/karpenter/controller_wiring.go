@@ -299,7 +299,12 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		History: w.history, Log: log.WithName("provisioner"),
 	}
 	disrupt := &loop.Disrupt{
-		Snapshot: snapshot, Propose: func(snap *model.Snapshot) disruption.Proposal { return disruption.Propose(snap, w.disruption()) }, Why: explain.Verdict, Writer: w.executor,
+		Snapshot: snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
+			opts := w.disruption()
+			opts.NoSearch = !search
+			return disruption.Propose(snap, opts)
+		},
+		Options: w.disruption(), Why: explain.Verdict, Writer: w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 // demoOptions is what a demo is made of.
 type demoOptions struct {
+	story    string
 	replicas int
 	keep     bool
 	dataDir  string
@@ -39,11 +41,19 @@ this program's controller; scale a Deployment from nothing to many pods; tell wh
 each step happened and what the nodes cost; scale down and watch the nodes leave;
 stop everything. No network and no cloud is needed.
 
+The story consolidation is another one: a mixed fleet of 60 nodes loses half of its
+pods; what is to be done about it is printed, with reasons and prices, and carried
+out within budgets. It fails if a pod has to wait for a node, a budget is exceeded, or
+the fleet ends no cheaper than it was or far above the price of the plan.
+
 The data directory holds the logs; every demo begins with an empty cluster.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.check(); err != nil {
 				return err
+			}
+			if command.Flags().Changed("replicas") && options.story != scaleStoryName {
+				return usageErrorf("--replicas is for the story %s", scaleStoryName)
 			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -58,8 +68,9 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&options.replicas, "replicas", 100, "how many pods to scale to")
-	flags.BoolVar(&options.keep, "keep", false, "leave the pods, their nodes, the controller and the control plane running")
+	flags.StringVar(&options.story, "story", scaleStoryName, "what to tell: "+storyNames())
+	flags.IntVar(&options.replicas, "replicas", 100, "story scale: how many pods to scale to")
+	flags.BoolVar(&options.keep, "keep", false, "story scale: leave the pods, their nodes, the controller and the control plane running")
 	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
 	assetsFlag(command, &options.assets)
 	return command
@@ -69,6 +80,12 @@ func (o *demoOptions) check() error {
 	const most = 5000
 	if o.replicas < 1 || o.replicas > most {
 		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
+	}
+	if _, known := stories()[o.story]; !known {
+		return usageErrorf("--story is %q, want %s", o.story, storyNames())
+	}
+	if o.keep && o.story != scaleStoryName {
+		return usageErrorf("--keep is for the story %s", scaleStoryName)
 	}
 	if o.dataDir == "" {
 		return usageErrorf("--data-dir is empty, want a directory")
@@ -91,6 +108,7 @@ type demo struct {
 	history    *history
 	objects    *demoObjects
 	scaled     time.Time // when the last scale command was given
+	planned    float64   // story consolidation: what the fleet is to cost in the end, USD per hour
 }
 
 // run goes through the steps, and stops what it started unless it is to be kept.
@@ -101,7 +119,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 			d.stop()
 		}
 	}()
-	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", plural(d.replicas, "pod"), filepath.Join(d.dataDir, "logs"))
+	tell := stories()[d.story]
+	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", cmp.Or(tell.opening, plural(d.replicas, "pod")), filepath.Join(d.dataDir, "logs"))
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
@@ -109,7 +128,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		{"Kubernetes", d.startCluster},
 		{"resource types", d.install},
 		{"controller", d.startController},
-		{"node pool", d.apply},
+		{tell.step, d.apply},
 	} {
 		began := time.Now()
 		what, err := step.do(ctx)
@@ -119,14 +138,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		d.progress.clear()
 		fmt.Fprintf(d.out, "  %-16s%6.1f s   %s\n", step.name, time.Since(began).Seconds(), what)
 	}
-	if err := d.scaleUp(ctx); err != nil {
-		return d.failed("scale up", err)
+	if err := tell.play(d, ctx); err != nil {
+		return d.failed(d.story, err)
 	}
 	if d.keep {
-		return d.leave()
-	}
-	if err := d.scaleDown(ctx); err != nil {
-		return d.failed("scale down", err)
+		return nil
 	}
 	d.stop()
 	fmt.Fprintln(d.out, "\nEverything is stopped.")
@@ -188,7 +204,8 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	}
 	d.printTimeline(upStages(d.history, passes))
 	d.printWork(passes)
-	return d.printBill()
+	_, err = d.printBill("The bill")
+	return err
 }
 
 // leaving says how far the nodes are on their way out.

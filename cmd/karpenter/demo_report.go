@@ -104,6 +104,8 @@ func (d *demo) agreement() string {
 	switch {
 	case made == 0:
 		return ""
+	case kept == 1 && made == 1:
+		return " The one that was nominated went to the node planned for it."
 	case kept == made:
 		return fmt.Sprintf(" All %d that were nominated went to the node planned for them.", made)
 	}
@@ -121,8 +123,8 @@ type purchaseSum struct {
 }
 
 // printBill prints what was bought, what it costs, and how much of it the pods
-// asked for.
-func (d *demo) printBill() error {
+// asked for. It returns the price of all, in USD per hour.
+func (d *demo) printBill(title string) (float64, error) {
 	pods, claims, _ := d.history.present()
 	prices := offeringPrices()
 	byNode := map[string]*purchaseSum{}
@@ -132,7 +134,7 @@ func (d *demo) printBill() error {
 		key := purchase{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]}
 		price, known := prices[key]
 		if !known {
-			return fmt.Errorf("the catalogue has no %s, %s in %s, which claim %s says it is", key.instanceType, key.capacityType, key.zone, claim.Name)
+			return 0, fmt.Errorf("the catalogue has no %s, %s in %s, which claim %s says it is", key.instanceType, key.capacityType, key.zone, claim.Name)
 		}
 		if sums[key] == nil {
 			sums[key] = &purchaseSum{}
@@ -148,13 +150,13 @@ func (d *demo) printBill() error {
 	for _, pod := range pods {
 		sum := byNode[pod.Spec.NodeName]
 		if sum == nil {
-			return fmt.Errorf("pod %s is on node %q, which no claim has", pod.Name, pod.Spec.NodeName)
+			return 0, fmt.Errorf("pod %s is on node %q, which no claim has", pod.Name, pod.Spec.NodeName)
 		}
 		sum.use(pod)
 		total.use(pod)
 	}
-	d.printPurchases(sums, total)
-	return nil
+	d.printPurchases(title, sums, total)
+	return total.price, nil
 }
 
 func (s *purchaseSum) use(pod *corev1.Pod) {
@@ -166,8 +168,8 @@ func (s *purchaseSum) use(pod *corev1.Pod) {
 	}
 }
 
-func (d *demo) printPurchases(sums map[purchase]*purchaseSum, total *purchaseSum) {
-	fmt.Fprintln(d.out, "\nThe bill")
+func (d *demo) printPurchases(title string, sums map[purchase]*purchaseSum, total *purchaseSum) {
+	fmt.Fprintf(d.out, "\n%s\n", title)
 	fmt.Fprintln(d.out)
 	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "  type\tbought\tzone\tnodes\tpods\tCPU used\tmemory used\tUSD/hour")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,8 +135,8 @@ func (d *demo) clearDataDir() error {
 	}
 	if status.Phase == sandbox.Running || status.Phase == sandbox.Starting || status.Phase == sandbox.Stopping {
 		said, _ := os.ReadFile(d.keepsake())
-		return fmt.Errorf("a control plane is %s in %s already; choose another --data-dir, or end it: %s",
-			status.Phase, d.dataDir, strings.TrimSpace(string(said)))
+		stop := cmp.Or(strings.TrimSpace(string(said)), "karpenter sandbox down --data-dir "+d.dataDir)
+		return fmt.Errorf("a control plane is %s in %s already; choose another --data-dir, or end it: %s", status.Phase, d.dataDir, stop)
 	}
 	if _, err := os.Stat(filepath.Join(d.dataDir, "etcd")); err == nil {
 		if _, err := os.Stat(d.marker()); err != nil {
@@ -172,7 +174,7 @@ func (d *demo) install(ctx context.Context) (string, error) {
 // startController is the third step.
 func (d *demo) startController(ctx context.Context) (string, error) {
 	var err error
-	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep); err != nil {
+	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep, stories()[d.story].flags...); err != nil {
 		return "", err
 	}
 	if err := d.connect(ctx); err != nil {
@@ -185,9 +187,16 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	return "process " + strconv.Itoa(d.controller.process.Pid) + ", provider kwok", err
 }
 
-// apply is the fourth step: a node class, a pool and a Deployment without pods.
+// apply is the fourth step: what the story starts with.
 func (d *demo) apply(ctx context.Context) (string, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(demoManifest), 4<<10)
+	tell := stories()[d.story]
+	return tell.applied, d.createAll(ctx, tell.manifest)
+}
+
+// createAll creates the objects of a YAML text, and waits for its pools to be ready.
+func (d *demo) createAll(ctx context.Context, manifest []byte) error {
+	var pools []string
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4<<10)
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
@@ -195,20 +204,31 @@ func (d *demo) apply(ctx context.Context) (string, error) {
 			break
 		}
 		if err != nil {
-			return "", fmt.Errorf("reading the demo's objects: %w", err)
+			return fmt.Errorf("reading the demo's objects: %w", err)
 		}
 		if err := d.objects.client.Create(ctx, object); err != nil {
-			return "", fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if object.GetKind() == "NodePool" {
+			pools = append(pools, object.GetName())
 		}
 	}
-	err := d.await(ctx, time.Minute, "the pool to be ready", func() (bool, string) {
+	for _, name := range pools {
+		if err := d.awaitPool(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) awaitPool(ctx context.Context, name string) error {
+	return d.await(ctx, time.Minute, "pool "+name+" to be ready", func() (bool, string) {
 		pool := &karpv1.NodePool{}
-		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: demoPool}, pool); err != nil {
+		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
 			return false, err.Error()
 		}
 		return pool.StatusConditions().Root().IsTrue(), unready(pool)
 	})
-	return demoPool + ": linux, amd64, spot or on-demand, any size", err
 }
 
 // unready says which conditions of a pool are still to come, or what is wrong with them.
@@ -234,7 +254,7 @@ func unready(pool *karpv1.NodePool) string {
 
 func (d *demo) connect(ctx context.Context) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("preparing to talk to the cluster: %w", err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,8 +105,8 @@ func TestBill(t *testing.T) {
 	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod"}, Spec: corev1.PodSpec{NodeName: "node-b", Containers: []corev1.Container{{
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")}}}}}}, false)
 	d := &demo{out: out, history: h}
-	if err := d.printBill(); err != nil {
-		t.Fatal(err)
+	if price, err := d.printBill("The bill"); err != nil || math.Abs(price-0.152) > 1e-4 {
+		t.Fatalf("the bill is %v (%v), want 0.152", price, err)
 	}
 	want := `
 The bill
@@ -119,7 +120,7 @@ The bill
 		t.Errorf("bill (-want +got):\n%s", diff)
 	}
 	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stray", Name: "stray"}, Spec: corev1.PodSpec{NodeName: "nobody's"}}, false)
-	if err := d.printBill(); err == nil || !strings.Contains(err.Error(), "stray") {
+	if _, err := d.printBill("The bill"); err == nil || !strings.Contains(err.Error(), "stray") {
 		t.Errorf("a pod on a node that nobody bought: got %v, want an error that names it", err)
 	}
 }

@@ -47,7 +47,8 @@ type history struct {
 	nominated map[types.UID]string // by pod: the node it was last nominated to; the API forgets it when the pod is bound
 	claims    map[types.UID]*karpv1.NodeClaim
 	nodes     map[types.UID]*corev1.Node
-	changed   chan struct{} // has a value when something was seen since the last receive
+	peaks     map[string]peak // by pool, while they are watched
+	changed   chan struct{}   // has a value when something was seen since the last receive
 }
 
 // span is when the first and the last object reached a stage, and how many did.
@@ -115,6 +116,7 @@ func (h *history) record(object any, gone bool) {
 		h.mark(object.UID, now, nodeStages(object, gone))
 		keep(h.nodes, object.UID, object, gone)
 	}
+	h.lookAtPeaks()
 	select {
 	case h.changed <- struct{}{}:
 	default:

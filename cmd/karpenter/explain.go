@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
@@ -29,13 +30,13 @@ type explanation struct {
 func newExplainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain",
-		Short: "Say where a pod would go, or why nowhere",
+		Short: "Say what becomes of a pod, a node or a pool, and why",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return command.Help()
 		},
 	}
-	command.AddCommand(newExplainPodCommand())
+	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand())
 	return command
 }
 
@@ -58,12 +59,15 @@ without a place, and what would help. Nothing is changed.`,
 			return e.run(command.Context(), arguments[0], command.OutOrStdout())
 		},
 	}
-	flags := command.Flags()
+	e.addFlags(command.Flags())
+	return command
+}
+
+func (e *explanation) addFlags(flags *pflag.FlagSet) {
 	e.live.addFlags(flags)
 	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	flags.StringVarP(&e.output, "output", "o", "text", "text or json")
 	e.policy.addFlags(flags)
-	return command
 }
 
 // podOutcome is what becomes of a pod.
@@ -84,38 +88,47 @@ type podOutcome struct {
 }
 
 func (e *explanation) run(ctx context.Context, name string, out io.Writer) error {
-	if e.output != "text" && e.output != "json" {
-		return usageErrorf("--output is %q, want text or json", e.output)
-	}
-	if err := errors.Join(e.live.check(), e.policy.check()); err != nil {
-		return err
-	}
 	if !strings.Contains(name, "/") {
 		name = corev1.NamespaceDefault + "/" + name
 	}
-	o, err := newObjects()
+	w, err := e.world(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.live.read(ctx, o, e.instanceTypes); err != nil {
-		return err
-	}
-	pod := o.podOf(name)
+	pod := w.podOf(name)
 	if pod == nil {
 		return fmt.Errorf("there is no pod %s", name)
 	}
-	w, err := newWorld(o, time.Now().UTC().Format(time.RFC3339), e.policy)
-	if err != nil {
-		return err
+	return e.print(w.decide(e.policy.options(), 1).outcome(pod), out)
+}
+
+// world reads the cluster, once.
+func (e *explanation) world(ctx context.Context) (*world, error) {
+	if e.output != "text" && e.output != "json" {
+		return nil, usageErrorf("--output is %q, want text or json", e.output)
 	}
-	outcome := w.decide(e.policy.options(), 1).outcome(pod)
+	if err := errors.Join(e.live.check(), e.policy.check()); err != nil {
+		return nil, err
+	}
+	o, err := newObjects()
+	if err != nil {
+		return nil, err
+	}
+	if err := e.live.read(ctx, o, e.instanceTypes); err != nil {
+		return nil, err
+	}
+	return newWorld(o, time.Now().UTC().Format(time.RFC3339), e.policy)
+}
+
+// print writes what becomes of an object as the flags say.
+func (e *explanation) print(outcome interface{ text() string }, out io.Writer) error {
 	if e.output == "json" {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", " ")
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(outcome)
 	}
-	_, err = io.WriteString(out, outcome.text())
+	_, err := io.WriteString(out, outcome.text())
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +34,7 @@ type liveOptions struct {
 }
 
 func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: KUBECONFIG, or the one that the program runs in)")
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
 	flags.StringVar(&l.cloudProvider, "cloud-provider", "kwok", "the cloud whose nodes are bought: kwok (simulated nodes)")
 }
 
@@ -127,6 +128,9 @@ func (l *liveOptions) list(ctx context.Context, c client.Client, o *objects, lis
 	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
 	for {
 		if err := c.List(ctx, list, client.Limit(pageSize), client.Continue(list.GetContinue())); err != nil {
+			if apierrors.IsNotFound(err) && kind.Group == karpv1.GroupVersion.Group {
+				return fmt.Errorf("listing objects of kind %s: the API server does not serve %s; install the CRDs first: kubectl apply -f api/crds/", kind.Kind, karpv1.GroupVersion)
+			}
 			return fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 		}
 		if err := meta.EachListItem(list, func(object runtime.Object) error { return o.takeLive(kind, object) }); err != nil {

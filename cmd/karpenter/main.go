@@ -28,7 +28,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // release is set by the linker: -ldflags "-X main.release=v1.2.3".
@@ -42,8 +41,8 @@ func main() {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "karpenter",
-		Short:         "Buys nodes for pods that wait, and sells those that nobody needs",
-		Version:       telemetry.VersionOf(release),
+		Short:         "Buys nodes for pods that wait, and lets those go that nobody needs",
+		Version:       programVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArguments,

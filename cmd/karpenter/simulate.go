@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ type simulation struct {
 	maxPods           int
 	output            string
 	failUnschedulable bool
+	disrupt           bool
 	policy            policy
 }
 
@@ -39,7 +41,13 @@ type policy struct {
 	minValues       string
 	nodePrice       float64
 	packingEffort   int
+	workBudget      int
 	schedulerConfig string
+	// economics and untilStable are about --disrupt.
+	economics   economics
+	untilStable bool
+	// featureGates are those of the controller, of which SpotToSpotConsolidation and StaticCapacity matter here.
+	featureGates string
 }
 
 // newSimulateCommand makes the verb that answers from files or a live cluster which nodes would be bought for pending
@@ -48,7 +56,7 @@ func newSimulateCommand() *cobra.Command {
 	var s simulation
 	command := &cobra.Command{
 		Use:   "simulate -f FILE|DIR|- ... | --live",
-		Short: "Say which nodes would be bought for the pods in some files",
+		Short: "Say which nodes would be bought for the pods in some files, or which should leave",
 		Long: `Reads manifests, a live cluster (--live), or both, decides as the controller would, and prints the nodes that would
 be bought, what goes onto nodes that exist, and which pods have no place, with the reasons. Nothing is changed.
 
@@ -59,12 +67,21 @@ PodDisruptionBudgets; and captures that --capture wrote. Other kinds are passed 
 whatever the kind of their node class, and pods of files as tried in vain by kube-scheduler. With --live, objects of
 files take the place of those of the cluster.
 
+With --disrupt the question is another one: which nodes should leave, and what is bought in their place. The steps are
+printed with what they save, and, for each node that stays, why; nodes that belong to a pool count as initialized.
+
 What cannot be read is reported on standard error; the rest is decided and printed, and the exit code is 2.`,
 		Example: "  karpenter simulate -f pools.yaml -f app/ --instance-types types.json\n" +
 			"  kubectl get nodepools,pods,nodes -A -o json | karpenter simulate -f - -o json\n" +
-			"  karpenter simulate --live -f changed-pool.yaml --capture what-if.json",
+			"  karpenter simulate --live -f changed-pool.yaml --capture what-if.json\n" +
+			"  karpenter simulate --live --disrupt --until-stable --payback 24h",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			for _, name := range []string{"payback", "move-price", "min-saving"} {
+				if !s.disrupt && command.Flags().Changed(name) {
+					return usageErrorf("--%s is about --disrupt, which is not given", name)
+				}
+			}
 			return s.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
@@ -83,6 +100,9 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&s.maxPods, "max-pods", mostPods, "how many pods workloads may be expanded to, those that are there included")
 	flags.StringVarP(&s.output, "output", "o", "text", "text or json")
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod has no place")
+	flags.BoolVar(&s.disrupt, "disrupt", false, "say which nodes should leave, instead of which should be bought")
+	flags.BoolVar(&s.policy.untilStable, "until-stable", false, "with --disrupt: carry the steps out, in the model, until none is left")
+	s.policy.addDisruptFlags(flags)
 	s.policy.addFlags(flags)
 }
 
@@ -91,7 +111,14 @@ func (p *policy) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	flags.Float64Var(&p.nodePrice, "node-overhead-price", usd(placement.ProductionNodePrice), "what a node costs beyond its price, in USD per hour")
 	flags.IntVar(&p.packingEffort, "packing-effort", 1, "how many times the usual work may be spent on a cheaper plan")
+	flags.IntVar(&p.workBudget, "work-budget", 0, "how many questions (may these pods go there?) the plan may ask; what is done by then is the answer (0: any number)")
 	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
+}
+
+// addDisruptFlags adds what only the question which nodes should leave depends on.
+func (p *policy) addDisruptFlags(flags *pflag.FlagSet) {
+	p.economics.addFlags(flags)
+	flags.StringVar(&p.featureGates, "feature-gates", "", "those of the controller, Name=true|false, separated by commas; SpotToSpotConsolidation and StaticCapacity matter")
 }
 
 func (p *policy) check() error {
@@ -104,11 +131,16 @@ func (p *policy) check() error {
 		return usageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
 	case p.packingEffort < 1 || p.packingEffort > 1000:
 		return usageErrorf("--packing-effort is %d, want 1 to 1000", p.packingEffort)
+	case p.workBudget < 0:
+		return usageErrorf("--work-budget is %d, want zero or more", p.workBudget)
 	}
 	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
 		return usageErrorf("--scheduler-config: %w", err)
 	}
-	return nil
+	if _, _, err := readGates(p.featureGates); err != nil {
+		return err
+	}
+	return p.economics.check()
 }
 
 // options are the policy as the engine spells it.
@@ -117,7 +149,7 @@ func (p *policy) options() placement.Options {
 	if nodePrice == 0 {
 		nodePrice = -1
 	}
-	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort,
+	return placement.Options{NodePrice: nodePrice, IgnorePreferences: p.preferences == "Ignore", RelaxMinValues: p.minValues == "BestEffort", Effort: p.packingEffort, WorkBudget: p.workBudget,
 		AskNodes: true}
 }
 
@@ -133,6 +165,10 @@ func (s *simulation) check() error {
 		return usageErrorf("--repeat is %d, want 1 or more", s.repeat)
 	case s.maxPods < 1:
 		return usageErrorf("--max-pods is %d, want 1 or more", s.maxPods)
+	case s.policy.untilStable && !s.disrupt:
+		return usageErrorf("--until-stable is about --disrupt, which is not given")
+	case s.failUnschedulable && s.disrupt:
+		return usageErrorf("--fail-on-unschedulable is about pods that wait, and --disrupt about nodes: want one of them")
 	}
 	if err := s.live.check(); err != nil {
 		return err
@@ -152,10 +188,11 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}
+	// What reading left behind goes before deciding begins: what follows finds room there.
+	runtime.GC()
 	// 2. Convert and decide.
-	d := w.decide(s.policy.options(), s.repeat)
+	a := s.decide(w)
 	// 3. Tell.
-	a := d.answer()
 	if err := s.tell(a, out); err != nil {
 		return err
 	}
@@ -167,13 +204,28 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	if err := unreadable(w.problems, progress); err != nil {
 		return err
 	}
-	if n := len(a.Unschedulable); n > 0 && s.failUnschedulable {
-		return fmt.Errorf("%d of %d pods have no place", n, a.Pods.Total)
+	if a, ok := a.(*answer); ok && len(a.Unschedulable) > 0 && s.failUnschedulable {
+		return fmt.Errorf("%d of %d pods have no place", len(a.Unschedulable), a.Pods.Total)
 	}
 	return nil
 }
 
-func (s *simulation) tell(a *answer, out io.Writer) error {
+// report is an answer of either kind.
+type report interface {
+	writeText(io.Writer) error
+	writeJSON(io.Writer) error
+	// brief is the answer in one clause.
+	brief() string
+}
+
+func (s *simulation) decide(w *world) report {
+	if s.disrupt {
+		return w.disrupt(&s.policy, s.repeat).answer()
+	}
+	return w.decide(s.policy.options(), s.repeat).answer()
+}
+
+func (s *simulation) tell(a report, out io.Writer) error {
 	write := a.writeText
 	if s.output == "json" {
 		write = a.writeJSON

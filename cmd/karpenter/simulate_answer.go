@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"io"
 	"math"
 	"slices"
@@ -239,6 +238,8 @@ type shelf struct {
 	byName map[string]int
 	// price by type, model.NoPrice where it cannot be had.
 	price []int64
+	// lists are those of claims that list the same options, which share them.
+	lists map[*plan.Option][]string
 }
 
 func (s shelves) shelf(index *model.TypeIndex, o plan.Option) *shelf {
@@ -246,7 +247,7 @@ func (s shelves) shelf(index *model.TypeIndex, o plan.Option) *shelf {
 	if s[at] != nil {
 		return s[at]
 	}
-	fresh := &shelf{byName: make(map[string]int, index.Len()), price: make([]int64, index.Len())}
+	fresh := &shelf{byName: make(map[string]int, index.Len()), price: make([]int64, index.Len()), lists: map[*plan.Option][]string{}}
 	for t := range index.Catalogue.Types {
 		fresh.byName[index.Catalogue.Types[t].Name] = t
 		fresh.price[t] = model.NoPrice
@@ -266,6 +267,9 @@ func (s shelves) shelf(index *model.TypeIndex, o plan.Option) *shelf {
 
 // sameOffering lists the claim's types that can be had on the shelf, cheapest first.
 func (s *shelf) sameOffering(c *plan.NewClaim) []string {
+	if known := s.lists[&c.Options[0]]; known != nil {
+		return known
+	}
 	type priced struct {
 		name  string
 		price int64
@@ -281,6 +285,7 @@ func (s *shelf) sameOffering(c *plan.NewClaim) []string {
 	for i := range same {
 		names[i] = same[i].name
 	}
+	s.lists[&c.Options[0]] = names
 	return names
 }
 
@@ -292,9 +297,4 @@ func podKeys(pods []*model.Pod) []string {
 	return keys
 }
 
-func (a *answer) writeJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", " ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(a)
-}
+func (a *answer) writeJSON(out io.Writer) error { return writeStream(out, a) }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,16 +40,34 @@ type captureOptions struct {
 	MinValuesPolicy   string    `json:"minValuesPolicy"`
 	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
 	PackingEffort     int       `json:"packingEffort"`
+	WorkBudget        int       `json:"workBudget,omitempty"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 	MaxPods           int       `json:"maxPods,omitempty"`
+	// Disrupt is there when the question was which nodes should leave.
+	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
+}
+
+// captureDisrupt are the options of --disrupt; money is USD, and USD per hour.
+type captureDisrupt struct {
+	UntilStable bool            `json:"untilStable"`
+	Payback     metav1.Duration `json:"payback"`
+	MovePrice   float64         `json:"movePrice"`
+	MinSaving   float64         `json:"minSaving"`
+	// FeatureGates as the flag says them.
+	FeatureGates string `json:"featureGates,omitempty"`
 }
 
 func (o *captureOptions) policy() policy {
-	return policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort,
+	p := policy{preferences: o.PreferencePolicy, minValues: o.MinValuesPolicy, nodePrice: o.NodeOverheadPrice, packingEffort: o.PackingEffort, workBudget: o.WorkBudget,
 		schedulerConfig: o.SchedulerConfig}
+	if d := o.Disrupt; d != nil {
+		p.featureGates = d.FeatureGates
+		p.untilStable, p.economics = d.UntilStable, economics{d.Payback.Duration, d.MovePrice, d.MinSaving}
+	}
+	return p
 }
 
-func writeCapture(path string, w *world, p policy, a *answer) error {
+func writeCapture(path string, w *world, p policy, a report) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
@@ -56,8 +76,11 @@ func writeCapture(path string, w *world, p policy, a *answer) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
-			PackingEffort: p.packingEffort, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
+			PackingEffort: p.packingEffort, WorkBudget: p.workBudget, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
 		Answer: text,
+	}
+	if _, disrupt := a.(*disruptAnswer); disrupt {
+		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, p.economics.movePrice, p.economics.minSaving, p.featureGates}
 	}
 	data, err := json.MarshalIndent(document, "", " ")
 	if err != nil {
@@ -159,39 +182,84 @@ func replay(path string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fresh := w.decide(p.options(), 1).answer()
+	s := simulation{disrupt: document.Options.Disrupt != nil, policy: p, repeat: 1}
+	fresh := s.decide(w)
 	for _, problem := range w.problems {
 		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
 	}
-	same, err := sameAnswer(document.Answer, fresh)
+	before, differs, err := compareAnswers(document.Answer, fresh)
 	if err != nil {
 		return usageErrorf("%s: answer: %w", path, err)
 	}
-	if !same {
-		return fmt.Errorf("%s: the answer is another one now: %s; karpenter simulate -f %s shows it", path, fresh.brief(), path)
+	if len(differs) > 0 {
+		return fmt.Errorf("%s: the answer is another one now: %s; it was: %s; what differs: %s; karpenter simulate -f %s%s shows it",
+			path, fresh.brief(), before.brief(), strings.Join(differs, ", "), path, s.question())
 	}
 	fmt.Fprintf(out, "the same answer: %s\n", fresh.brief())
 	return nil
+}
+
+// question is the flags that ask for the same kind of answer.
+func (s *simulation) question() string {
+	switch {
+	case !s.disrupt:
+		return ""
+	case s.policy.untilStable:
+		return " --disrupt --until-stable"
+	}
+	return " --disrupt"
 }
 
 func (a *answer) brief() string {
 	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", plural(len(a.Nodes), "new node"), a.PricePerHour, plural(len(a.Unschedulable), "pod"))
 }
 
-// sameAnswer compares a recorded answer with a fresh one, statistics apart.
-func sameAnswer(recorded json.RawMessage, fresh *answer) (bool, error) {
-	var before answer
+// compareAnswers lists the fields in which a recorded answer and a fresh one are not the same bytes, statistics apart.
+func compareAnswers(recorded json.RawMessage, fresh report) (before report, differs []string, err error) {
+	before = emptyLike(fresh)
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&before); err != nil {
-		return false, err
+	if err := decoder.Decode(before); err != nil {
+		return nil, nil, err
 	}
-	now := *fresh
-	before.Stats, now.Stats = nil, nil
-	old, err := json.Marshal(&before)
+	old, err := fieldsOf(before)
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
-	current, err := json.Marshal(&now)
-	return bytes.Equal(old, current), err
+	current, err := fieldsOf(fresh)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name := range old {
+		if !bytes.Equal(old[name], current[name]) {
+			differs = append(differs, name)
+		}
+	}
+	for name := range current {
+		if _, had := old[name]; !had {
+			differs = append(differs, name)
+		}
+	}
+	slices.Sort(differs)
+	return before, differs, nil
+}
+
+// emptyLike is an empty report of the same kind.
+func emptyLike(r report) report {
+	if _, disrupt := r.(*disruptAnswer); disrupt {
+		return &disruptAnswer{}
+	}
+	return &answer{}
+}
+
+// fieldsOf are the fields of a report but the statistics, which are another matter each time.
+func fieldsOf(r report) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(text, &fields)
+	delete(fields, "stats")
+	return fields, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +56,7 @@ func TestReplay(t *testing.T) {
 		want  string
 	}{
 		"another price on sale": {edit(t, file, `"Price": 0.1,`, `"Price": 0.09,`), false, "another one now: 1 new node for 0.0900"},
-		"another answer":        {edit(t, file, `"costPerHour": 0.11,`, `"costPerHour": 0.12,`), false, "another one now"},
+		"another answer":        {edit(t, file, `"costPerHour": 0.11,`, `"costPerHour": 0.12,`), false, "what differs: costPerHour; karpenter"},
 		"other statistics":      {edit(t, file, `"wallSeconds": `, `"wallSeconds": 9`), false, ""},
 		"other options":         {edit(t, file, `"nodeOverheadPrice": 0.01`, `"nodeOverheadPrice": 0.5`), false, "another one now"},
 		"wrong options":         {edit(t, file, `"Ignore"`, `"Forget"`), true, `--preference-policy is "Forget"`},
@@ -99,6 +100,23 @@ func TestCaptureIsInput(t *testing.T) {
 		t.Errorf("the capture of a capture is of %s and has %d objects", document.Options.Now, len(document.Input.Objects))
 	}
 	if out, err := runProgram(t, "", "replay", again); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestWorkBudget: what the budget does not reach says so, and a replay of the capture stops at the same point.
+func TestWorkBudget(t *testing.T) {
+	texts := map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON}
+	for i := range 40 {
+		name := fmt.Sprintf("web-%d", i)
+		texts[name+".yaml"] = strings.NewReplacer("web", name, "cpu: 500m", fmt.Sprintf("cpu: %dm", 500+i)).Replace(webYAML)
+	}
+	folder := files(t, texts)
+	a := simulateJSON(t, "-f", folder, "--work-budget", "1")
+	if a.Pods.New != 3*32 || a.Pods.Unschedulable != 3*8 || a.Unschedulable[0].Reasons[0].Code != "NotReached" {
+		t.Errorf("got %+v, first %+v", a.Pods, a.Unschedulable[:1])
+	}
+	if out, err := runProgram(t, "", "replay", captured(t, "-f", folder, "--work-budget", "1")); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -98,7 +98,7 @@ func (index podIndex) selected(pdb *policyv1.PodDisruptionBudget) []*corev1.Pod 
 
 // assumeStatus is what the disruption controller computes (kubernetes, pkg/controller/disruption/disruption.go).
 func assumeStatus(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) {
-	expected, desired := wanted(pdb, pods, scales)
+	expected, desired := healthyWanted(pdb, pods, scales)
 	healthy := 0
 	for _, pod := range pods {
 		if pod.DeletionTimestamp == nil && ready(pod) {
@@ -113,8 +113,8 @@ func assumeStatus(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales 
 	}
 }
 
-// wanted is how many pods there should be, and how many of them healthy.
-func wanted(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) (expected, desired int) {
+// healthyWanted is how many pods there should be, and how many of them healthy.
+func healthyWanted(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) (expected, desired int) {
 	scale, seen := 0, map[owner]bool{}
 	for _, pod := range pods {
 		if of, has := ownerOf(pod); has && !seen[of] {

@@ -16,8 +16,27 @@ import (
 // oneLine is the text of an error without line breaks.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// wrongType is what the decoder says of a value of the wrong JSON type.
-var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \w+\.(\S+)|value) of type (\S+)`)
+// wrongType is what the decoder says of a value of the wrong JSON type, or of a number that does not fit.
+var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: (\S+))? into Go (?:struct field \w*\.(\S+)|value) of type (\S+)`)
+
+// wanted says in words what values a Go type takes.
+func wanted(kind string) string {
+	switch {
+	case kind == "int32":
+		return "a whole number, 2147483647 at most"
+	case strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	case kind == "bool":
+		return "true or false"
+	case kind == "string":
+		return "a string"
+	case strings.HasPrefix(kind, "[]"):
+		return "a list"
+	case strings.HasPrefix(kind, "map[") || strings.Contains(kind, "."):
+		return "an object"
+	}
+	return kind
+}
 
 // decodeProblem says in words of the file what a decoder complains of, with the field as far as it can be known.
 func decodeProblem(text []byte, err error) string {
@@ -25,11 +44,14 @@ func decodeProblem(text []byte, err error) string {
 		return oneLine(strict.Errors()[0])
 	}
 	if match := wrongType.FindStringSubmatch(err.Error()); match != nil {
-		field := match[2]
+		is, field := "a JSON "+match[1], match[3]
+		if match[2] != "" {
+			is = match[2]
+		}
 		if field == "" {
 			field = "the object"
 		}
-		return fmt.Sprintf("%s: is a JSON %s, want %s", field, match[1], match[3])
+		return fmt.Sprintf("%s: is %s, want %s", field, is, wanted(match[4]))
 	}
 	if errors.Is(err, resource.ErrFormatWrong) || strings.Contains(err.Error(), resource.ErrFormatWrong.Error()) {
 		var object any

@@ -55,7 +55,7 @@ func (o *objects) readFolder(path string) {
 	for _, entry := range entries {
 		file := filepath.Join(path, entry.Name())
 		switch extension := filepath.Ext(file); {
-		case entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
+		case !plainFile(file) || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
 		case entry.Name() == "instance-types.json":
 			o.typesFile = file
 		case entry.Name() == "meta.json":
@@ -68,6 +68,13 @@ func (o *objects) readFolder(path string) {
 	if !found {
 		o.problem(fmt.Errorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path))
 	}
+}
+
+// plainFile reports whether a member of a folder is a file, or leads to one: pipes and devices are read when they are
+// named, and not because they are there.
+func plainFile(path string) bool {
+	about, err := os.Stat(path)
+	return err != nil || about.Mode().IsRegular() // an error is told when it is read
 }
 
 // readMeta reads which labels the provider of a folder's types knows.
@@ -206,7 +213,7 @@ func (o *objects) read(origin string, text []byte) {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		o.problem(fmt.Errorf("%s: is no Kubernetes object: %s", origin, oneLine(err)))
+		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
 	}
 	switch {
@@ -237,12 +244,40 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		o.passOver(head.GroupVersionKind())
 	case err != nil:
-		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+		o.undecodable(origin, head.TypeMeta, text, err)
 	default:
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))
 		}
 	}
+}
+
+// headProblem says what stands in the place of an object, or where in it the first fields are wrong.
+func headProblem(text []byte, err error) string {
+	var found any
+	if json.Unmarshal(text, &found) == nil {
+		switch found.(type) {
+		case []any:
+			return "is a list, want a Kubernetes object"
+		case string:
+			return "is a text, want a Kubernetes object"
+		case float64, bool:
+			return "is " + string(text) + ", want a Kubernetes object"
+		}
+	}
+	return decodeProblem(text, err)
+}
+
+// undecodable tells of an object that its type does not take: what its schema says of it, which knows the field, else what
+// the decoder says.
+func (o *objects) undecodable(origin string, kind metav1.TypeMeta, text []byte, err error) {
+	if wrong, failed := o.defaults.violations(kind, json.RawMessage(text)); failed == nil && len(wrong) > 0 {
+		for _, problem := range wrong {
+			o.problem(fmt.Errorf("%s: %w", origin, problem))
+		}
+		return
+	}
+	o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
 }
 
 func namespaced(namespace, name string) string {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -86,13 +87,14 @@ func (c *schemaCheck) checkEnum(path string, schema *apiextensionsv1.JSONSchemaP
 
 func (c *schemaCheck) checkNumber(path string, schema *apiextensionsv1.JSONSchemaProps, value float64) {
 	low, high := schema.Minimum, schema.Maximum
+	is := strconv.FormatFloat(value, 'f', -1, 64)
 	switch {
 	case low != nil && high != nil && (value < *low || value > *high):
-		c.add(path, "is %v, want %v to %v", value, *low, *high)
+		c.add(path, "is %s, want %v to %v", is, *low, *high)
 	case low != nil && value < *low:
-		c.add(path, "is %v, want %v or more", value, *low)
+		c.add(path, "is %s, want %v or more", is, *low)
 	case high != nil && value > *high:
-		c.add(path, "is %v, want %v or less", value, *high)
+		c.add(path, "is %s, want %v or less", is, *high)
 	}
 }
 

@@ -426,7 +426,7 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	}
 	all := progress + err.Error()
 	for _, want := range []string{
-		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want int32",
+		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want a whole number, 2147483647 at most",
 		"none: no such file", "NodePool odd: spec.template.spec.requirements[0].operator", "NodeClaim c: spec.requirements[0].operator: is \"Near\", want ",
 	} {
 		if !strings.Contains(all, want) {
@@ -568,7 +568,10 @@ func TestSimulateBadInput(t *testing.T) {
 		"nameless.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {}\n", "twice.yaml": poolYAML + "---\n" + poolYAML,
 		"types.json": `{"instanceTypes": []}`, "list.json": `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"x": 1}}]}`,
 		"binary.yaml": "apiVersion: \x00v1\n", "weight.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  weight: 500\n", 1),
-		"budget.yaml":     strings.Replace(poolYAML, "spec:\n", "spec:\n  disruption: {budgets: [{nodes: some}]}\n", 1),
+		"budget.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  disruption: {budgets: [{nodes: some}]}\n", 1),
+		"heavy.yaml":  strings.Replace(poolYAML, "spec:\n", "spec:\n  weight: 5000000000\n", 1), "half.yaml": strings.Replace(webYAML, "replicas: 3", "replicas: 1.5", 1),
+		"soon.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  disruption: {consolidateAfter: soon}\n", 1), "array.json": `["apiVersion", "kind"]`, "text.yaml": "just a text\n",
+		"name.yaml":       strings.Replace(poolYAML, "name: default", "name: 5", 1),
 		"beta.yaml":       strings.Replace(poolYAML, "karpenter.sh/v1", "karpenter.sh/v1beta1", 1),
 		"alpha.yaml":      "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\n",
 		"extensions.yaml": strings.Replace(webYAML, "apps/v1", "extensions/v1beta1", 1),
@@ -592,7 +595,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("syntax.json")}, []string{"syntax.json: document 1: line 2: is not JSON"}},
 		{[]string{"-f", at("kindless.yaml")}, []string{"kindless.yaml: document 1", "apiVersion or kind"}},
 		{[]string{"-f", at("typo.yaml")}, []string{"typo.yaml: document 1: NodePool default", `unknown field "spec.template.spec.requirments"`}},
-		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want int32"}},
+		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want a whole number, 2147483647 at most"}},
 		{[]string{"-f", at("quantity.yaml")}, []string{`Deployment web: spec.template.spec.containers[0].resources.requests.cpu: is "a lot", want a quantity`}},
 		{[]string{"-f", at("pool.yaml")}, []string{"pool.yaml: document 1: NodePool default", "spec.template.spec.requirements[0].operator", "Near"}},
 		{[]string{"-f", at("nameless.yaml")}, []string{"nameless.yaml: document 1", "metadata.name is missing"}},
@@ -609,8 +612,15 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok`}},
 		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which is not built yet, want kwok"}},
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
+		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
+		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 1 to 100"}},
+		{[]string{"-f", at("half.yaml")}, []string{"Deployment web: spec.replicas: is 1.5, want a whole number"}},
+		{[]string{"-f", at("soon.yaml")}, []string{`NodePool default: spec.disruption.consolidateAfter: is "soon", want a time such as 30s, 5m or 1h30m, or Never`}},
+		{[]string{"-f", at("array.json")}, []string{"array.json: document 1: is a list, want a Kubernetes object"}},
+		{[]string{"-f", at("text.yaml")}, []string{"text.yaml: document 1: is a text, want a Kubernetes object"}},
+		{[]string{"-f", at("name.yaml")}, []string{"name.yaml: document 1: metadata.name: is a JSON number, want a string"}},
 		{[]string{"-f", at("budget.yaml")}, []string{"NodePool default: spec.disruption.", `"some", want a number of nodes or a percentage`}},
 		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "kubectl get nodepools.v1.karpenter.sh"}},
 		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
@@ -622,6 +632,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "-1"}, []string{"--node-overhead-price is -1"}},
 		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "NaN"}, []string{"--node-overhead-price is NaN"}},
 		{[]string{"-f", at("good.yaml"), "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
+		{[]string{"-f", at("good.yaml"), "--work-budget", "-1"}, []string{"--work-budget is -1"}},
 		{[]string{"-f", at("good.yaml"), "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
 		{[]string{"good.yaml", "-f", at("good.yaml")}, []string{"good.yaml"}},
 	} {

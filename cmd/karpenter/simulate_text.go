@@ -149,8 +149,8 @@ func (a *answer) writeUnschedulable(b *strings.Builder) {
 }
 
 func (a *answer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%d pods: %d on %s, %d on nodes that exist, %d without a place\n",
-		a.Pods.Total, a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing, a.Pods.Unschedulable)
+	fmt.Fprintf(b, "%s: %d on %s, %d on nodes that exist, %d without a place\n",
+		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing, a.Pods.Unschedulable)
 	if len(a.Nodes) == 0 {
 		return
 	}
@@ -161,9 +161,12 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	slices.Sort(flexible)
 	fmt.Fprintf(b, "price %.4f USD per hour, cost %.4f with what nodes cost beyond their price; %s to choose from per node (median)\n",
 		a.PricePerHour, a.CostPerHour, plural(flexible[len(flexible)/2], "type"))
-	if a.LowerBoundCostPerHour > 0 {
-		fmt.Fprintf(b, "no plan costs less than %.4f: at most %.1f%% could be saved\n",
-			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.CostPerHour)))
+	switch gap := 100 * (1 - a.LowerBoundCostPerHour/a.CostPerHour); {
+	case a.LowerBoundCostPerHour <= 0:
+	case gap < 0.05:
+		fmt.Fprintf(b, "no plan costs less\n")
+	default:
+		fmt.Fprintf(b, "no plan costs less than %.4f: at most %.1f%% could be saved\n", a.LowerBoundCostPerHour, gap)
 	}
 	if a.Preferences != nil {
 		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)

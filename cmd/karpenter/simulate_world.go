@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -73,12 +73,11 @@ func (o *objects) typesOn(path string) error {
 }
 
 func readTypes(path string) ([]cloud.InstanceType, []string, error) {
-	file, err := os.Open(path)
+	data, err := readTextFile(path)
 	if err != nil {
-		return nil, nil, usageErrorf("reading instance types: %w", readable(err))
+		return nil, nil, usageErrorf("reading instance types: %w", err)
 	}
-	defer file.Close()
-	types, labels, err := kwok.ReadInstanceTypes(file, path)
+	types, labels, err := kwok.ReadInstanceTypes(bytes.NewReader(data), path)
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
@@ -137,6 +136,7 @@ func (w *world) nodeClasses() []schema.GroupKind {
 // tell converts all objects and tells a new builder of them.
 func (w *world) tell() *told {
 	t := &told{builder: model.NewBuilder()}
+	t.builder.Expect(len(w.pods))
 	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
 	around := w.around.around(w.defaultSpread)
 	w.tellPools(t, v)

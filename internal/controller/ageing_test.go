@@ -170,6 +170,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 
 func testManyDrift(t *testing.T, s *apiServer) {
 	w, pool := aging(t, s)
+	w.timers.Drift = 2 * time.Second // the change of the pool wakes them all
 	w.start()
 	const many = 50
 	var claims []*karpv1.NodeClaim
@@ -180,6 +181,10 @@ func testManyDrift(t *testing.T, s *apiServer) {
 	}
 	for _, claim := range claims {
 		w.launched(claim)
+		w.until(claim.Name+" is stamped with the pool as it is", func() bool {
+			w.read(claim)
+			return claim.Annotations[karpv1.AnnotationNodePoolHash] != ""
+		})
 	}
 	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Template.ObjectMeta.Annotations = map[string]string{"owner": "b"} })
 	for _, claim := range claims {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -118,8 +118,8 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
 	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(planned.MinValuesRelaxed)
-	if len(planned.Pods) > 0 {
-		claim.Annotations[karpv1.AnnotationPods] = convert.Promises(planned.Pods)
+	if promises := planned.Promises(); len(promises) > 0 {
+		claim.Annotations[karpv1.AnnotationPods] = strings.Join(promises, " ")
 	}
 	return claim
 }

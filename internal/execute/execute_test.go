@@ -399,6 +399,11 @@ func testCommand(t *testing.T, b *bench) {
 	if claim.Annotations[karpv1.AnnotationCommand] != "" || claim.StatusConditions().Get(karpv1.ConditionDisruptionReason) != nil {
 		t.Errorf("left: %v, %v", claim.Annotations, claim.Status.Conditions)
 	}
+	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
+	b.do(b.Executor, plan.MarkConsolidated{Claim: "command", UID: "other", At: at.Add(time.Hour)}, plan.MarkConsolidated{Claim: "command", UID: uid, At: at})
+	if b.get(claim); claim.Annotations[karpv1.AnnotationConsolidated] != "2026-05-01T12:00:00Z" {
+		t.Errorf("annotations %v", claim.Annotations)
+	}
 	b.store.take()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +30,11 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 	case plan.UntaintNode:
 		err = x.patchNode(ctx, a.Node, a.UID, untaint)
 	case plan.WriteCommand:
-		err = x.annotate(ctx, a.Claim, a.UID, a.Command.Encode())
+		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationCommand, a.Command.Encode())
 	case plan.ClearCommand:
-		err = x.annotate(ctx, a.Claim, a.UID, nil)
+		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationCommand, nil)
+	case plan.MarkConsolidated:
+		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationConsolidated, a.At.UTC().Format(time.RFC3339))
 	case plan.SetDisruptionReason:
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
 	case plan.ClearDisruptionReason:
@@ -130,11 +133,11 @@ func (x *Executor) change(ctx context.Context, object client.Object, change func
 	}
 }
 
-// annotate sets, or with nil removes, the command of a claim. The UID in the patch is a precondition, so that nothing
+// annotate sets, or with nil removes, an annotation of a claim. The UID in the patch is a precondition, so that nothing
 // need be read first.
-func (x *Executor) annotate(ctx context.Context, name, uid string, value any) error {
+func (x *Executor) annotate(ctx context.Context, name, uid, key string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": uid, "annotations": map[string]any{karpv1.AnnotationCommand: value},
+		"uid": uid, "annotations": map[string]any{key: value},
 	}})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ const (
 	podKind kind = iota
 	nodeKind
 	claimKind
+	pdbKind
 	kinds // their number
 )
 
@@ -55,6 +56,11 @@ type pod struct {
 	node          string
 	nominated     string
 	unschedulable bool
+	ready         bool
+	// protected is the end of its do-not-disrupt, zero for none, model.Forever for no end; forbade is when somebody said so.
+	protected, forbade time.Time
+	// cost of evicting it, thousandths.
+	cost int64
 }
 
 // claim is a NodeClaim. Times are those of its conditions, zero while they are not true.
@@ -78,9 +84,31 @@ type claim struct {
 	owners []string
 	// replacement: a consolidation bought it.
 	replacement bool
+	// consolidated is when a consolidation last sent pods there.
+	consolidated time.Time
+	// generation of the pool's template that it was made from; drifted since the pool has another.
+	generation int
+	drifted    time.Time
+	// expireAfter and grace (terminationGracePeriod) are zero for never and none.
+	expireAfter, grace time.Duration
 
 	launched, registered, initialized, terminating time.Time
 }
+
+// pdb is a PodDisruptionBudget over the pods of an app.
+type pdb struct {
+	meta
+	app string
+	// most that may be unavailable when byMost, else the least that must be available.
+	byMost      bool
+	most, least int
+	// always lets pods go that are not ready.
+	always bool
+	status pdbStatus
+}
+
+// pdbStatus is what the disruption controller last wrote.
+type pdbStatus struct{ allowed, healthy, desired int }
 
 // node is a Kubernetes node.
 type node struct {
@@ -98,10 +126,12 @@ type node struct {
 func (p *pod) key() key   { return key{podKind, p.name} }
 func (c *claim) key() key { return key{claimKind, c.name} }
 func (n *node) key() key  { return key{nodeKind, n.name} }
+func (b *pdb) key() key   { return key{pdbKind, b.name} }
 
 func (p *pod) copied() object   { q := *p; return &q }
 func (c *claim) copied() object { d := *c; return &d }
 func (n *node) copied() object  { m := *n; return &m }
+func (b *pdb) copied() object   { c := *b; return &c }
 
 var (
 	disruptedTaint    = model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
@@ -219,6 +249,7 @@ func list[T object](objects map[string]object) []T {
 func (a *api) pods() []*pod     { return list[*pod](a.objects[podKind]) }
 func (a *api) nodes() []*node   { return list[*node](a.objects[nodeKind]) }
 func (a *api) claims() []*claim { return list[*claim](a.objects[claimKind]) }
+func (a *api) pdbs() []*pdb     { return list[*pdb](a.objects[pdbKind]) }
 
 func (a *api) pod(name string) *pod     { p, _ := a.read(key{podKind, name}).(*pod); return p }
 func (a *api) node(name string) *node   { n, _ := a.read(key{nodeKind, name}).(*node); return n }

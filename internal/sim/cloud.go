@@ -144,6 +144,34 @@ func (c *cloud) publish() {
 	c.w.catalogues++
 }
 
+// reprice changes the prices of a zone and capacity type by up to a third.
+func (c *cloud) reprice(d Disturbance) {
+	zone, capacityType := []string{"a", "b", "c"}[d.Which%3], []string{"spot", "on-demand"}[d.Much%2]
+	types := slices.Clone(c.w.setting.types)
+	for i := range types {
+		types[i].Offerings = slices.Clone(types[i].Offerings)
+		for j := range types[i].Offerings {
+			if o := &types[i].Offerings[j]; o.Zone == zone && o.CapacityType == capacityType {
+				o.Price = o.Price * int64(67+d.Much%67) / 100
+			}
+		}
+	}
+	c.w.setting.types = types
+	c.publish()
+}
+
+// price is what the machine costs now.
+func (c *cloud) price(m *machine) int64 {
+	for i := range c.w.setting.types {
+		for _, o := range c.w.setting.types[i].Offerings {
+			if m.place == (place{c.w.setting.types[i].Name, o.Zone, o.CapacityType}) {
+				return o.Price
+			}
+		}
+	}
+	return m.price
+}
+
 // terminate begins the end of a machine; false when there is no such machine any more.
 func (c *cloud) terminate(id string) bool {
 	m := c.machine(id)

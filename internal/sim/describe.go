@@ -19,6 +19,7 @@ type facts struct {
 	nodes   []model.NodeSpec
 	pools   []*model.PoolSpec
 	daemons []model.DaemonSpec
+	pdbs    []model.PDBSpec
 }
 
 // factsOf describes pods, nodes and claims.
@@ -28,6 +29,9 @@ func factsOf(s *setting, now time.Time, objects func(kind) map[string]object, pr
 		if spec, relevant := podSpec(p); relevant {
 			f.pods = append(f.pods, spec)
 		}
+	}
+	for _, b := range list[*pdb](objects(pdbKind)) {
+		f.pdbs = append(f.pdbs, pdbSpec(b))
 	}
 	byProvider := map[string]*node{}
 	for _, n := range list[*node](objects(nodeKind)) {
@@ -50,11 +54,13 @@ func factsOf(s *setting, now time.Time, objects func(kind) map[string]object, pr
 
 func podSpec(p *pod) (model.PodSpec, bool) {
 	spec := model.PodSpec{UID: p.uid, Namespace: "default", Name: p.name, Created: p.created, Node: p.node, Priority: p.priority,
-		Requests: p.requests, Alternatives: p.alternatives, Tolerations: p.tolerations, Daemon: p.daemon, EvictionCost: 1000}
+		Requests: p.requests, Alternatives: p.alternatives, Tolerations: p.tolerations, Daemon: p.daemon, EvictionCost: p.cost,
+		ProtectedUntil: p.protected, Ready: p.ready, Terminating: !p.deleting.IsZero()}
 	switch {
 	case p.daemon:
 		spec.Controller = model.Owner{Kind: "DaemonSet", Name: p.app, UID: p.app}
 	case p.app != "":
+		spec.Labels = map[string]string{labelApp: p.app}
 		spec.Controller = model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
 	}
 	if p.node != "" {
@@ -71,6 +77,14 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
 	spec.BoughtFor, spec.BoughtOwners, spec.Replacement = c.promised, c.owners, c.replacement
+	spec.ConsolidatedAt = c.consolidated
+	spec.DrainBounded = c.grace > 0
+	if c.expireAfter > 0 {
+		spec.ExpiresAt = c.created.Add(c.expireAfter)
+	}
+	if !c.drifted.IsZero() {
+		spec.Drifted, spec.DriftedSince = "NodePoolDrifted", c.drifted
+	}
 	if c.initialized.IsZero() && (n == nil || !n.initialized) {
 		spec.Promised, spec.Owners = c.promised, c.owners
 	}
@@ -128,6 +142,9 @@ func (f facts) fresh(shuffle *rand.Rand) *model.Snapshot {
 	for i := range f.daemons {
 		tell = append(tell, func() { b.UpsertDaemon(f.daemons[i]) })
 	}
+	for i := range f.pdbs {
+		tell = append(tell, func() { b.UpsertPDB(f.pdbs[i]) })
+	}
 	if shuffle != nil {
 		shuffle.Shuffle(len(tell), func(i, j int) { tell[i], tell[j] = tell[j], tell[i] })
 	}
@@ -143,6 +160,7 @@ type store struct {
 	pods    map[string]*pod
 	nodes   map[string]toldNode
 	pools   map[string]*model.PoolSpec
+	pdbs    map[string]*pdb
 }
 
 type toldNode struct {
@@ -151,7 +169,8 @@ type toldNode struct {
 }
 
 func newStore(s *setting) *store {
-	st := &store{builder: model.NewBuilder(), pods: map[string]*pod{}, nodes: map[string]toldNode{}, pools: map[string]*model.PoolSpec{}}
+	st := &store{builder: model.NewBuilder(), pods: map[string]*pod{}, nodes: map[string]toldNode{}, pools: map[string]*model.PoolSpec{},
+		pdbs: map[string]*pdb{}}
 	for _, d := range s.daemons {
 		st.builder.UpsertDaemon(d)
 	}
@@ -167,6 +186,7 @@ func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[strin
 		}
 	}
 	st.tellPods(list[*pod](v.present(podKind)))
+	st.tellPDBs(list[*pdb](v.present(pdbKind)))
 	st.tellNodes(list[*node](v.present(nodeKind)), list[*claim](v.present(claimKind)), promised)
 	return st.builder.Snapshot(now)
 }
@@ -189,6 +209,16 @@ func (st *store) tellPods(pods []*pod) {
 		if !there[uid] {
 			delete(st.pods, uid)
 			st.builder.DeletePod(uid)
+		}
+	}
+}
+
+// tellPDBs knows that PodDisruptionBudgets never go.
+func (st *store) tellPDBs(pdbs []*pdb) {
+	for _, b := range pdbs {
+		if st.pdbs[b.name] != b {
+			st.pdbs[b.name] = b
+			st.builder.UpsertPDB(pdbSpec(b))
 		}
 	}
 }
@@ -231,8 +261,10 @@ func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]t
 }
 
 // claimOf is the claim that a plan asks for (execute.claimOf).
-func claimOf(pool *model.PoolSpec, planned *plan.NewClaim) *claim {
-	c := &claim{meta: meta{name: planned.Name}, pool: pool.Name, taints: pool.Taints, requests: planned.Requests, labels: map[string]string{}}
+func claimOf(s *setting, planned *plan.NewClaim) *claim {
+	pool, t := s.pool(planned.Pool), s.templates[planned.Pool]
+	c := &claim{meta: meta{name: planned.Name}, pool: pool.Name, taints: pool.Taints, requests: planned.Requests, labels: map[string]string{},
+		generation: t.generation, expireAfter: t.expireAfter, grace: t.grace}
 	for _, r := range planned.Requirements {
 		if r.Key != model.LabelHostname {
 			c.requirements = append(c.requirements, r)
@@ -243,17 +275,13 @@ func claimOf(pool *model.PoolSpec, planned *plan.NewClaim) *claim {
 	}
 	maps.Copy(c.labels, planned.Labels)
 	c.labels[model.LabelPool] = pool.Name
-	for _, p := range planned.Pods {
-		c.promised = append(c.promised, p.UID)
+	owned := false
+	for _, word := range planned.Promises() {
+		uid, owner, named := strings.Cut(word, "/")
+		c.promised, c.owners, owned = append(c.promised, uid), append(c.owners, owner), owned || named
 	}
-	if slices.ContainsFunc(planned.Pods, func(p *model.Pod) bool { return p.Node != "" }) {
-		for _, p := range planned.Pods {
-			owner := ""
-			if p.Node != "" {
-				owner = p.Controller.UID
-			}
-			c.owners = append(c.owners, owner)
-		}
+	if !owned {
+		c.owners = nil
 	}
 	return c
 }

@@ -14,19 +14,24 @@
 // failing history is a text (seed and disturbances) that runs again the same.
 //
 // The engine's functions are those of production; Options holds them so that tests can plant bugs and see that the
-// properties (property.go, settled.go) notice. What is around the engine is a model, simpler than the real thing:
+// properties (property.go, disrupted.go, settled.go) notice. What is around the engine is a model, simpler than the real thing:
 //
 //   - Objects have the fields that decisions read. The versions of one API are one counter; the watch of each kind
 //     lags on its own, and may coalesce as a relist does. There is no admission and no priority preemption.
-//   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write. They
-//     share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled beside them from
+//   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write; static pools.
+//     They share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled beside them from
 //     the watch's objects, with optimistic locks, as controller/nodeclaim and controller/node do: launch, register,
-//     initialise, liveness, drain, terminate, finalise, collect garbage. Pod disruption budgets, termination grace
-//     periods, start-up taints, node repair and volumes do not exist.
+//     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints, node repair and
+//     volumes do not exist.
+//   - Evictions are answered as the API does, by the status of PodDisruptionBudgets, which a controller brings up to date a
+//     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound.
+//   - Budgets have windows, which open and close by the clock; pools, budgets and protections change in between.
 //   - kube-scheduler binds to a random node that fits, to the nominated one if it can, a little after it chose, so that
 //     a taint may come too late. Pods nominated elsewhere reserve their room.
 //   - A machine either joins after a while, late, or never; it may vanish. The cloud sells the cheapest offering it has
 //     that the claim allows, and answers a repeated launch of one claim with the first machine.
+//
+// Nodes expire no more once a history is over: a world at rest has to be possible.
 //
 // What histories cannot show: a watch that lags by more than plan.CordonQuiet may hide a pod that was bound just before
 // the taint. Its node goes, and the pod is drained like any other.

@@ -70,7 +70,8 @@ func Parse(text string) (History, error) {
 
 // mischief are the disturbances; what is named twice is twice as likely.
 var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
-	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "ambush", "ambush", "ambush", "ambush",
+	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "tighten", "tighten", "open", "protect", "drift", "drift", "sicken", "budget", "budget",
+	"shrink", "shrink", "replicas", "reprice", "ambush", "ambush", "ambush", "ambush",
 	"ambush", "ambush"}
 
 // NewHistory draws a history: half of the disturbances come close upon each other.
@@ -78,7 +79,7 @@ func NewHistory(seed uint64) History {
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
 	h := History{Seed: seed}
 	at := time.Duration(0)
-	for range 4 + rng.IntN(30) {
+	for range 4 + rng.IntN(24) {
 		if rng.IntN(2) == 0 {
 			at += time.Duration(rng.IntN(15_000)) * time.Millisecond
 		} else {
@@ -124,7 +125,9 @@ func (w *world) disturb(d Disturbance) {
 			w.api.markDeleted(c.key(), c.uid)
 		}
 	default:
-		w.disturbCloud(d)
+		if !w.disturbRules(d) {
+			w.disturbCloud(d)
+		}
 	}
 }
 
@@ -137,6 +140,8 @@ func (w *world) disturbCloud(d Disturbance) {
 		w.cloud.drought(0)
 	case "strange":
 		w.cloud.strange = 1 + d.Much%3
+	case "reprice":
+		w.cloud.reprice(d)
 	case "vanish":
 		if alive := w.cloud.alive(); len(alive) > 0 {
 			w.cloud.end(alive[d.Which%len(alive)])
@@ -250,14 +255,36 @@ func (w *world) settle(until time.Time) {
 	w.say("-- calm")
 	w.calm, w.crash, w.cloud.strange, w.ambush = true, 0, 0, nil
 	w.cloud.drought(0)
-	for w.failure == nil && !w.atRest() {
-		if !w.next(until) {
+	w.lastForEver()
+	w.check.most = 10 + 2*len(w.api.claims())
+	for w.failure == nil {
+		if !w.rest(until) {
 			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)
+			break
+		}
+		// What time has made possible a moment ago is left to the process.
+		if len(w.check.possible()) == 0 {
+			break
+		}
+		for moment := w.now.Add(recently); w.failure == nil && w.next(moment); {
+		}
+		if w.atRest() {
+			break
 		}
 	}
 	if w.failure == nil {
 		w.check.settled()
 	}
+}
+
+// rest lets things happen until the world is at rest; false when it does not come to that.
+func (w *world) rest(until time.Time) bool {
+	for w.failure == nil && !w.atRest() {
+		if !w.next(until) {
+			return false
+		}
+	}
+	return true
 }
 
 // Shrink returns a shorter history that fails in the same property: parts of the disturbances are left out, in ever

@@ -13,6 +13,7 @@ const (
 	collection           = 2 * time.Minute
 	leak                 = 5 * time.Minute
 	drainMin             = 5 * time.Second
+	podGrace             = 5 * time.Second
 )
 
 // reconcile looks at every claim and node as the watch shows them, and queues what is to be done.
@@ -27,11 +28,14 @@ func (p *process) reconcile() {
 	for _, c := range list[*claim](p.view.seen[claimKind]) {
 		switch {
 		case !p.due(c):
+		case c.deleting.IsZero() && c.expireAfter > 0 && p.w.now.Sub(c.created) >= c.expireAfter:
+			p.chore("delete claim "+c.name+", expired", func() { p.w.api.markDeleted(c.key(), c.uid) })
 		case !c.deleting.IsZero():
 			p.finalize(c, nodes[p.machineOf(c)])
 		case c.launched.IsZero():
 			p.launch(c)
 		default:
+			p.age(c)
 			p.join(c, nodes[c.provider])
 		}
 	}
@@ -42,6 +46,13 @@ func (p *process) reconcile() {
 	if !p.w.now.Before(p.collect) {
 		p.collect = p.w.now.Add(collection)
 		p.collectGarbage()
+	}
+}
+
+// age keeps the condition Drifted.
+func (p *process) age(c *claim) {
+	if drifted := c.generation != p.w.setting.templates[c.pool].generation; drifted == c.drifted.IsZero() {
+		p.chore("claim "+c.name+" has drifted", func() { p.edit(c, func(o object) { o.(*claim).drifted = p.w.now }) })
 	}
 }
 
@@ -207,18 +218,22 @@ func (p *process) drain(n *node) {
 		p.chore("taint leaving node "+n.name, func() { p.edit(n, func(o object) { o.(*node).taint(disruptedTaint) }) })
 		return
 	}
-	left := false
+	left, deadline := false, p.deadlineOf(n)
 	for _, q := range list[*pod](p.view.seen[podKind]) {
 		if q.node != n.name || q.daemon {
 			continue
 		}
 		left = true
-		if q.deleting.IsZero() {
-			p.chore("evict "+q.name, func() {
+		switch {
+		case !q.deleting.IsZero():
+		case !deadline.IsZero() && p.w.now.After(deadline.Add(-podGrace)):
+			p.chore("delete "+q.name+" by force", func() {
 				if live := p.w.api.pod(q.name); live != nil && live.uid == q.uid {
 					p.w.deletePod(live)
 				}
 			})
+		case !q.protected.After(p.w.now):
+			p.chore("evict "+q.name, func() { p.w.evict(q.name, q.uid) })
 		}
 	}
 	p.pause(n, time.Second)
@@ -230,6 +245,16 @@ func (p *process) drain(n *node) {
 			p.w.api.remove(n.key(), n.uid)
 		}
 	})
+}
+
+// deadlineOf is when the termination grace period of the node's claim ends, zero for never.
+func (p *process) deadlineOf(n *node) time.Time {
+	for _, c := range list[*claim](p.view.seen[claimKind]) {
+		if c.provider == n.provider && c.grace > 0 && !c.deleting.IsZero() {
+			return c.deleting.Add(c.grace)
+		}
+	}
+	return time.Time{}
 }
 
 // notePodEvent writes when a pod came to or left a node on its claim.

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -27,6 +30,17 @@ type provisionLoop struct {
 type disruptLoop struct {
 	at    time.Time
 	known []plan.Command
+	// next is when time alone may let a node go; version and catalogues are what the last decision was made from.
+	next       time.Time
+	decided    bool
+	version    uint64
+	catalogues int
+}
+
+type staticLoop struct {
+	at time.Time
+	// made is when claims were last created, by name.
+	made map[string]time.Time
 }
 
 // loops begins a pass of a loop that is due.
@@ -36,6 +50,8 @@ func (p *process) loops() {
 	switch {
 	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving()):
 		p.plan()
+	case !p.w.now.Before(p.static.at):
+		p.stand()
 	case !p.w.now.Before(p.disrupt.at):
 		p.tick()
 	}
@@ -86,13 +102,56 @@ func (p *process) promises(c *claim, n *node) []plan.Action {
 func (p *process) tick() {
 	snap := p.snapshot()
 	commands := p.w.opts.Resume(snap, p.disrupt.known...)
-	proposed := p.w.opts.Propose(snap)
-	p.w.check.proposed(p, proposed)
+	proposed := p.decide(snap)
 	p.disrupt.known = nil
 	if len(proposed) > 0 && p.w.spring(atProposal) {
 		p.busy = p.w.now.Add(p.w.between(200*time.Millisecond, 3*time.Second))
 	}
 	p.then = func() { p.advance(append(commands, proposed...), 0) }
+}
+
+// decide proposes, if anything has changed since the last time, or time has come.
+func (p *process) decide(snap *model.Snapshot) []plan.Command {
+	d := &p.disrupt
+	if d.decided && d.version == snap.Version && d.catalogues == p.w.catalogues && (d.next.IsZero() || snap.Now.Before(d.next)) {
+		return nil
+	}
+	proposal := p.w.opts.Propose(snap, p.w.setting.disruption)
+	d.decided, d.version, d.catalogues, d.next = true, snap.Version, p.w.catalogues, proposal.Next
+	p.w.check.proposed(p, proposal.Commands)
+	for _, c := range proposal.Commands {
+		p.w.say("process %d proposes %s: %s %s, %d replacements, worth %v", p.id, c.ID, c.Reason, candidates(c), len(c.Replacements), c.Worth)
+	}
+	return proposal.Commands
+}
+
+func candidates(c plan.Command) string {
+	all := make([]string, len(c.Candidates))
+	for i, candidate := range c.Candidates {
+		all[i] = candidate.Node
+	}
+	return strings.Join(all, " ")
+}
+
+// stand is a pass of the loop that keeps the number of nodes of static pools.
+func (p *process) stand() {
+	const resync, retry = 10 * time.Second, 30 * time.Second
+	p.static.at = p.w.now.Add(resync)
+	if !slices.ContainsFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Static }) {
+		return
+	}
+	decided := p.w.opts.Static(p.snapshot())
+	if p.static.made == nil {
+		p.static.made = map[string]time.Time{}
+	}
+	decided.Create = slices.DeleteFunc(decided.Create, func(n plan.NewClaim) bool {
+		just := p.w.now.Sub(p.static.made[n.Name]) < retry
+		if !just {
+			p.static.made[n.Name] = p.w.now
+		}
+		return just
+	})
+	p.carryOut(decided.Actions(), nil)
 }
 
 // advance takes a step with every command, on the newest snapshot, until none has anything more to do now.
@@ -103,13 +162,16 @@ func (p *process) advance(commands []plan.Command, step int) {
 		return
 	}
 	snap := p.snapshot()
-	steps := p.w.opts.Advance(snap, commands)
+	steps := p.w.opts.Advance(snap, p.w.setting.disruption, commands)
 	p.w.check.stepped(p, steps)
 	var again []plan.Command
 	var actions []plan.Action
 	for i, s := range steps {
 		if s.Command.Phase != commands[i].Phase {
 			p.w.say("process %d: command %s is %s (code %d)", p.id, s.Command.ID, s.Command.Phase, s.Command.Why.Code)
+		}
+		if s.Command.Phase == plan.Abandoned && s.Command.Created.Equal(commands[i].PhaseSince) && commands[i].Phase == plan.Proposed {
+			p.disrupt.decided = false
 		}
 		actions = append(actions, s.Actions...)
 		switch {
@@ -134,6 +196,9 @@ func (p *process) rest() {
 	p.disrupt.at = p.w.now.Add(disruptionPoll)
 	if len(p.disrupt.known) > 0 {
 		p.disrupt.at = p.w.now.Add(commandRetry)
+	}
+	if next := p.disrupt.next; next.After(p.w.now) && next.Before(p.disrupt.at) {
+		p.disrupt.at = next
 	}
 	p.carryOut(p.w.opts.Orphans(p.snapshot()), nil)
 }

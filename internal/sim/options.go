@@ -13,10 +13,12 @@ import (
 type Options struct {
 	Schedule       func(*model.Snapshot) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
-	Propose        func(*model.Snapshot) []plan.Command
+	Propose        func(*model.Snapshot, disruption.Options) disruption.Proposal
 	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
 	// Advance takes one step with every command, in order, with the same budgets.
-	Advance func(*model.Snapshot, []plan.Command) []Stepped
+	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
+	// Static says what static pools lack and have too much of.
+	Static  func(*model.Snapshot) disruption.Standing
 	Orphans func(*model.Snapshot) []plan.Action
 	// Audit returns what is wrong with a plan.
 	Audit func(*model.Snapshot, *plan.Provision) []string
@@ -37,16 +39,22 @@ func Production() Options {
 	return Options{
 		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(plan.Ahead(s), placement.Options{}) },
 		CheckProvision: plan.CheckProvision,
-		Propose:        func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands },
+		Propose:        disruption.Propose,
 		Resume:         plan.Resume,
 		Advance:        advance,
+		Static:         disruption.Static,
 		Orphans:        plan.Orphans,
 		Audit:          problems,
 	}
 }
 
-func advance(snap *model.Snapshot, commands []plan.Command) []Stepped {
+func advance(snap *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
 	guard := plan.NewGuard(snap)
+	guard.Judge = disruption.Judge(snap, opts)
+	return stepAll(guard, commands)
+}
+
+func stepAll(guard *plan.Guard, commands []plan.Command) []Stepped {
 	steps := make([]Stepped, len(commands))
 	for i, c := range commands {
 		steps[i].Command, steps[i].Actions = guard.Step(c)

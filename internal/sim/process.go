@@ -32,6 +32,7 @@ type process struct {
 
 	provision provisionLoop
 	disrupt   disruptLoop
+	static    staticLoop
 	// promised are nodes that pods were planned onto, and until when that keeps them from being disrupted.
 	promised map[string]time.Time
 	// calls to the cloud by the claim's uid; again when an object may be looked at next.
@@ -151,6 +152,7 @@ func (p *process) watch() {
 
 // snapshot is the newest that the process knows.
 func (p *process) snapshot() *model.Snapshot {
+	p.w.setting.roll(p.w.now)
 	for name, until := range p.promised {
 		if !until.After(p.w.now) {
 			delete(p.promised, name)
@@ -202,6 +204,8 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reason = string(a.Reason) })
 	case plan.ClearDisruptionReason:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reason = "" })
+	case plan.MarkConsolidated:
+		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).consolidated = a.At })
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:
@@ -272,12 +276,12 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 	if pool == nil || pool.UID != a.NewClaim.PoolUID {
 		return false
 	}
-	fresh := claimOf(pool, &a.NewClaim)
+	fresh := claimOf(p.w.setting, &a.NewClaim)
 	fresh.replacement = a.Reason == "underutilized"
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {
-			p.w.check.created(p, fresh, a.NewClaim)
+			p.w.check.created(p, fresh, a)
 			return fresh
 		}
 		there := p.w.api.claim(fresh.name)
@@ -297,7 +301,7 @@ func (p *process) deleteClaim(a plan.DeleteClaim) bool {
 	}
 	return p.send(func() object {
 		if live := p.w.api.claim(a.Claim); live != nil && live.uid == a.UID && live.deleting.IsZero() {
-			p.w.check.deleting(p, live)
+			p.w.check.deleting(p, live, a.Reason)
 		}
 		p.w.api.markDeleted(c.key(), c.uid)
 		if live := p.w.api.claim(a.Claim); live != nil && live.uid == a.UID {
@@ -322,8 +326,11 @@ func (p *process) pending() int {
 func (p *process) leaving() bool {
 	going := map[string]bool{}
 	for _, c := range list[*claim](p.view.present(claimKind)) {
-		if n := c.node; n != "" && (!c.deleting.IsZero() || !c.terminating.IsZero()) {
-			going[n] = true
+		if c.node == "" || c.deleting.IsZero() && c.terminating.IsZero() && c.command == "" {
+			continue
+		}
+		if spec := nodeSpec(c, nil); plan.Leaving(&spec) {
+			going[c.node] = true
 		}
 	}
 	return len(going) > 0 && slices.ContainsFunc(list[*pod](p.view.present(podKind)), func(q *pod) bool {

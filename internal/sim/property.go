@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -60,6 +61,10 @@ type checks struct {
 	// commands by ID, as written; removed are the claims deleted by one, by uid.
 	commands map[string]plan.Command
 	removed  map[string]bool
+	// late counts commands that were begun in a world that nobody disturbs, most is how many there may be.
+	late, most int
+	// told is the last plan that was judged.
+	told string
 }
 
 func newChecks(w *world) *checks {
@@ -85,12 +90,17 @@ func (c *checks) planned(p *process, snap *model.Snapshot, decided *plan.Provisi
 	for _, r := range decided.Refused {
 		c.w.say("process %d has no place for %s: %s", p.id, names(r.Pods), refusal(r))
 	}
+	told := text(decided)
+	if told == c.told && c.rng.IntN(4) > 0 {
+		return // the same again, a moment later
+	}
+	c.told = told
 	if found := c.w.opts.Audit(snap, decided); len(found) > 0 {
 		c.fail(Audited, "%s", strings.Join(found, "; "))
 	}
 	known := p.facts()
-	if again := text(c.w.opts.Schedule(known.fresh(c.rng))); again != text(decided) {
-		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, text(decided))
+	if again := text(c.w.opts.Schedule(known.fresh(c.rng))); again != told {
+		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, told)
 	}
 	c.idempotent(known, decided)
 }
@@ -102,7 +112,7 @@ func (c *checks) idempotent(known facts, decided *plan.Provision) {
 	known.nodes = slices.Clone(known.nodes)
 	for i := range decided.Claims {
 		n := &decided.Claims[i]
-		created := claimOf(c.w.setting.pool(n.Pool), n)
+		created := claimOf(c.w.setting, n)
 		created.uid, created.created = "uid-of-"+n.Name, known.now
 		known.nodes = append(known.nodes, nodeSpec(created, nil))
 	}
@@ -121,35 +131,52 @@ func (c *checks) kept(p *process, kept *plan.Provision) {
 	for _, q := range list[*pod](p.view.present(podKind)) {
 		waiting[q.uid] = (q.node == "" || leaving[q.node]) && q.deleting.IsZero()
 	}
-	used := map[string]map[string]int64{}
-	take := func(pool string, capacity map[string]int64) {
-		if used[pool] == nil {
-			used[pool] = map[string]int64{}
-		}
-		used[pool][model.ResourceNodes]++
-		for name, amount := range capacity {
-			used[pool][name] += amount
-		}
-	}
-	known := p.view.present(claimKind)
-	for _, of := range list[*claim](known) {
-		if of.deleting.IsZero() && of.terminating.IsZero() {
-			take(of.pool, c.capacityOf(of))
-		}
-	}
+	u := c.usage(p)
 	for i := range kept.Claims {
 		n := &kept.Claims[i]
-		if known[n.Name] != nil {
+		if u.known[n.Name] != nil {
 			continue
 		}
 		if !slices.ContainsFunc(n.Pods, func(q *model.Pod) bool { return waiting[q.UID] }) {
 			c.fail(Checked, "claim %s is about to be bought for %s, of which none waits", n.Name, names(n.Pods))
 		}
-		take(n.Pool, c.largest(n))
-		for _, limit := range c.w.setting.pool(n.Pool).Limits {
-			if used[n.Pool][limit.Name] > limit.Value {
-				c.fail(Checked, "with claim %s pool %s has %d of %s, its limit is %d", n.Name, n.Pool, used[n.Pool][limit.Name], limit.Name, limit.Value)
-			}
+		u.buys(n)
+	}
+}
+
+// usage is what pools have, as far as a process knows, and are about to have.
+type usage struct {
+	*checks
+	known map[string]object
+	used  map[string]map[string]int64
+}
+
+func (c *checks) usage(p *process) *usage {
+	u := &usage{checks: c, known: p.view.present(claimKind), used: map[string]map[string]int64{}}
+	for _, of := range list[*claim](u.known) {
+		if of.deleting.IsZero() && of.terminating.IsZero() {
+			u.take(of.pool, c.capacityOf(of))
+		}
+	}
+	return u
+}
+
+func (u *usage) take(pool string, capacity map[string]int64) {
+	if u.used[pool] == nil {
+		u.used[pool] = map[string]int64{}
+	}
+	u.used[pool][model.ResourceNodes]++
+	for name, amount := range capacity {
+		u.used[pool][name] += amount
+	}
+}
+
+// buys is the part of Checked that is about limits.
+func (u *usage) buys(n *plan.NewClaim) {
+	u.take(n.Pool, u.largest(n))
+	for _, limit := range u.w.setting.pool(n.Pool).Limits {
+		if u.used[n.Pool][limit.Name] > limit.Value {
+			u.fail(Checked, "with claim %s pool %s has %d of %s, its limit is %d", n.Name, n.Pool, u.used[n.Pool][limit.Name], limit.Name, limit.Value)
 		}
 	}
 }
@@ -168,9 +195,9 @@ func (c *checks) capacityOf(of *claim) map[string]int64 {
 // largest is the most that any of a claim's types has, resource by resource.
 func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 	most := map[string]int64{}
-	for _, o := range n.Options {
+	for _, name := range n.Types() {
 		for i := range c.w.setting.types {
-			if t := &c.w.setting.types[i]; t.Name == o.Type {
+			if t := &c.w.setting.types[i]; t.Name == name {
 				for _, a := range t.Capacity {
 					most[a.Name] = max(most[a.Name], a.Value)
 				}
@@ -185,14 +212,19 @@ func (c *checks) proposed(p *process, commands []plan.Command) {
 	if len(commands) == 0 {
 		return
 	}
-	again := c.w.opts.Propose(p.facts().fresh(c.rng))
+	again := c.w.opts.Propose(p.facts().fresh(c.rng), c.w.setting.disruption).Commands
 	if !slices.EqualFunc(commands, again, func(a, b plan.Command) bool { return a.Encode() == b.Encode() }) {
 		c.fail(Deterministic, "told in another order, there are %d commands %v, not %d %v", len(again), again, len(commands), commands)
 	}
 }
 
 // created judges a purchase: BoughtOnce.
-func (c *checks) created(p *process, fresh *claim, n plan.NewClaim) {
+func (c *checks) created(p *process, fresh *claim, a plan.CreateClaim) {
+	n := a.NewClaim
+	if a.Reason != "provisioned" || c.w.setting.pool(n.Pool).Static {
+		c.replacement(fresh, n)
+		return
+	}
 	visible := p.view.present(claimKind)
 	known := p.facts()
 	unknown := 0
@@ -216,6 +248,19 @@ func (c *checks) created(p *process, fresh *claim, n plan.NewClaim) {
 	c.creator[fresh.uid] = p
 }
 
+// replacement judges what is bought for a command, or for a static pool: BoughtOnce. Who comes after a crash may create a
+// claim again that is gone, but not when the command says that all of them had been there.
+func (c *checks) replacement(fresh *claim, n plan.NewClaim) {
+	for _, of := range c.w.api.claims() {
+		cmd, err := plan.DecodeCommand(of.command)
+		again := slices.ContainsFunc(cmd.Replacements, func(r plan.NewClaim) bool { return r.Name == n.Name })
+		if err == nil && again && cmd.Phase == plan.Launching {
+			c.fail(BoughtOnce, "claim %s is bought again for command %s, which had it", fresh.name, cmd.ID)
+		}
+	}
+	c.plans[fresh.uid] = n
+}
+
 func shares(a, b plan.NewClaim) bool {
 	return slices.ContainsFunc(a.Pods, func(p *model.Pod) bool {
 		return slices.ContainsFunc(b.Pods, func(q *model.Pod) bool { return p.UID == q.UID })
@@ -233,42 +278,40 @@ func (c *checks) sold(m *machine) {
 		}
 	}
 	n := c.plans[m.claimUID]
-	if !slices.ContainsFunc(n.Options, func(o plan.Option) bool { return o.Type == m.place.kind }) {
+	if types := typesOf(n.Requirements); len(types) > 0 && !slices.Contains(types, m.place.kind) {
 		c.fail(BoughtOnce, "%s is a %s, which no plan asked for on claim %s", m.id, m.place.kind, m.claim)
 	}
 }
 
 // commanded notes a command that is about to be written.
-func (c *checks) commanded(a plan.WriteCommand) { c.commands[a.Command.ID] = a.Command }
+func (c *checks) commanded(a plan.WriteCommand) {
+	if _, known := c.commands[a.Command.ID]; !known && c.w.calm {
+		c.late++
+		if c.late > c.most {
+			c.fail(Settles, "%d commands were begun since nothing happens any more, the last is %s for %s", c.late, a.Command.Reason, candidates(a.Command))
+		}
+	}
+	c.commands[a.Command.ID] = a.Command
+}
 
 // deleting judges the removal of a node: Announced, WithinBudgets, EmptyMeansEmpty.
-func (c *checks) deleting(p *process, of *claim) {
+func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
+	if reason == disruption.Surplus {
+		c.surplus(p, of)
+		return
+	}
 	if _, known := c.commands[commandID(of)]; !known {
 		c.fail(Announced, "claim %s is deleted without a command on it", of.name)
 	}
-	c.budgets(p, of)
+	c.budgets(p, of, reason)
 	c.removed[of.uid] = true
-	if c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
-		c.empty(of.node, c.w.api.objects[podKind])
+	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
+		c.empty(of.node, c.w.api.pods())
 	}
 }
 
-// stepped judges the writes that a process decides on: EmptyMeansEmpty, as far as it can know. Watches that lag by more
-// than plan.CordonQuiet may hide a pod that came just before the taint; such a pod is drained.
-func (c *checks) stepped(p *process, steps []Stepped) {
-	for _, s := range steps {
-		for _, a := range s.Actions {
-			if a, deletes := a.(plan.DeleteClaim); deletes {
-				if of, _ := p.view.present(claimKind)[a.Claim].(*claim); of != nil {
-					c.empty(of.node, p.view.present(podKind))
-				}
-			}
-		}
-	}
-}
-
-func (c *checks) empty(node string, pods map[string]object) {
-	for _, q := range list[*pod](pods) {
+func (c *checks) empty(node string, pods []*pod) {
+	for _, q := range pods {
 		if q.node == node && node != "" && !q.daemon && q.deleting.IsZero() {
 			c.fail(EmptyMeansEmpty, "node %s is removed as empty, %s runs there", node, q.name)
 		}
@@ -286,7 +329,7 @@ func commandID(of *claim) string {
 	return cmd.ID
 }
 
-func (c *checks) budgets(p *process, of *claim) {
+func (c *checks) budgets(p *process, of *claim, reason plan.Reason) {
 	leaving := int64(1)
 	for _, other := range c.w.api.claims() {
 		// A node that is gone has left; its claim only waits for the paperwork.
@@ -296,7 +339,7 @@ func (c *checks) budgets(p *process, of *claim) {
 	}
 	live := func(k kind) map[string]object { return c.w.api.objects[k] }
 	total := max(initialized(live, of.pool), initialized(p.view.present, of.pool))
-	if most := allowed(c.w.setting.pool(of.pool), total); leaving > most {
+	if most := c.lenient(of.pool, reason, total); leaving > most {
 		c.fail(WithinBudgets, "%d of %d nodes of %s are leaving, %d may", leaving, total, of.pool, most)
 	}
 }
@@ -313,12 +356,12 @@ func initialized(objects func(kind) map[string]object, pool string) int64 {
 	return total
 }
 
-// allowed is the least of the budgets for emptiness; percentages round up.
-func allowed(pool *model.PoolSpec, total int64) int64 {
+// allowed is the least of the budgets for the reason; percentages round up.
+func allowed(pool *model.PoolSpec, reason plan.Reason, total int64) int64 {
 	least := int64(1 << 40)
 	for _, b := range pool.Budgets {
 		switch {
-		case len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(plan.Empty)):
+		case b.Inactive, len(b.Reasons) > 0 && !slices.Contains(b.Reasons, string(reason)):
 		case b.IsPercent:
 			least = min(least, (total*b.Percent+99)/100)
 		default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -31,6 +32,11 @@ type setting struct {
 	pools   []*model.PoolSpec
 	daemons []model.DaemonSpec
 	apps    []*app
+	// templates of the pools, and the windows of their budgets; past are specs of pools that were replaced.
+	templates map[string]*template
+	past      []formerPool
+	// disruption is what flags say about it.
+	disruption disruption.Options
 	// lag bounds how far a watch is behind; binding how long kube-scheduler takes from its choice to the binding.
 	lag, binding time.Duration
 }
@@ -41,6 +47,26 @@ type app struct {
 	replicas int
 	pod      pod
 	made     int
+	// pdb is nil for none; protected how long each pod forbids its disruption, negative for ever.
+	pdb       *pdb
+	protected time.Duration
+}
+
+// template is what a pool's claims are made from, and what a PoolSpec does not say.
+type template struct {
+	generation         int
+	expireAfter, grace time.Duration
+	// windows by budget of the pool; the zero window is always open.
+	windows []window
+}
+
+// window opens a budget again and again, for a while.
+type window struct{ every, open time.Duration }
+
+// formerPool is a pool as it was until then.
+type formerPool struct {
+	pool  *model.PoolSpec
+	until time.Time
 }
 
 func newSetting(rng *rand.Rand) *setting {
@@ -48,9 +74,13 @@ func newSetting(rng *rand.Rand) *setting {
 	if rng.IntN(4) == 0 {
 		s.lag = 12 * time.Second
 	}
+	s.disruption = disruption.Options{Static: true, SpotToSpot: rng.IntN(2) == 0}
+	s.templates = map[string]*template{}
 	catalogue := &model.Catalogue{Types: s.types, WellKnown: wellKnown}
 	for i := range 1 + rng.IntN(3) {
-		s.pools = append(s.pools, somePool(rng, i, catalogue))
+		p := somePool(rng, i, catalogue)
+		s.pools = append(s.pools, p)
+		s.templates[p.Name] = someTemplate(rng, p)
 	}
 	if rng.IntN(2) == 0 {
 		s.daemons = append(s.daemons, model.DaemonSpec{UID: "daemon", Namespace: "kube-system", Name: "daemon",
@@ -121,7 +151,7 @@ func somePool(rng *rand.Rand, i int, catalogue *model.Catalogue) *model.PoolSpec
 	name := fmt.Sprintf("pool-%d", i)
 	p := &model.PoolSpec{Name: name, UID: "uid-of-" + name, Weight: int32(rng.IntN(3) * 10), Catalogue: catalogue,
 		Policy: "WhenEmptyOrUnderutilized", Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{name}}}}
-	p.ConsolidateAfter = []time.Duration{0, 5 * time.Second, 30 * time.Second, 30 * time.Second, -1}[rng.IntN(5)]
+	p.ConsolidateAfter = []time.Duration{0, 0, 5 * time.Second, 5 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, -1}[rng.IntN(8)]
 	require := func(key string, values ...string) {
 		p.Requirements = append(p.Requirements, label.Requirement{Key: key, Operator: label.In, Values: values})
 	}
@@ -151,12 +181,13 @@ func somePool(rng *rand.Rand, i int, catalogue *model.Catalogue) *model.PoolSpec
 	default:
 		p.Budgets = []model.Budget{{IsPercent: true, Percent: 100}}
 	}
+	someRules(rng, i, p)
 	return p
 }
 
 func someApp(rng *rand.Rand, i int) *app {
 	a := &app{name: fmt.Sprintf("app-%d", i), replicas: rng.IntN(12)}
-	p := pod{app: a.name, requests: amounts([]int64{100, 250, 500, 900, 1800, 3500}[rng.IntN(6)], gibi/8*int64(1+rng.IntN(24)))}
+	p := pod{app: a.name, cost: []int64{1000, 1000, 1000, 0, 5000, -1000}[rng.IntN(6)], requests: amounts([]int64{100, 250, 500, 900, 1800, 3500}[rng.IntN(6)], gibi/8*int64(1+rng.IntN(24)))}
 	p.alternatives = someAlternatives(rng)
 	if rng.IntN(4) == 0 {
 		p.tolerations = []model.Toleration{{Key: teamTaint.Key, Exists: true}}
@@ -170,6 +201,13 @@ func someApp(rng *rand.Rand, i int) *app {
 		p.priority = 1000
 	}
 	a.pod = p
+	a.pdb = somePDB(rng, a)
+	switch rng.IntN(12) {
+	case 0:
+		a.protected = -1
+	case 1:
+		a.protected = time.Duration(1+rng.IntN(10)) * time.Minute
+	}
 	return a
 }
 

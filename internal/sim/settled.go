@@ -19,6 +19,12 @@ const (
 	CommandsEnd = "commands end"
 	// NoPodStuck: a pod that some pool could hold runs.
 	NoPodStuck = "no pod stuck"
+	// Overlooked: nobody who looks with fresh eyes finds a node that could go.
+	Overlooked = "overlooked"
+	// StaticStands: a static pool has as many nodes as it says, if they can be had.
+	StaticStands = "static stands"
+	// Settles: a world that nobody disturbs needs a few commands more, and then none.
+	Settles = "settles"
 )
 
 // quiet is how long nothing must have happened: longer than every timer but the liveness of claims.
@@ -32,7 +38,28 @@ func (w *world) atRest() bool {
 	if w.now.Sub(w.api.changed) < quiet {
 		return false
 	}
-	return !slices.ContainsFunc(w.api.claims(), func(c *claim) bool { return c.registered.IsZero() || !c.deleting.IsZero() })
+	if past := w.setting.past; len(past) > 0 && w.now.Sub(past[len(past)-1].until) < recently {
+		return false
+	}
+	return !slices.ContainsFunc(w.api.claims(), func(c *claim) bool {
+		return c.registered.IsZero() || c.command != "" && c.deleting.IsZero() || !c.deleting.IsZero() && !w.held(c)
+	})
+}
+
+// held reports whether all pods that a drain waits for may not go.
+func (w *world) held(c *claim) bool {
+	held := false
+	for _, p := range w.api.pods() {
+		if p.node != c.node || c.node == "" || p.daemon {
+			continue
+		}
+		held = true
+		kept := slices.ContainsFunc(w.api.pdbs(), func(b *pdb) bool { return b.app == p.app && !b.lets(p) })
+		if c.grace > 0 || !kept && !p.protected.After(w.now) {
+			return false
+		}
+	}
+	return held
 }
 
 // settled checks a world at rest.
@@ -40,6 +67,8 @@ func (c *checks) settled() {
 	c.machines()
 	c.traces()
 	c.stuck()
+	c.static()
+	c.overlooked()
 }
 
 // machines is NothingLeaked.
@@ -75,12 +104,12 @@ func (c *checks) machines() {
 // traces is CommandsEnd.
 func (c *checks) traces() {
 	for _, of := range c.w.api.claims() {
-		if of.command != "" || of.reason != "" {
+		if of.deleting.IsZero() && (of.command != "" || of.reason != "") {
 			c.fail(CommandsEnd, "claim %s still carries command %q, reason %q", of.name, of.command, of.reason)
 		}
 	}
 	for _, n := range c.w.api.nodes() {
-		if n.tainted(disruptedTaint) {
+		if n.deleting.IsZero() && n.tainted(disruptedTaint) {
 			c.fail(CommandsEnd, "node %s is still tainted", n.name)
 		}
 	}
@@ -96,6 +125,9 @@ func (c *checks) stuck() {
 			c.fail(NoPodStuck, "%s is nominated to node %s, which is gone", p.name, p.nominated)
 		}
 		for _, pool := range c.w.setting.pools {
+			if pool.Static {
+				continue
+			}
 			if kind := c.holds(pool, p); kind != "" {
 				c.fail(NoPodStuck, "%s waits, and %s could have bought a %s", p.name, pool.Name, kind)
 			}

@@ -35,13 +35,14 @@ type world struct {
 	assumed   map[string]string
 	scheduled int
 	owned     int
+	recounted int
 
 	trace   []string
 	failure *Failure
 }
 
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, owned: -1}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, owned: -1, recounted: -1}
 	w.now = epoch
 	w.setting = newSetting(w.rng)
 	w.api = newAPI(func() time.Time { return w.now })
@@ -50,12 +51,21 @@ func newWorld(seed uint64, opts Options) *world {
 	w.say("%d pools, %d types, %d apps, %d daemons, watches lag up to %v", len(w.setting.pools), len(w.setting.types),
 		len(w.setting.apps), len(w.setting.daemons), w.setting.lag)
 	for _, p := range w.setting.pools {
-		w.say("%s weight %d limits %v budgets %v consolidate after %v", p.Name, p.Weight, p.Limits, p.Budgets, p.ConsolidateAfter)
+		w.say("%s weight %d limits %v budgets %v consolidate after %v, %s, template %+v", p.Name, p.Weight, p.Limits, p.Budgets, p.ConsolidateAfter, p.Policy,
+			*w.setting.templates[p.Name])
+	}
+	w.setting.roll(w.now)
+	for _, a := range w.setting.apps {
+		if a.pdb != nil {
+			w.api.create(a.pdb)
+			w.say("%s", a.pdb)
+		}
 	}
 	w.start()
 	w.after(0, w.own)
 	w.after(0, w.schedule)
 	w.after(0, w.sweep)
+	w.after(0, w.recount)
 	return w
 }
 
@@ -108,6 +118,7 @@ func (w *world) fill() {
 			a.made++
 			p := a.pod
 			p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
+			p.protected = a.protection(w.now)
 			w.api.create(&p)
 		}
 		for _, p := range there[min(len(there), a.replicas):] {
@@ -218,11 +229,17 @@ func (w *world) choose(p *pod, fit []*node) {
 			bound.node, bound.nominated, bound.unschedulable = n.name, "", false
 		})
 		w.say("%s is bound to %s", p.name, n.name)
+		w.after(w.between(500*time.Millisecond, 5*time.Second), func() {
+			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).ready = true })
+		})
 	})
 }
 
+// lostAfter is how long the pods of a node that does not answer stay, as their usual toleration says.
+const lostAfter = 5 * time.Minute
+
 // sweep is what the node life cycle and garbage collectors of Kubernetes do: nodes without a machine are not ready and,
-// unless somebody has a finaliser on them, go; so do pods without a node.
+// unless somebody has a finaliser on them, go; so do pods without a node, and in the end those of one without a machine.
 func (w *world) sweep() {
 	w.after(5*time.Second, w.sweep)
 	for _, n := range w.api.nodes() {
@@ -236,7 +253,15 @@ func (w *world) sweep() {
 		}
 	}
 	for _, p := range w.api.pods() {
-		if p.node != "" && w.api.node(p.node) == nil {
+		if p.node == "" {
+			continue
+		}
+		n := w.api.node(p.node)
+		if n == nil {
+			w.api.remove(p.key(), p.uid)
+			continue
+		}
+		if m := w.cloud.machine(n.provider); !m.gone.IsZero() && w.now.Sub(m.gone) > lostAfter && !p.daemon {
 			w.api.remove(p.key(), p.uid)
 		}
 	}

@@ -45,12 +45,16 @@ func TestEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// reasonsOfConstructors is the reason of each function of events.go that makes an event.
+// reasonsOfConstructors is the reason of each function that makes an event.
 func reasonsOfConstructors(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("events.go")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, file := range []string{"events.go", "static.go"} {
+		more, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
 	}
 	values := map[string]string{}
 	for _, found := range regexp.MustCompile(`(Reason\w+)\s*= "(\w+)"`).FindAllStringSubmatch(string(text), -1) {

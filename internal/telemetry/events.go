@@ -21,6 +21,9 @@ const (
 	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
 	ReasonDisruptionTerminating      = "DisruptionTerminating"
 	ReasonUnconsolidatable           = "Unconsolidatable"
+	ReasonConsolidationCandidate     = "ConsolidationCandidate"
+	ReasonConsolidationApproved      = "ConsolidationApproved"
+	ReasonConsolidationRejected      = "ConsolidationRejected"
 	ReasonEvicted                    = "Evicted"
 	ReasonDisrupted                  = "Disrupted"
 	ReasonProtectedUntil             = "DoNotDisruptUntil"
@@ -117,11 +120,35 @@ func NodeRepairBlocked(object client.Object, why string) Event {
 	return e
 }
 
-// Unconsolidatable says why consolidation keeps a node.
-func Unconsolidatable(object client.Object, why string) Event {
-	e := event(object, normal, ReasonUnconsolidatable, why, uid(object))
+// Unconsolidatable says why consolidation keeps a node: the code of the obstacle, for machines, and its words. Another
+// obstacle is news sooner.
+func Unconsolidatable(object client.Object, code, why string) Event {
+	e := event(object, normal, ReasonUnconsolidatable, code+": "+why, uid(object), code)
 	e.Window = 15 * time.Minute
 	return e
+}
+
+// ConsolidationCandidate says that a command is about to take a node, what it does, and what it saves in USD per hour.
+func ConsolidationCandidate(object client.Object, command, summary string, saving float64) Event {
+	return event(object, normal, ReasonConsolidationCandidate, fmt.Sprintf("Consolidation: %s, saving $%.2f per hour", summary, saving), uid(object), command)
+}
+
+// ConsolidationRejected says that a command that was about to take a node is not carried out: because of a budget, scheduling,
+// churn (the node is no longer what it was), or for an unknown reason.
+func ConsolidationRejected(object client.Object, command, reason, why string, saving float64) Event {
+	return event(object, normal, ReasonConsolidationRejected, fmt.Sprintf("Consolidation dropped (%s): %s; it would have saved $%.2f per hour", reason, why, saving),
+		uid(object), command, reason)
+}
+
+// Balance is what the policy Balanced weighs for a pool: its score and the least it wants, and which percent of the pool's
+// cost a command saves and of its eviction cost it takes.
+type Balance struct{ Score, Least, Saving, Disruption float64 }
+
+// ConsolidationApproved says that the policy Balanced approves of a command, on the node and claim that it takes, or on the
+// pool when it takes several.
+func ConsolidationApproved(object client.Object, b Balance) Event {
+	return event(object, normal, ReasonConsolidationApproved, fmt.Sprintf("Consolidation approved: score %.2f >= %.2f (k=%.0f), saving %.1f%% of the pool's cost for %.1f%% of its disruption",
+		b.Score, b.Least, 1/b.Least, b.Saving, b.Disruption), uid(object))
 }
 
 // Evicted says that a pod was evicted from a node that leaves, and why it leaves.

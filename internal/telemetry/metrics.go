@@ -105,6 +105,17 @@ type Metrics struct {
 	DisruptionFailedValidations *prometheus.CounterVec
 	// DisruptionQueueFailures counts commands that were rolled back. Labels: decision, reason, consolidation_type.
 	DisruptionQueueFailures *prometheus.CounterVec
+	// ConsolidationTimeouts counts evaluations that were cut short. Label: consolidation_type. It stays at 0: every node is
+	// evaluated; it is there for dashboards.
+	ConsolidationTimeouts *prometheus.CounterVec
+	// DisruptionKeptNodes is the number of nodes that stay, and why. Labels: nodepool, reason (for which they might have
+	// left), code (docs/simulate.md). Our own.
+	DisruptionKeptNodes *prometheus.GaugeVec
+	// ConsolidationScore is the part of a pool's cost that a consolidation saves by the part of its eviction cost that it
+	// takes. Labels: decision (approved, rejected), nodepool, policy (snake case).
+	ConsolidationScore *prometheus.HistogramVec
+	// ConsolidationMoves counts consolidations by the pools whose nodes they take. Labels: decision, nodepool, policy.
+	ConsolidationMoves *prometheus.CounterVec
 
 	// ClusterStateNodes is the number of nodes that we mirror.
 	ClusterStateNodes prometheus.Gauge
@@ -199,6 +210,14 @@ func (f factory) disruption(m *Metrics) {
 	m.DisruptionEligibleNodes = f.gauge(s, "eligible_nodes", "Nodes that could be disrupted.", "reason")
 	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total", "Commands that were no longer safe when they were to begin.", "consolidation_type")
 	m.DisruptionQueueFailures = f.counter(s, "queue_failures_total", "Commands rolled back.", "decision", "reason", "consolidation_type")
+	m.ConsolidationTimeouts = f.counter(s, "consolidation_timeouts_total", "Consolidation evaluations cut short.", "consolidation_type")
+	for _, method := range []string{"multi", "single"} {
+		m.ConsolidationTimeouts.WithLabelValues(method)
+	}
+	m.DisruptionKeptNodes = f.gauge(s, "kept_nodes", "Nodes that are not disrupted, by why not.", "nodepool", "reason", "code")
+	m.ConsolidationScore = f.histogram("consolidation", "score", "Part of a pool's cost saved, by part of its eviction cost taken.",
+		[]float64{0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10}, "decision", "nodepool", "policy")
+	m.ConsolidationMoves = f.counter("consolidation", "moves_total", "Consolidations decided about.", "decision", "nodepool", "policy")
 }
 
 func (f factory) state(m *Metrics) {

@@ -29,6 +29,8 @@ const (
 	// objects in all: a thousand pods whose reason changes with every plan must not drown the API server.
 	changeWindow                   = time.Minute
 	changesPerSecond, changesBurst = 10, 100
+	// Unconsolidatable events are limited over all nodes: a large fleet has as many of them as nodes.
+	keptPerSecond, keptBurst = 10, 200
 	// sweepAbove is the number of remembered events above which those out of their window are forgotten.
 	sweepAbove = 4096
 )
@@ -59,6 +61,7 @@ type Recorder struct {
 	clock    clock.PassiveClock
 	nominate *rate.Limiter
 	changes  *rate.Limiter
+	kept     *rate.Limiter
 
 	mu   sync.Mutex
 	told map[string]telling // by reason and key
@@ -77,6 +80,7 @@ func NewRecorder(sink events.EventRecorder, clock clock.PassiveClock) *Recorder 
 		clock:    clock,
 		nominate: rate.NewLimiter(nominatedPerSecond, nominatedBurst),
 		changes:  rate.NewLimiter(changesPerSecond, changesBurst),
+		kept:     rate.NewLimiter(keptPerSecond, keptBurst),
 		told:     map[string]telling{},
 	}
 }
@@ -120,7 +124,7 @@ func (r *Recorder) news(e Event) bool {
 			return false
 		}
 	}
-	if e.Reason == ReasonNominated && !r.nominate.AllowN(now, 1) {
+	if e.Reason == ReasonNominated && !r.nominate.AllowN(now, 1) || e.Reason == ReasonUnconsolidatable && !r.kept.AllowN(now, 1) {
 		return false
 	}
 	window := e.Window

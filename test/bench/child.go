@@ -90,6 +90,16 @@ func (b *bench) answer(folder string) (*check.Answer, used, error) {
 	return a, u, err
 }
 
+// decoding is what a process uses that only reads the workload.
+func (b *bench) decoding(folder string) (used, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return used{}, err
+	}
+	_, u, err := child(2, self, decodeVerb, folder)
+	return u, err
+}
+
 func decode(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: bench %s FOLDER", decodeVerb)

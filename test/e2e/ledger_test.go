@@ -32,6 +32,7 @@ type ledger struct {
 	pods      map[types.UID]*entry[*corev1.Pod]
 	nominated map[types.UID]map[string]bool // by pod: the nodes it was ever nominated to
 	said      map[types.UID][]string        // by object: what the controller said, "Reason: note"
+	peaks     map[string]int                // by case: how many of its claims were leaving at the same time, at most
 }
 
 // entry is the last that was seen of an object.
@@ -44,7 +45,7 @@ func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	l := &ledger{
 		claims: map[types.UID]*entry[*karpv1.NodeClaim]{}, nodes: map[types.UID]*entry[*corev1.Node]{},
 		machines: map[types.UID]*entry[*corev1.ConfigMap]{}, pods: map[types.UID]*entry[*corev1.Pod]{},
-		nominated: map[types.UID]map[string]bool{}, said: map[types.UID][]string{},
+		nominated: map[types.UID]map[string]bool{}, said: map[types.UID][]string{}, peaks: map[string]int{},
 	}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{kwok.LabelRecord: "true"})},
@@ -82,8 +83,10 @@ func (l *ledger) note(object any, gone bool) {
 	switch object := object.(type) {
 	case *karpv1.NodeClaim:
 		l.claims[object.UID] = &entry[*karpv1.NodeClaim]{object, gone}
+		l.look(object.Labels[caseLabel])
 	case *corev1.Node:
 		l.nodes[object.UID] = &entry[*corev1.Node]{object, gone}
+		l.look(object.Labels[caseLabel])
 	case *corev1.ConfigMap:
 		l.machines[object.UID] = &entry[*corev1.ConfigMap]{object, gone}
 	case *eventsv1.Event:
@@ -99,6 +102,34 @@ func (l *ledger) note(object any, gone bool) {
 			l.nominated[object.UID][node] = true
 		}
 	}
+}
+
+// look counts the claims of a case that are leaving: they are being deleted, or their nodes are marked. Those whose machine
+// has been asked to end no longer count for budgets, and not here.
+func (l *ledger) look(name string) {
+	marked := map[string]bool{}
+	for _, e := range l.nodes {
+		if !e.gone && e.object.Labels[caseLabel] == name && tainted(e.object) {
+			marked[e.object.Name] = true
+		}
+	}
+	leaving := 0
+	for _, e := range l.claims {
+		if e.gone || e.object.Labels[caseLabel] != name || e.object.DeletionTimestamp == nil && !marked[e.object.Status.NodeName] {
+			continue
+		}
+		if !e.object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionInstanceTerminating) {
+			leaving++
+		}
+	}
+	l.peaks[name] = max(l.peaks[name], leaving)
+}
+
+// peak is how many claims of a case were leaving at the same time, at most.
+func (l *ledger) peak(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.peaks[name]
 }
 
 // census is how many objects of a case there ever were, and how many there are.

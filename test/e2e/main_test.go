@@ -55,7 +55,7 @@ func runTests(m *testing.M) int {
 		return complain(err)
 	}
 	defer common.stop()
-	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"), append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true"}, quickTimers...)...)
+	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"), append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true"}, quickTimers...)...)
 	if err != nil {
 		return complain(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,18 +145,22 @@ func (s *stage) awaitNothing(ctx context.Context) {
 // describe prints what a failed case looks like.
 func (s *stage) describe() {
 	for _, e := range s.ledger.claimsOf(s.name) {
+		s.t.Logf("claim %s created %s by %s, deleted %s for %q, gone %t", e.object.Name, e.object.CreationTimestamp.Format(time.TimeOnly),
+			e.object.Annotations[karpv1.AnnotationBoughtBy], e.object.DeletionTimestamp, reasonOf(e.object), e.gone)
 		if e.gone {
-			s.t.Logf("claim %s is gone", e.object.Name)
 			continue
 		}
 		conditions, _ := json.Marshal(e.object.Status.Conditions)
-		s.t.Logf("claim %s deleting=%v node=%q conditions=%s", e.object.Name, e.object.DeletionTimestamp != nil, e.object.Status.NodeName, conditions)
+		s.t.Logf("  node=%q conditions=%s", e.object.Status.NodeName, conditions)
 	}
 	for _, node := range s.ledger.nodesOf(s.name) {
-		s.t.Logf("node %s deleting=%v taints=%v", node.Name, node.DeletionTimestamp != nil, node.Spec.Taints)
+		s.t.Logf("node %s type=%s zone=%s deleting=%v taints=%v", node.Name, node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone],
+			node.DeletionTimestamp != nil, node.Spec.Taints)
 	}
-	const most = 20
-	for i, pod := range s.ledger.podsOf(s.name) {
+	const most = 60
+	pods := s.ledger.podsOf(s.name)
+	slices.SortFunc(pods, func(p, q *corev1.Pod) int { return strings.Compare(p.Name, q.Name) })
+	for i, pod := range pods {
 		if i == most {
 			s.t.Logf("... and more pods")
 			return

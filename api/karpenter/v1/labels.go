@@ -83,6 +83,10 @@ const (
 // AnnotationBoughtBy, on a claim, is why it was created, as in metrics: "provisioned", "underutilized", "drifted" ...
 const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 
+// AnnotationConsolidated, on a claim, is when a consolidation last sent pods to its node (RFC 3339): they are not moved again
+// before that has paid back.
+const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
 // onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
 // bought for is still there.

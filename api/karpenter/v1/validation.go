@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -27,6 +28,30 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 		validateClaimSize(spec.Child("requirements"), &pool.Spec.Template, rules),
 		validateEconomics(pool.Annotations),
 	)
+}
+
+// ValidateBudgets checks what the schema leaves open about budgets, their schedules above all. An error forbids every
+// disruption of the pool's nodes, and keeps nobody from launching more.
+func ValidateBudgets(pool *NodePool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range pool.Spec.Disruption.Budgets {
+		b := &pool.Spec.Disruption.Budgets[i]
+		path := field.NewPath("spec", "disruption", "budgets").Index(i)
+		if _, err := b.Allowed(0); err != nil {
+			errs = append(errs, field.Invalid(path.Child("nodes"), b.Nodes, err.Error()))
+		}
+		if _, err := b.Active(time.Unix(0, 0)); err != nil {
+			errs = append(errs, field.Invalid(path.Child("schedule"), deref(b.Schedule), err.Error()))
+		}
+	}
+	return errs
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }
 
 // validateEconomics checks the annotations that say what things cost.

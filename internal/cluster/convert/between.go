@@ -28,6 +28,8 @@ type Around struct {
 	Host func(hostname string) bool
 	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
+
+	siblings siblings
 }
 
 // spreads converts the topology spread constraints (Kubernetes API, TopologySpreadConstraint).
@@ -36,7 +38,13 @@ func spreads(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Spread {
 	if len(constraints) == 0 && around.DefaultSpread != nil {
 		constraints = around.DefaultSpread(pod)
 	}
-	var list []model.Spread
+	if len(constraints) == 0 {
+		return nil
+	}
+	if list := around.siblings.spreads(pod, constraints); list != nil {
+		return list
+	}
+	list := make([]model.Spread, 0, len(constraints))
 	for i := range constraints {
 		c := &constraints[i]
 		s := model.Spread{
@@ -54,6 +62,7 @@ func spreads(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Spread {
 		}
 		list = append(list, s)
 	}
+	around.siblings.remember(pod, constraints, list)
 	return list
 }
 
@@ -160,6 +169,9 @@ func selector(s *metav1.LabelSelector, namespaces []string) model.Selector {
 		return model.Selector{Nothing: true}
 	}
 	out := model.Selector{Namespaces: namespaces}
+	if n := len(s.MatchLabels) + len(s.MatchExpressions); n > 0 {
+		out.Requirements = make([]label.Requirement, 0, n)
+	}
 	for _, key := range sortedKeys(s.MatchLabels) {
 		out.Requirements = append(out.Requirements, label.Requirement{Key: key, Operator: label.In, Values: []string{s.MatchLabels[key]}})
 	}

@@ -27,6 +27,7 @@ func Daemon(set *appsv1.DaemonSet, v *Vocabulary) model.DaemonSpec {
 		UID: string(set.UID), Namespace: set.Namespace, Name: set.Name,
 		Requests:     requests,
 		Alternatives: alternatives(&pod.Spec, v),
+		HostPorts:    hostPorts(pod),
 		Tolerations:  append(tolerations(pod.Spec.Tolerations), daemonTolerations(&pod.Spec)...),
 	}
 }

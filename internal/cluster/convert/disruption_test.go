@@ -21,7 +21,7 @@ metadata:
   name: pool-aged
   uid: c9
   creationTimestamp: "2026-11-20T09:00:00Z"
-  annotations: {karpenter-go.github.io/pods: u1 u2, karpenter-go.github.io/bought-by: underutilized}
+  annotations: {karpenter-go.github.io/pods: u1 u2, karpenter-go.github.io/bought-by: underutilized, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"}
 spec:
   nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
   terminationGracePeriod: 1h
@@ -44,14 +44,14 @@ status: {observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desire
 // life is what of a node tells how it came and how it will end.
 type life struct {
 	Drifted                     string
-	Since, ExpiresAt            time.Time
+	Since, ExpiresAt, Sent      time.Time
 	Bounded, Replaces           bool
 	BoughtFor, Owners, Promised []string
 }
 
 func TestLifeOfANode(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour),
+	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour), Sent: created.Add(30 * time.Minute),
 		Bounded: true, Replaces: true, BoughtFor: []string{"u1", "u2"}, Promised: []string{"u1", "u2"}}
 	for name, c := range map[string]struct {
 		from, to string
@@ -67,6 +67,8 @@ func TestLifeOfANode(t *testing.T) {
 		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
 		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
 		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"pods came by themselves":      {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "", func(l *life) { l.Sent = time.Time{} }},
+		"pods came nobody knows when":  {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
 		"bought for nobody":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +90,7 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
 }
 
 // TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +67,9 @@ func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 		spec.Promised, spec.Owners = pods, owners
 	}
 	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))
+	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationConsolidated]); err == nil {
+		spec.ConsolidatedAt = at.UTC()
+	}
 	for i := range claim.Status.Conditions {
 		if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionDrifted && c.Status == metav1.ConditionTrue {
 			spec.Drifted, spec.DriftedSince = cmp.Or(c.Reason, karpv1.ConditionDrifted), utc(c.LastTransitionTime)

@@ -73,9 +73,25 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 		if c.Status == metav1.ConditionTrue {
 			return nil
 		}
+		if why := culprits(pool); why != "" {
+			return &model.Rejection{Field: field, Reason: "the pool is not ready: " + why}
+		}
 		return &model.Rejection{Field: field, Reason: strings.TrimSuffix(fmt.Sprintf("the pool is not ready: %s: %s", c.Reason, c.Message), ": ")}
 	}
 	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
+}
+
+// culprits are the conditions behind Ready that are false, in their own words: those of Ready only name them.
+func culprits(pool *karpv1.NodePool) string {
+	var parts []string
+	for _, name := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady} {
+		for i := range pool.Status.Conditions {
+			if c := &pool.Status.Conditions[i]; c.Type == name && c.Status == metav1.ConditionFalse && c.Message != "" {
+				parts = append(parts, fmt.Sprintf("%s is false: %s: %s", c.Type, c.Reason, c.Message))
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none. A static pool that

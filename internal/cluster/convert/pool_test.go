@@ -71,6 +71,8 @@ func TestPoolBlocked(t *testing.T) {
 	}{
 		{"not blocked", "", "", "", "", false},
 		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`, "status.conditions[Ready]", "NodeClassNotFound: no such class", false},
+		{"not ready for its class", `{type: Ready, status: "True",`, `{type: NodeClassReady, status: "False", reason: NodeClassNotFound, message: there is no class x, lastTransitionTime: "2026-11-20T09:00:00Z"}
+  - {type: Ready, status: "False", reason: UnhealthyDependents, message: NodeClassReady=False,`, "status.conditions[Ready]", "not ready: NodeClassReady is false: NodeClassNotFound: there is no class x", false},
 		{"no condition", "type: Ready", "type: Other", "status.conditions[Ready]", "not been set yet", false},
 		{"being deleted", "uid: p1", "uid: p1, deletionTimestamp: '2026-11-20T09:00:00Z'", "metadata.deletionTimestamp", "deleted", false},
 		{"another provider's", "KWOKNodeClass", "EC2NodeClass", "spec.template.spec.nodeClassRef", "EC2NodeClass.karpenter.kwok.sh", true},

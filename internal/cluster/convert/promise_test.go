@@ -1,11 +1,13 @@
 package convert
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // TestPromises: what is written about the pods of a claim is read again; of pods that still run elsewhere with their
@@ -27,7 +29,8 @@ func TestPromises(t *testing.T) {
 		{"the first runs", []*model.Pod{running, running, pending}, "running/rs running/rs pending", []string{"rs", "rs", ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text := Promises(test.pods)
+			claim := plan.NewClaim{Pods: test.pods}
+			text := strings.Join(claim.Promises(), " ")
 			if text != test.text {
 				t.Errorf("written %q, want %q", text, test.text)
 			}

@@ -83,7 +83,7 @@ func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, []
 			refused.Field = at("spec.volumes", i) + refused.Field
 			first = refused
 		}
-		d.volume.Shared = shared
+		d.volume.Shared, d.volume.Exclusive = shared, shared && d.volume.Exclusive
 		list = append(list, d.volume)
 		demands = append(demands, d)
 	}
@@ -121,6 +121,7 @@ func demandOf(pod *corev1.Pod, name string, source *corev1.Volume, v *Vocabulary
 	case claim == nil:
 		return d, refuse(".persistentVolumeClaim.claimName", "claim %q does not exist in namespace %s; create it", name, pod.Namespace)
 	}
+	d.volume.Exclusive = slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 	d, refused := d.ofClaim(claim, v, around)
 	if wrong := refuseClaim(pod, claim, source, around); wrong != nil {
 		return d, wrong
@@ -147,7 +148,8 @@ func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *c
 			first = other
 		}
 	}
-	if first != pod {
+	// Which of several pods that wait gets a claim depends on which of them get a place: the plan decides.
+	if _, shared := claimName(pod, source); first != pod && (first.Spec.NodeName != "" || !shared) {
 		return refuse("", "claim %q is ReadWriteOncePod and pod %s has it", claim.Name, first.Name)
 	}
 	return nil

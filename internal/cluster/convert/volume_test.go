@@ -297,11 +297,9 @@ func TestReadWriteOncePod(t *testing.T) {
 	}{
 		{"nobody else", pod("a", "1", ""), nil, ""},
 		{"one on a node has it", pod("a", "1", ""), []*corev1.Pod{pod("b", "2", "n")}, "pod b has it"},
-		{"an elder one waits", pod("b", "2", ""), []*corev1.Pod{pod("a", "1", "")}, "pod a has it"},
-		{"the first of several, in any order", pod("c", "3", ""), []*corev1.Pod{pod("b", "2", ""), pod("a", "1", "")}, "pod a has it"},
-		{"the first of several, the other way round", pod("c", "3", ""), []*corev1.Pod{pod("a", "1", ""), pod("b", "2", "")}, "pod a has it"},
-		{"a younger one waits", pod("a", "1", ""), []*corev1.Pod{pod("b", "2", "")}, ""},
-		{"one as old, by name", pod("b", "1", ""), []*corev1.Pod{pod("a", "1", "")}, "pod a has it"},
+		{"an elder one waits, too", pod("b", "2", ""), []*corev1.Pod{pod("a", "1", "")}, ""},
+		{"the first of several, in any order", pod("c", "3", ""), []*corev1.Pod{pod("b", "2", "n"), pod("a", "1", "n")}, "pod a has it"},
+		{"the first of several, the other way round", pod("c", "3", ""), []*corev1.Pod{pod("a", "1", "n"), pod("b", "2", "n")}, "pod a has it"},
 		{"on a node before a waiting elder", pod("b", "2", "n"), []*corev1.Pod{pod("a", "1", "")}, ""},
 	}
 	for _, test := range tests {
@@ -315,6 +313,9 @@ func TestReadWriteOncePod(t *testing.T) {
 			spec, _ := Pod(test.asks, words(), around)
 			if (spec.Rejected == nil) != (test.refused == "") || spec.Rejected != nil && !strings.Contains(spec.Rejected.Reason, test.refused) {
 				t.Errorf("rejected %+v, want %q", spec.Rejected, test.refused)
+			}
+			if len(spec.Volumes) != 1 || !spec.Volumes[0].Exclusive {
+				t.Errorf("its volumes are %+v, want one that is exclusive", spec.Volumes)
 			}
 		})
 	}

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -27,8 +25,11 @@ const mostSteps = 8
 // Disrupt is the loop that lets nodes go. Set the exported fields before Start.
 type Disrupt struct {
 	Snapshot func() *model.Snapshot
-	Propose  func(*model.Snapshot) disruption.Proposal
-	Writer   Writer
+	// Propose decides; without search it leaves the search for a cheaper fleet out.
+	Propose func(snap *model.Snapshot, search bool) disruption.Proposal
+	// Options are those that Propose goes by; what is told of costs and scores goes by them too.
+	Options disruption.Options
+	Writer  Writer
 	// Why says in words why a node is protected; nil for no events about that.
 	Why func(*model.Snapshot, plan.Verdict) string
 	// Changed rings when something changed that may let a node go; may be nil, then the timer alone decides.
@@ -41,17 +42,21 @@ type Disrupt struct {
 	History  *History
 	Log      logr.Logger
 
+	// told is, by node, why it was last logged to stay.
+	told map[string]string
 	// known are the commands under way as far as this process has brought them.
 	known []plan.Command
-	// next is when time alone may let a node go; version is that of the snapshot that was decided on last, 0 to decide
-	// again whatever the snapshot; resting is until when nothing new is decided.
-	next    time.Time
-	version uint64
-	resting time.Time
+	// next is when time alone may let a node go; seen is the version of the snapshot that was decided on last, version that
+	// of the last with the search, 0 to decide again whatever the snapshot; resting is until when nothing is searched.
+	next          time.Time
+	seen, version uint64
+	resting       time.Time
+	// setbacks are the latest, by claim.
+	setbacks map[string]setback
 }
 
-// restShare is how many times as long as a decision took the loop rests before the next one: looking for savings in a
-// large and busy cluster must not take the processor from what is urgent.
+// restShare is how many times as long as a decision took the loop rests before it searches again: looking for savings in
+// a large and busy cluster must not take the processor from what is urgent. What needs no search goes on.
 const restShare = 10
 
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
@@ -78,18 +83,15 @@ func (d *Disrupt) pause() time.Duration {
 	if !d.next.IsZero() {
 		pause = min(pause, max(d.next.Sub(d.Clock.Now()), time.Millisecond))
 	}
-	if rest := d.resting.Sub(d.Clock.Now()); rest > 0 && len(d.known) == 0 {
-		pause = max(pause, rest)
-	}
 	return pause
 }
 
-// due reports whether there is anything to decide: something changed since the last decision, or time has come.
-func (d *Disrupt) due(snap *model.Snapshot) bool {
-	if snap.Now.Before(d.resting) {
-		return false
-	}
-	return d.version == 0 || snap.Version != d.version || !d.next.IsZero() && !snap.Now.Before(d.next)
+// due reports whether there is anything to decide: something changed since the last decision, or time has come; and
+// whether to search, too.
+func (d *Disrupt) due(snap *model.Snapshot) (decide, search bool) {
+	timely := !d.next.IsZero() && !snap.Now.Before(d.next)
+	search = !snap.Now.Before(d.resting) && (d.version == 0 || snap.Version != d.version || timely)
+	return search || timely || snap.Version != d.seen, search
 }
 
 // Tick is one pass.
@@ -100,8 +102,8 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	commands := plan.Resume(snap, d.known...)
 	// 4. Decide what to begin.
 	resumed := len(commands)
-	if d.due(snap) {
-		commands = append(commands, d.decide(snap)...)
+	if decide, search := d.due(snap); decide {
+		commands = append(commands, d.decide(snap, search)...)
 	}
 	// 5. Check again on the newest snapshot, and do, step by step.
 	d.known = d.advance(ctx, commands, resumed)
@@ -111,15 +113,24 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	}
 }
 
-// decide proposes commands, and records and tells what it decided.
-func (d *Disrupt) decide(snap *model.Snapshot) []plan.Command {
+// decide proposes commands, and records and tells what it decided. What nodes in use are kept for is only told after a
+// search.
+func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	began := d.Clock.Now()
-	proposal := d.Propose(snap)
+	proposal := d.Propose(snap, search)
+	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
-	d.next, d.version, d.resting = proposal.Next, snap.Version, d.Clock.Now().Add(restShare*took)
-	d.measure(snap, proposal, took)
+	d.next, d.seen = proposal.Next, snap.Version
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
+	if search {
+		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*took)
+		d.measure(snap, proposal, took)
+		d.tellKept(snap, proposal)
+		d.tellScores(snap, proposal)
+	} else if d.next.IsZero() || d.resting.Before(d.next) {
+		d.next = d.resting
+	}
 	for i := range proposal.Commands {
 		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
 	}
@@ -165,11 +176,13 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	c := after.Command
 	decision, reason, method := c.Decision(), strings.ToLower(string(c.Reason)), c.Method
 	abandoned := c.Phase == plan.Abandoned && before.Phase != plan.Abandoned
+	d.tellCommand(before, c, first)
 	switch {
 	case abandoned && first:
 		d.version = 0
 		d.Metrics.DisruptionFailedValidations.WithLabelValues(method).Inc()
 	case abandoned:
+		d.setBack(c)
 		d.Metrics.DisruptionQueueFailures.WithLabelValues(decision, reason, method).Inc()
 	case first:
 		d.Metrics.DisruptionDecisions.WithLabelValues(decision, reason, method).Inc()
@@ -179,7 +192,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	}
 	if before.Phase != c.Phase || first {
 		d.Log.Info("disrupting nodes", "command-id", c.ID, "phase", c.Phase, "reason", c.Reason, "decision", decision,
-			"nodes", nodesOf(c), "code", c.Why.Code)
+			"nodes", nodesOf(c), "code", explain.Code(c.Why.Code))
 	}
 }
 
@@ -234,10 +247,7 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
 			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool] {
 				told[kept.Pool] = true
-				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(&karpv1.NodePool{
-					TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-					ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-				}, karpv1.DisruptionReason(kept.Reason)))
+				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(poolObject(pool), karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
 	}
@@ -249,13 +259,6 @@ func (d *Disrupt) protected(snap *model.Snapshot, kept disruption.Kept) {
 		return
 	}
 	why := d.Why(snap, kept.Verdict)
-	d.Recorder.Emit(
-		telemetry.DisruptionBlocked(&corev1.Node{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID(n.UID)},
-		}, why),
-		telemetry.DisruptionBlocked(&karpv1.NodeClaim{
-			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
-			ObjectMeta: metav1.ObjectMeta{Name: n.Claim, UID: types.UID(n.ClaimUID)},
-		}, why))
+	node, claim := objectsOf(n)
+	d.Recorder.Emit(telemetry.DisruptionBlocked(node, why), telemetry.DisruptionBlocked(claim, why))
 }

@@ -167,7 +167,9 @@ func (w *world) provision(schedule func(*model.Snapshot) *plan.Provision) *loop.
 
 func (w *world) disrupt() *loop.Disrupt {
 	return &loop.Disrupt{
-		Snapshot: w.Snapshot, Propose: func(s *model.Snapshot) disruption.Proposal { return disruption.Propose(s, disruption.Options{}) }, Writer: w, Timers: controller.Production(), Clock: w.clock,
+		Snapshot: w.Snapshot, Propose: func(s *model.Snapshot, _ bool) disruption.Proposal {
+			return disruption.Propose(s, disruption.Options{})
+		}, Writer: w, Timers: controller.Production(), Clock: w.clock,
 		Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
 	}
 }
@@ -688,6 +690,8 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 		"Normal DisruptionBlocked because of a", // on the node
 		"Normal DisruptionBlocked because of a", // on the claim
 		"Normal DisruptionBlocked No allowed disruptions for disruption reason Empty due to blocking budget",
+		"Normal Unconsolidatable NodeProtected: node a is protected by the annotation karpenter.sh/do-not-disrupt",
+		"Normal Unconsolidatable NodeProtected: node a is protected by the annotation karpenter.sh/do-not-disrupt",
 	}
 	if diff := cmp.Diff(wanted, emitted(sink)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -701,7 +705,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	w.node("a", model.Initialized)
 	passes := ticks{make(chan time.Time, 10)}
 	d := w.disrupt()
-	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		passes.to <- w.clock.Now()
 		return disruption.Propose(snap, disruption.Options{})
 	}
@@ -721,6 +725,44 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	defer w.mu.Unlock()
 	if !w.nodes["c-a"].Deleting {
 		t.Error("the node stays")
+	}
+}
+
+// After a search that took long the loop does not search again for a while, whatever changes; what needs no search goes
+// on, and the search comes when the rest is over.
+func TestDisruptRestsFromTheSearch(t *testing.T) {
+	w := newWorld()
+	w.node("a", model.Initialized)
+	d := w.disrupt()
+	var searched []bool
+	d.Propose = func(snap *model.Snapshot, search bool) disruption.Proposal {
+		searched = append(searched, search)
+		if search {
+			w.clock.Step(2 * time.Second)
+		}
+		return disruption.Propose(snap, disruption.Options{NoSearch: !search})
+	}
+	for _, pass := range []struct {
+		name  string
+		after time.Duration
+		come  string
+		want  []bool
+	}{
+		{"the first pass", 0, "", []bool{true}},
+		{"nothing changed", time.Second, "", nil},
+		{"a node came", time.Second, "b", []bool{false}},
+		{"another came", 10 * time.Second, "c", []bool{false}},
+		{"the rest is over", 10 * time.Second, "", []bool{true}},
+	} {
+		searched = nil
+		w.clock.Step(pass.after)
+		if pass.come != "" {
+			w.node(pass.come, model.Initialized)
+		}
+		d.Tick(t.Context())
+		if diff := cmp.Diff(pass.want, searched); diff != "" {
+			t.Errorf("%s: searched (-want +got):\n%s", pass.name, diff)
+		}
 	}
 }
 

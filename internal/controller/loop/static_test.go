@@ -168,7 +168,7 @@ func TestStaticDriftLife(t *testing.T) {
 	}
 	s, _ := w.staticLoop(true)
 	d := w.disrupt()
-	d.Propose = func(snap *model.Snapshot) disruption.Proposal {
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
 		return disruption.Proposal{Commands: commands, Kept: kept}
 	}
@@ -215,5 +215,37 @@ func (w *world) settle() {
 			n.Capacity = []quantity.Amount{{Name: "pods", Value: 10}}
 			n.Allocatable, n.Labels = n.Capacity, map[string]string{model.LabelPool: "p"}
 		}
+	}
+}
+
+// TestStaticDriftSetBack: while the replacement of a drifted node of a static pool is refused, another one is asked for
+// once per retry period, not at once.
+func TestStaticDriftSetBack(t *testing.T) {
+	w := newWorld()
+	w.static(1)
+	n := w.node("old", model.Initialized)
+	n.Drifted, n.DriftedSince = "NodePoolDrifted", noon
+	d := w.disrupt()
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+		return disruption.Propose(snap, disruption.Options{Static: true})
+	}
+	created := 0
+	for i := range int(2 * d.Timers.StaticRetry / time.Second) {
+		w.pending(fmt.Sprint("news-", i), "") // something always changes
+		d.Tick(t.Context())
+		if log := w.took(); strings.Contains(log, "create claim") {
+			created++
+			w.mu.Lock()
+			for claim := range w.nodes { // the provider has none
+				if claim != n.Claim {
+					delete(w.nodes, claim)
+				}
+			}
+			w.mu.Unlock()
+		}
+		w.clock.Step(time.Second)
+	}
+	if created != 2 {
+		t.Errorf("%d replacements were asked for in two retry periods, want 2", created)
 	}
 }

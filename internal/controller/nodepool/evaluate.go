@@ -21,12 +21,17 @@ type class struct {
 	unready error
 }
 
-// validation is the condition ValidationSucceeded.
+// validation is the condition ValidationSucceeded. Budgets that cannot be read forbid disruption, and do not keep the pool
+// from buying: the condition stays true, and its message tells.
 func validation(pool *karpv1.NodePool, rules karpv1.LabelRules) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
 	}
-	return yes(karpv1.ConditionValidationSucceeded)
+	c := yes(karpv1.ConditionValidationSucceeded)
+	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {
+		c.Message = "no node may be disrupted: " + problems.ToAggregate().Error()
+	}
+	return c
 }
 
 // classReadiness is the condition NodeClassReady (core specification 1.6).

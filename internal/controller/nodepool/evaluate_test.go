@@ -3,6 +3,7 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,24 @@ func TestClassReadiness(t *testing.T) {
 		got := classReadiness(test.class)
 		if got.Reason != test.want || (got.Status == metav1.ConditionTrue) != (test.name == "ready") {
 			t.Errorf("%s: %s %s, want reason %s", test.name, got.Status, got.Reason, test.want)
+		}
+	}
+}
+
+// Budgets that cannot be read are told of, and the pool stays ready: it may still buy.
+func TestUnreadableBudgetIsTold(t *testing.T) {
+	pool := &karpv1.NodePool{}
+	pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: new("0 25 * * *"), Duration: &metav1.Duration{}}}
+	for _, test := range []struct {
+		schedule string
+		told     bool
+	}{{"0 25 * * *", true}, {"0 5 * * *", false}} {
+		pool.Spec.Disruption.Budgets[1].Schedule = &test.schedule
+		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules()))
+		got := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
+		if !got.IsTrue() || told != test.told {
+			t.Errorf("schedule %q: %s %q, want True, and to be told of: %t", test.schedule, got.Status, got.Message, test.told)
 		}
 	}
 }

@@ -31,6 +31,7 @@ func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 		j.placement(placed)
 	}
 	j.claims(p.Claims)
+	j.exclusive(p)
 	j.turns(p)
 	return j.problems
 }
@@ -46,6 +47,26 @@ type judge struct {
 	fits map[string]bool
 	// topology keys of all rules between pods, once they are asked for.
 	topology []string
+}
+
+// exclusive: a claim that only one pod may use gets one, unless a bound pod has it.
+func (j *judge) exclusive(p *plan.Provision) {
+	has := map[string]string{}
+	for _, n := range j.snap.Nodes {
+		for _, pod := range n.Pods {
+			for _, v := range pod.Shared {
+				has[v.Claim] = pod.Key()
+			}
+		}
+	}
+	for _, pod := range p.Order {
+		for _, v := range pod.Shared {
+			if v.Exclusive && has[v.Claim] != "" {
+				j.blame("exclusive", pod.Key(), "is to use claim %s, which %s has", v.Claim, has[v.Claim])
+			}
+			has[v.Claim] = pod.Key()
+		}
+	}
 }
 
 func (j *judge) blame(kind, object, format string, args ...any) {

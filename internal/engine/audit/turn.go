@@ -11,22 +11,7 @@ import (
 // turns binds the pods of the plan in its order, all nodes being there, and asks at each pod's turn the filters of
 // kube-scheduler that depend on who is there already: PodTopologySpread, InterPodAffinity and NodePorts.
 func (j *judge) turns(p *plan.Provision) {
-	nodes, all, seats := j.spots(p)
-	r := newRoom(all)
-	for i, n := range j.snap.Nodes {
-		for _, pod := range n.Pods {
-			r.carried(pod)
-			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
-		}
-	}
-	for _, pod := range p.Order {
-		r.rulesOf(pod)
-	}
-	for i, n := range j.snap.Nodes {
-		for _, pod := range n.Pods {
-			r.bind(pod, nodes[i])
-		}
-	}
+	r, seats := j.furnish(p)
 	seen := map[string]bool{}
 	for _, pod := range p.Order {
 		s := seats[pod.UID]
@@ -45,6 +30,51 @@ func (j *judge) turns(p *plan.Provision) {
 	for _, uid := range slices.Sorted(maps.Keys(seats)) {
 		if !seen[uid] {
 			j.blame("order", uid, "has a place and is never bound")
+		}
+	}
+}
+
+// furnish makes the room with those in it who are there before the first pod of the plan comes, and the seats of the plan.
+func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
+	nodes, all, seats := j.spots(p)
+	r := newRoom(all)
+	for i, n := range j.snap.Nodes {
+		for _, pod := range n.Pods {
+			r.carried(pod)
+			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
+		}
+	}
+	j.daemonPorts(nodes, all)
+	for _, pod := range p.Order {
+		r.rulesOf(pod)
+	}
+	for i, n := range j.snap.Nodes {
+		for _, pod := range n.Pods {
+			r.bind(pod, nodes[i])
+		}
+	}
+	return r, seats
+}
+
+// daemonPorts takes the host ports of the daemons that may come to nodes to be, and to those that are not initialised.
+func (j *judge) daemonPorts(nodes, all []*spot) {
+	for i, s := range all {
+		there := map[string]bool{}
+		if i < len(nodes) {
+			if j.snap.Nodes[i].Stage == model.Initialized {
+				continue
+			}
+			for _, pod := range j.snap.Nodes[i].Pods {
+				there[pod.Controller.UID] = true
+			}
+		}
+		for _, d := range j.snap.Daemons {
+			if _, no := untolerated(s.taints, d.DaemonSpec.Tolerations); no || there[d.UID] {
+				continue
+			}
+			if slices.ContainsFunc(s.futures, func(l labelling) bool { return mayAdmit(d.DaemonSpec.Alternatives, l) }) {
+				s.ports = append(s.ports, d.HostPorts...)
+			}
 		}
 	}
 }

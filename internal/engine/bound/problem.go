@@ -220,16 +220,19 @@ func (p *problem) encode() {
 			p.need = append(p.need, float64(max(0, it.requests.At(r))))
 		}
 	}
+	var items, most []int32
 	admit := func(k *kind) bool {
 		for _, r := range p.resources {
 			k.room = append(k.room, float64(k.free.At(r)))
 		}
+		items, most = items[:0], most[:0]
 		for i, it := range p.items {
 			if n := it.requests.Times(k.free); n > 0 && k.specs.Has(it.spec) {
-				k.items = append(k.items, int32(i))
-				k.most = append(k.most, int32(min(n, it.count, int64(it.most))))
+				items = append(items, int32(i))
+				most = append(most, int32(min(n, it.count, int64(it.most))))
 			}
 		}
+		k.items, k.most = slices.Clone(items), slices.Clone(most)
 		k.weights, k.center = make([]float64, len(p.resources)), make([]float64, len(p.resources))
 		return len(k.items) > 0
 	}

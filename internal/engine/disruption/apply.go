@@ -7,8 +7,9 @@ import (
 
 // After returns the snapshot as it will be when the command is carried out and every new node is the cheapest that it may
 // be: its candidates gone, its pods where the plan puts them. New nodes count as initialised for as long as their pool's
-// consolidateAfter, so that what comes next may count on them. A command of another snapshot, or one that was stored,
-// does not say where its pods go; it is returned with its pods pending.
+// consolidateAfter, so that what comes next may count on them. What a consolidation bought, and where it sent pods, is
+// noted for hysteresis. A command of another snapshot, or one that was stored, does not say where its pods go; it is returned
+// with its pods pending.
 func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 	names := make([]string, len(cmd.Candidates))
 	for i, c := range cmd.Candidates {
@@ -27,7 +28,16 @@ func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 			seats = append(seats[:len(seats):len(seats)], model.Seating{Node: n.Name, Pods: r.Pods})
 		}
 	}
-	return next.With(nodes...).Bound(seats)
+	next = next.With(nodes...).Bound(seats)
+	if cmd.Reason == plan.Underutilized {
+		for _, seat := range cmd.Seats {
+			n := next.Node(seat.Node) // a copy of its own, because pods were bound to it
+			spec := *n.NodeSpec
+			spec.ConsolidatedAt = snap.Now
+			n.NodeSpec = &spec
+		}
+	}
+	return next
 }
 
 func futureSpec(snap *model.Snapshot, cmd plan.Command, r *plan.NewClaim) model.NodeSpec {
@@ -42,7 +52,10 @@ func futureSpec(snap *model.Snapshot, cmd plan.Command, r *plan.NewClaim) model.
 		taints = pool.Taints
 		since = since.Add(-max(0, pool.ConsolidateAfter))
 	}
-	return model.NodeSpec{Name: r.Name, UID: r.Name, Claim: r.Name, ClaimUID: r.Name, Pool: r.Pool, Stage: model.Initialized, Ready: true,
-		Created: since, InitializedAt: since, Labels: labels, Taints: taints, Requirements: r.Requirements,
-		Replacement: cmd.Reason == plan.Underutilized}
+	spec := model.NodeSpec{Name: r.Name, UID: r.Name, Claim: r.Name, ClaimUID: r.Name, Pool: r.Pool, Stage: model.Initialized, Ready: true,
+		Created: since, InitializedAt: since, Labels: labels, Taints: taints, Requirements: r.Requirements}
+	if cmd.Reason == plan.Underutilized {
+		spec.Replacement, spec.ConsolidatedAt = true, snap.Now
+	}
+	return spec
 }

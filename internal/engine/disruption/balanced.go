@@ -10,8 +10,11 @@ import (
 // pool's eviction cost it takes (core specification 5.15). A change is approved when the first is at least half the
 // second in every Balanced pool that nodes leave; other pools do not vote.
 
-// leastScore is that half, in thousandths.
-const leastScore = 500
+// LeastScore is that half.
+const LeastScore = 0.5
+
+// leastScore is LeastScore in thousandths.
+const leastScore = int64(1000 * LeastScore)
 
 // balancedPolicy is the consolidation policy's name in the API.
 const balancedPolicy = "Balanced"

@@ -16,6 +16,8 @@ type change struct {
 	// seats are where those of the pods go that need no new node.
 	seats []model.Seating
 	worth plan.Worth
+	// groups of the pods of the outcome that the change is a part of.
+	groups map[*model.Pod]*model.Group
 }
 
 // changes splits an outcome into its independent parts, by name of their first node.
@@ -80,7 +82,9 @@ func (w *world) changes(o *outcome) []*change {
 			c.seats[at].Pods = append(c.seats[at].Pods, p)
 		}
 	}
+	groups := groupsOf(o)
 	for _, c := range list {
+		c.groups = groups
 		w.reckon(c)
 	}
 	return list
@@ -161,15 +165,32 @@ func (w *world) spotRules(c *change) plan.Verdict {
 
 const spot = "spot"
 
-// command puts the change into the form that is carried out.
+// command puts the change into the form that is carried out, cut down where it would be too large to store.
 func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	candidates := make([]plan.Candidate, len(c.nodes))
 	for i, n := range c.nodes {
 		candidates[i] = plan.CandidateOf(n)
 	}
+	w.rename(c.claims)
+	plan.StampClaims(w.began, c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
+	for _, seat := range c.seats {
+		if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
+			cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
+		}
+	}
+	w.shorten(&cmd)
 	return cmd
+}
+
+// rename gives new names to claims whose names are those of nodes that are leaving: a what-if knows nothing of these, and a
+// node that was bought for the very pods that move has just their name. A candidate would pass for its own replacement.
+func (w *world) rename(claims []plan.NewClaim) {
+	for i := range claims {
+		r := &claims[i]
+		r.Name = plan.ClaimName(r.Pool, r.PoolUID, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })
+	}
 }
 
 // method is what metrics call the way in which a change was found (core specification 5.1).

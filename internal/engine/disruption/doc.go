@@ -2,22 +2,39 @@
 //
 //	Snapshot --> Propose --> Proposal{Commands, Kept, Next}
 //	                |
-//	                +-- method empty: nodes without pods to move, quiet for consolidateAfter, within budgets
+//	                +-- empty           no pods to move; one command each               (propose.go)
+//	                +-- static drift    drifted nodes of pools with a fixed number      (static.go)
+//	                +-- drifted         renewal, oldest drift first                     (drift.go)
+//	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
+//	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
+//	                     +-- apart.go      what pods demand of each other keeps steps apart
+//	                     +-- balanced.go   the policy Balanced weighs a change, pool by pool
+//	Snapshot, Node --> IfAlone --> what it would bring if the node left alone           (whatif.go)
+//	Snapshot, Command --> Score, Shares --> what it is worth, told to people            (score.go)
+//	Snapshot, Command --> Judge --> is the stored command still right?                  (judge.go)
+//	Snapshot, Command --> After --> the snapshot when it is carried out                 (apply.go)
+//	Snapshot --> Static --> how many nodes static pools lack or have too many           (static.go)
 //
-// A method is a function that looks at every node of ours and answers with a command or with a Verdict that says why
-// the node stays; explain renders the verdicts, so that nobody has to guess. Methods are asked in a fixed order, and
-// what one took from a pool's budgets is gone for the next.
+// A method looks at every node of ours and answers with a command or with a Verdict that says why the node stays;
+// explain renders the verdicts, so that nobody has to guess. Methods are asked in a fixed order: what needs no
+// thought, what must be, what saves. What one took from a pool's budgets, or from the room on nodes, is gone for the
+// next.
 //
-// Emptiness makes one command per node. Nothing ties such nodes together, so that a node which cannot go after all
-// (a pod came, somebody protected it) holds back no other, and a command is rolled back or carried out as a whole.
+// A what-if is placement.Schedule on the snapshot without some nodes. It starts from the world as it will be when
+// everything under way is done (world.go), so that no two changes count on the same room. What it would buy while the
+// leaving nodes are still there must be within the limits of the pools. The outcome falls apart into changes that have
+// nothing to do with each other (change.go); each must pay by itself, whatever types the provider picks (trim.go), and
+// is a command of its own. So commands may be carried out in any order, at the same time, or in part.
+//
+// Economics: a change pays when its saving, over the payback time of the pools, exceeds the price of moving the pods, and
+// the pools' least saving. Costs are prices plus what a node costs beyond its price.
 //
 // Empty means: no pod that somebody would start again elsewhere. Daemons, mirror pods, finished pods and pods that are
 // on their way out do not count; every other pod does, however low its priority or deletion cost. That is stricter
 // than upstream, which deletes nodes whose pods are all "cheap" (priority of -33554432 or less) without asking where
 // they would go.
 //
-// The decision is a pure function of the snapshot, the same for every order of the input: dearest node first, then by
-// name. Cost: one pass over nodes and their pods, and a sort of those that are empty.
+// The decision is a pure function of the snapshot, the same for every order of the input.
 //
 // The package must not know how a command is carried out: plan.Step does.
 package disruption

@@ -1,9 +1,7 @@
 package disruption
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -28,43 +26,49 @@ func (p *Proposal) expiring(run *run) {
 		}
 		return from.IsZero() || from.After(run.snap.Now) || run.static(n)
 	})
-	slices.SortFunc(nodes, func(a, b *model.Node) int {
-		return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), strings.Compare(a.Name, b.Name))
-	})
-	p.renew(run, nodes, plan.Expired)
+	p.renew(run, firstToExpire(nodes), plan.Expired)
 }
 
 func (p *Proposal) renew(run *run, nodes []*model.Node, reason plan.Reason) {
 	for _, n := range nodes {
 		if v := run.guard.Removable(n, reason); !v.OK() {
-			p.keep(n, reason, v)
-			p.wake(run, n, v)
+			p.stays(run, n, reason, v)
 			continue
 		}
 		p.Eligible[reason]++
-		if a := run.guard.Allowance(n.Pool, reason); !a.Verdict.OK() || a.Remaining() < 1 {
-			p.keep(n, reason, exhausted(n, a))
-			continue
+		if v := run.renewed(n, reason); !v.OK() {
+			p.stays(run, n, reason, v)
 		}
-		w := run.world()
-		if w.taken[n.Name] {
-			p.keep(n, reason, plan.Verdict{Code: plan.NodeNominated, Node: n.Name})
-			continue
-		}
-		o := w.without([]*model.Node{w.snap.Node(n.Name)}, func(other *model.Node) bool { return renewable(other, run) || !reached(other) })
-		if len(o.homeless) > 0 {
-			p.keep(n, reason, homelessVerdict(n, o))
-			continue
-		}
-		c := w.changes(o)[0]
-		command := w.command(c, reason)
-		if v := run.guard.Admit(command); !v.OK() {
-			p.keep(n, reason, v)
-			continue
-		}
-		w.apply(c)
-		p.Commands = append(p.Commands, command)
 	}
+}
+
+// renewed proposes the renewal of a node that may leave, or says what is in the way.
+func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
+	if a := run.guard.Allowance(n.Pool, reason); !a.Verdict.OK() || a.Remaining() < 1 {
+		return exhausted(n, a)
+	}
+	w := run.world()
+	if w.taken[n.Name] {
+		return plan.Verdict{Code: plan.NodeNominated, Node: n.Name}
+	}
+	o := w.without([]*model.Node{w.snap.Node(n.Name)}, run.shut)
+	if len(o.homeless) > 0 {
+		return homelessVerdict(n, o)
+	}
+	c := w.changes(o)[0]
+	command := w.command(c, reason)
+	if v := run.guard.Admit(command); !v.OK() {
+		return v
+	}
+	w.apply(c)
+	run.p.Commands = append(run.p.Commands, command)
+	return plan.Verdict{}
+}
+
+// shut reports whether no pods are sent to the node when theirs is renewed. A node that others are on their way to may look
+// free for a moment, when they have been evicted and nobody has started them again yet.
+func (run *run) shut(n *model.Node) bool {
+	return renewable(n, run) || !reached(n) || run.guard.Bought(n)
 }
 
 // renewable reports whether the node is to be renewed now or soon.

@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -29,13 +31,23 @@ type judgement struct {
 	against map[string]plan.Verdict
 	// future are the replacements that are not there yet, by claim.
 	future map[string]*model.Node
+	// nodes are the candidates of all commands; command says of which, by node, and bought what has been bought, by claim.
+	nodes   []*model.Node
+	command map[string]string
+	bought  map[string]bool
+	// buyer is the command that buys a claim, by claim.
+	buyer map[string]string
+	// landing are the UIDs of the claims of nodes that commands under way send pods to. They are counted on, though the pods
+	// of one command have just come there, or every command would have to wait for the others' pods to settle.
+	landing map[string]bool
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
 	// 1. Who leaves, and what is bought for them.
-	command := map[string]string{} // by node
-	bought := map[string]bool{}    // by claim
+	command, bought := map[string]string{}, map[string]bool{}
+	j.command, j.bought, j.buyer = command, bought, map[string]string{}
+	j.landing = map[string]bool{}
 	commands := plan.Resume(snap)
 	for i := range commands {
 		if commands[i].Phase == plan.Abandoned {
@@ -44,8 +56,12 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		for _, c := range commands[i].Candidates {
 			command[c.Node] = commands[i].ID
 		}
+		for _, l := range commands[i].Landing {
+			j.landing[l.ClaimUID] = true
+		}
 		for k := range commands[i].Replacements {
 			bought[commands[i].Replacements[k].Name] = true
+			j.buyer[commands[i].Replacements[k].Name] = commands[i].ID
 		}
 	}
 	// 2. Pods that are pending or on nodes that are being deleted take their places first, but not those that were bought
@@ -63,7 +79,8 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 				continue
 			}
 			n := j.snap.Future(replacementSpec(snap, r), typesOf(r))
-			if n == nil {
+			// What is not for sale has no price, and must not pass for cheap.
+			if n == nil || n.Price <= 0 && commands[i].Reason == plan.Underutilized {
 				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
 				continue
 			}
@@ -72,37 +89,47 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	// 4. Everybody else moves.
-	var nodes []*model.Node
+	// 4. Everybody else moves, first to what was bought for him.
+	seats := map[string][]string{}
 	for _, n := range j.snap.Nodes {
 		if command[n.Name] != "" {
-			nodes = append(nodes, n)
+			j.nodes = append(j.nodes, n)
+		}
+		if bought[n.Claim] && len(n.BoughtFor) > 0 {
+			seats[n.Name] = n.BoughtFor
 		}
 	}
-	if len(nodes) > 0 {
-		j.move(nodes, command, bought)
+	j.snap = j.snap.Promising(seats)
+	for id, v := range j.move() {
+		if j.against[id].OK() {
+			j.against[id] = v
+		}
 	}
 	return j
 }
 
-// move asks where the pods of the nodes go, and notes the commands whose pods go nowhere.
-func (j *judgement) move(nodes []*model.Node, command map[string]string, bought map[string]bool) {
-	o := j.without(nodes, func(n *model.Node) bool { return j.unsettled(n) && !bought[n.Claim] })
+// move asks where the pods of all candidates go, and returns the commands whose pods go nowhere.
+func (j *judgement) move() map[string]plan.Verdict {
+	against := map[string]plan.Verdict{}
+	if len(j.nodes) == 0 {
+		return against
+	}
+	o := j.without(j.nodes, func(n *model.Node) bool {
+		return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
+	})
 	blame := func(pod *model.Pod, n *model.Node) {
-		id := command[n.Name]
-		v := j.against[id]
+		id := j.command[n.Name]
+		v := against[id]
 		if v.OK() {
 			v = plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
 		}
-		if v.Code == plan.PodsHomeless {
-			v.Have++
-		}
-		j.against[id] = v
+		v.Have++
+		against[id] = v
 	}
 	for _, h := range o.homeless {
 		blame(h.pod, h.node)
 	}
-	origin := j.origins(nodes)
+	origin := j.origins(j.nodes)
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
 			if n := origin[p]; n != nil {
@@ -110,11 +137,63 @@ func (j *judgement) move(nodes []*model.Node, command map[string]string, bought 
 			}
 		}
 	}
+	// What another command buys may never come.
+	for _, s := range o.seats {
+		n := j.snap.Node(s.Node)
+		if n == nil || n.Stage == model.Initialized || j.buyer[n.Claim] == "" {
+			continue
+		}
+		for _, p := range s.Pods {
+			if from := origin[p]; from != nil && j.command[from.Name] != j.buyer[n.Claim] {
+				blame(p, from)
+			}
+		}
+	}
+	return against
+}
+
+// seated asks again about a command whose pods found no place, with the places that it had for them. Pods that may go
+// anywhere may otherwise take the room of those that may not, and what was proposed would be taken back for ever. It is
+// right if then nobody is homeless who was not.
+func (j *judgement) seated(cmd plan.Command) bool {
+	seats := map[string][]string{}
+	seat := func(n *model.Node, pods []*model.Pod) {
+		if n == nil || len(pods) == 0 {
+			return
+		}
+		seats[n.Name] = slices.Clone(n.Promised)
+		for _, p := range pods {
+			seats[n.Name] = append(seats[n.Name], p.UID)
+		}
+	}
+	for i := range cmd.Replacements {
+		seat(j.snap.Claim(cmd.Replacements[i].Name), cmd.Replacements[i].Pods)
+	}
+	for _, s := range cmd.Seats {
+		seat(j.snap.Node(s.Node), s.Pods)
+	}
+	if len(seats) == 0 {
+		return false
+	}
+	before := j.snap
+	j.snap = j.snap.Promising(seats)
+	against := j.move()
+	for id := range against {
+		if id == cmd.ID || j.against[id].OK() {
+			j.snap = before
+			return false
+		}
+	}
+	delete(j.against, cmd.ID)
+	return true
 }
 
 func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
-	if v := j.against[cmd.ID]; !v.OK() {
+	if v := j.against[cmd.ID]; !v.OK() && !(v.Code == plan.PodsHomeless && j.seated(cmd)) {
 		return v
+	}
+	if cmd.Reason != plan.Underutilized { // what must be need not pay
+		return plan.Verdict{}
 	}
 	c := &change{}
 	for _, candidate := range cmd.Candidates {

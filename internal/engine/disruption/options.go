@@ -14,6 +14,8 @@ type Options struct {
 	Economics
 	// SpotToSpot allows that spot nodes are replaced by spot nodes (gate SpotToSpotConsolidation).
 	SpotToSpot bool
+	// NoSearch leaves out the search for a cheaper fleet, which is what costs time: nodes in use are not looked at.
+	NoSearch bool
 	// Static: static pools are in use (gate StaticCapacity).
 	Static bool
 }
@@ -62,7 +64,7 @@ func (e Economics) of(pool *model.PoolSpec) Economics {
 
 // priceOfMoving is the price of taking all pods off the node that somebody will start again elsewhere, nano-USD.
 func (e Economics) priceOfMoving(n *model.Node) int64 {
-	return e.MovePrice / 1000 * evictionCost(n)
+	return int64(float64(e.MovePrice) * float64(evictionCost(n)) / 1000)
 }
 
 // evictionCost is the sum of what evicting the node's pods costs, in thousandths (core specification 5.5): pods of

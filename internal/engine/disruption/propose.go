@@ -66,11 +66,17 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 	p.empty(r)
 	if opts.Static {
 		commands, kept := StaticDrift(snap, guard)
-		p.Commands, p.Kept = append(p.Commands, commands...), append(p.Kept, kept...)
+		p.Commands = append(p.Commands, commands...)
+		for _, k := range kept {
+			p.stays(r, snap.Node(k.Node), k.Reason, k.Verdict)
+		}
 	}
 	p.drifted(r)
 	p.expiring(r)
-	p.underutilized(r)
+	if !opts.NoSearch {
+		p.underutilized(r)
+	}
+	p.wakeForRoom(r)
 	slices.SortFunc(p.Kept, func(a, b Kept) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
@@ -108,7 +114,7 @@ func (r *run) static(n *model.Node) bool {
 func (r *run) world() *world {
 	if r.ahead == nil {
 		taken := r.taken()
-		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return leaving(n) || taken[n.Name] })
+		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return departing(n) || taken[n.Name] })
 	}
 	return r.ahead
 }
@@ -121,8 +127,7 @@ func (p *Proposal) empty(r *run) {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Empty); !v.OK() {
-			p.keep(n, plan.Empty, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Empty, v)
 			continue
 		}
 		eligible = append(eligible, n)
@@ -137,8 +142,7 @@ func (p *Proposal) empty(r *run) {
 			command.Worth.Saving = n.Price + r.opts.Placement.NodePriceOf(pool.PoolSpec)
 		}
 		if v := r.guard.Admit(command); !v.OK() {
-			p.keep(n, plan.Empty, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Empty, v)
 			continue
 		}
 		p.Commands = append(p.Commands, command)
@@ -153,8 +157,7 @@ func (p *Proposal) underutilized(r *run) {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Underutilized); !v.OK() {
-			p.keep(n, plan.Underutilized, v)
-			p.wake(r, n, v)
+			p.stays(r, n, plan.Underutilized, v)
 			continue
 		}
 		nodes = append(nodes, n)
@@ -164,8 +167,7 @@ func (p *Proposal) underutilized(r *run) {
 		return
 	}
 	keep := func(n *model.Node, v plan.Verdict) {
-		p.keep(n, plan.Underutilized, v)
-		p.wake(r, n, v)
+		p.stays(r, n, plan.Underutilized, v)
 	}
 	p.Commands = append(p.Commands, r.world().consolidate(r.guard, nodes, keep)...)
 }
@@ -174,23 +176,27 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 	p.Kept = append(p.Kept, Kept{Node: n.Name, Pool: n.Pool, Reason: reason, Verdict: v})
 }
 
-// wake notes when the reason to keep a node ends by itself.
-func (p *Proposal) wake(r *run, n *model.Node, v plan.Verdict) {
-	pool := r.snap.Pool(n.Pool)
-	switch v.Code {
-	case plan.NodeTooYoung:
-		p.wakeAt(r.snap, plan.QuietFrom(n, pool))
-	case plan.NodeNominated:
-		p.wakeAt(r.snap, n.NominatedUntil)
-	case plan.NodeUnsettled:
-		p.wakeAt(r.snap, r.guard.SettledFrom(n))
-	case plan.NodeProtected:
-		for _, pod := range n.Pods {
-			p.wakeAt(r.snap, pod.ProtectedUntil)
+// stays keeps the node, and notes when the verdict ends by itself.
+func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdict) {
+	p.keep(n, reason, v)
+	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Reason: reason, Verdict: v}))
+}
+
+// wakeForRoom notes when more nodes may be counted on, if that may let one go that stays for want of a better place for
+// its pods.
+func (p *Proposal) wakeForRoom(r *run) {
+	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
+		switch k.Verdict.Code {
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden:
+			return true
 		}
-	case plan.BudgetExhausted:
-		for _, b := range pool.Budgets {
-			p.wakeAt(r.snap, b.Changes)
+		return false
+	}) {
+		return
+	}
+	for _, n := range r.snap.Nodes {
+		if pool := r.snap.Pool(n.Pool); n.Ours() && pool != nil && n.Stage == model.Initialized && n.Ready {
+			p.wakeAt(r.snap, plan.QuietFrom(n, pool))
 		}
 	}
 }

@@ -307,3 +307,22 @@ func linesOf(text string) []string {
 	}
 	return lines
 }
+
+// TestNextWhenRoomSettles: the node that could take the pods has just had a visitor. It stays itself, and may be counted on after the
+// pool's consolidateAfter, and that is when to look again.
+func TestNextWhenRoomSettles(t *testing.T) {
+	lines := []string{
+		"pool p after=30s budget=100% policy=WhenEmptyOrUnderutilized",
+		"node a pool=p type=large quiet=1h",
+		"pod x node=a",
+		"node b pool=p type=large quiet=10s protected",
+		"pod y node=b",
+	}
+	proposal := disruption.Propose(tell(t, lines), disruption.Options{})
+	if len(proposal.Commands) > 0 {
+		t.Fatalf("commands %v, want none: nobody is to be sent to b yet", proposal.Commands)
+	}
+	if want := noon.Add(20 * time.Second); !proposal.Next.Equal(want) {
+		t.Errorf("the next look is at %v, want %v", proposal.Next, want)
+	}
+}

@@ -59,13 +59,27 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 		s.waste[n.Name] = true
 	}
 	for len(wasted) > 0 {
-		n := min(batchSize, len(wasted))
-		batch := s.affordable(s.free(wasted[:n]))
-		wasted = wasted[n:]
-		rest = append(rest, s.batch(batch)...)
+		var batch []*model.Node
+		batch, wasted = s.handful(wasted)
+		rest = append(rest, s.batch(s.free(batch))...)
 	}
 	s.singles(rest)
 	return s.found
+}
+
+// handful takes the nodes of the next batch: as many of each pool as its budget lets go at once. Nodes of pools that let
+// none go are left out for good.
+func (s *search) handful(nodes []*model.Node) (batch, later []*model.Node) {
+	taken := map[string]int64{}
+	for _, n := range s.affordable(nodes) {
+		if len(batch) < batchSize && taken[n.Pool] < s.guard.Allowance(n.Pool, plan.Underutilized).Remaining() {
+			taken[n.Pool]++
+			batch = append(batch, n)
+			continue
+		}
+		later = append(later, n)
+	}
+	return batch, later
 }
 
 // affordable are the nodes whose pool's budget still allows one to leave.
@@ -116,7 +130,7 @@ type prospect struct {
 const roomWorth = 0.8
 
 // trials is into how many parts the order of nodes is divided to find where to stop.
-const trials = 8
+const trials = 4
 
 // assess divides the nodes into those that should go, most saving per disruption first, and the rest in the same order.
 func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
@@ -169,7 +183,7 @@ func pick(tried map[int]trial) trial {
 	var best trial
 	value := 0.0
 	for _, t := range list {
-		if v := t.saving - max(t.price/t.hours, lastPart*mean*t.moved); v > value {
+		if v := t.saving - max(t.price/t.hours, float64(lastPart*mean*t.moved)); v > value {
 			best, value = t, v
 		}
 	}
@@ -204,9 +218,9 @@ func (s *search) prospects(nodes []*model.Node) []*model.Node {
 	for i, n := range nodes {
 		capacity := 0.0
 		for r, worth := range units {
-			capacity += worth * float64(n.Usable.At(quantity.Resource(r)))
+			capacity += float64(worth * float64(n.Usable.At(quantity.Resource(r))))
 		}
-		list[i] = prospect{n, (float64(s.cost(n)) - roomWorth*capacity) / float64(1000+evictionCost(n))}
+		list[i] = prospect{n, (float64(s.cost(n)) - float64(roomWorth*capacity)) / float64(1000+evictionCost(n))}
 	}
 	slices.SortFunc(list, func(a, b prospect) int {
 		return cmp.Or(cmp.Compare(b.ratio, a.ratio), strings.Compare(a.node.Name, b.node.Name))
@@ -219,7 +233,8 @@ func (s *search) prospects(nodes []*model.Node) []*model.Node {
 }
 
 // unitWorth is what a unit of cpu and memory costs in a fleet without waste, nano-USD per hour: least squares over the new
-// nodes that all pods of the nodes would be packed onto.
+// nodes that all pods of the nodes would be packed onto. Products that are added are rounded first, float64(x*y): some
+// machines would otherwise fuse the two, and decide otherwise.
 func (s *search) unitWorth(nodes []*model.Node) []float64 {
 	o := s.without(nodes, func(*model.Node) bool { return true })
 	var cc, cm, mm, cp, mp float64
@@ -231,12 +246,13 @@ func (s *search) unitWorth(nodes []*model.Node) []float64 {
 			memory += float64(p.Requests.At(quantity.Memory))
 		}
 		price := float64(c.Price() + s.nodePrice(c.Pool))
-		cc, cm, mm, cp, mp = cc+cpu*cpu, cm+cpu*memory, mm+memory*memory, cp+cpu*price, mp+memory*price
+		cc, cm, mm = cc+float64(cpu*cpu), cm+float64(cpu*memory), mm+float64(memory*memory)
+		cp, mp = cp+float64(cpu*price), mp+float64(memory*price)
 	}
 	worth := make([]float64, max(int(quantity.CPU), int(quantity.Memory))+1)
-	det := cc*mm - cm*cm
+	det := float64(cc*mm) - float64(cm*cm)
 	if det > 1e-9*cc*mm {
-		worth[quantity.CPU], worth[quantity.Memory] = (cp*mm-mp*cm)/det, (mp*cc-cp*cm)/det
+		worth[quantity.CPU], worth[quantity.Memory] = (float64(cp*mm)-float64(mp*cm))/det, (float64(mp*cc)-float64(cp*cm))/det
 	}
 	if worth[quantity.CPU] < 0 || worth[quantity.Memory] < 0 || det <= 1e-9*cc*mm {
 		if worth[quantity.CPU] < 0 || cc == 0 {
@@ -287,7 +303,9 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			drop(bad)
 			continue
 		}
-		s.accept(good)
+		free, tied := s.untie(good)
+		s.accept(free)
+		rest = append(rest, s.again(tied)...)
 		break
 	}
 	return rest
@@ -312,13 +330,23 @@ func nodesOf(homeless []stranded) []*model.Node {
 	return nodes
 }
 
-// accept makes commands of the changes and applies them to the world.
+// accept makes commands of the changes and applies them to the world. The nodes of one that is too large to be stored are
+// asked about alone, when the others are done.
 func (s *search) accept(changes []*change) {
+	var large []*model.Node
 	for _, c := range changes {
 		for _, n := range c.nodes {
 			delete(s.waste, n.Name)
 		}
 		command := s.command(c, plan.Underutilized)
+		if oversized(&command) {
+			if len(c.nodes) > 1 {
+				large = append(large, c.nodes...)
+			} else {
+				s.keep(c.nodes[0], plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name})
+			}
+			continue
+		}
 		if v := s.guard.Admit(command); !v.OK() { // the budgets of two pools at once, say
 			for _, n := range c.nodes {
 				s.keep(n, v)
@@ -327,6 +355,9 @@ func (s *search) accept(changes []*change) {
 		}
 		s.found = append(s.found, command)
 		s.apply(c)
+	}
+	if len(large) > 0 {
+		s.singles(large)
 	}
 }
 

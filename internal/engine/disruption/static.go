@@ -112,12 +112,21 @@ func headroom(p *model.Pool) (int64, plan.Verdict) {
 		return 0, plan.Verdict{Code: plan.PoolBlocked, Rejection: p.Blocked}
 	case !p.Valid:
 		return 0, plan.Verdict{Code: plan.PoolContradiction, Key: p.Contradiction}
-	case p.Types == nil || p.Eligible.Empty():
+	case !onSale(p):
 		return 0, plan.Verdict{Code: plan.NoOffering}
 	case p.NodeLimit == model.NoLimit:
 		return plan.Unlimited, plan.Verdict{}
 	}
 	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
+}
+
+// onSale reports whether one of the pool's types is for sale now.
+func onSale(p *model.Pool) bool {
+	if p.Types == nil {
+		return false
+	}
+	offered, _ := p.Types.Offered(p.Start)
+	return p.Eligible.Intersects(offered)
 }
 
 // dispensable sorts nodes by what is lost with them, least first: those without a machine, those that are empty, those
@@ -126,11 +135,11 @@ func dispensable(snap *model.Snapshot, nodes []*model.Node) []*model.Node {
 	type ranked struct {
 		*model.Node
 		class int
-		loss  int64
+		loss  int64 // what evicting the pods costs, times the part of its life that the node has before it
 	}
 	all := make([]ranked, len(nodes))
 	for i, n := range nodes {
-		all[i] = ranked{n, classOf(snap, n), lossOf(n, snap.Now)}
+		all[i] = ranked{n, classOf(snap, n), evictionCost(n) * lifetimeLeft(n, snap.Now)}
 	}
 	slices.SortFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.loss, b.loss), cmp.Compare(a.Stage, b.Stage),
@@ -156,17 +165,6 @@ func classOf(snap *model.Snapshot, n *model.Node) int {
 	return 2
 }
 
-// lossOf is what evicting the node's pods costs, times the part of its life that the node still has before it.
-func lossOf(n *model.Node, now time.Time) int64 {
-	var cost int64
-	for _, p := range n.Pods {
-		if p.Reschedulable {
-			cost += max(0, p.EvictionCost)
-		}
-	}
-	return cost * lifetimeLeft(n, now)
-}
-
 // lifetimeLeft is which part of its life the node still has before it, in thousandths; all of it when it never expires.
 func lifetimeLeft(n *model.Node, now time.Time) int64 {
 	whole := n.ExpiresAt.Sub(n.Created)
@@ -176,54 +174,84 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 	return min(1000, max(0, int64(n.ExpiresAt.Sub(now)/(whole/1000+1))))
 }
 
-// StaticDrift proposes the replacement of drifted nodes of static pools, each by a node made from the template, one
-// command per node (core specification 5.9). A pool that has more nodes than it should waits: replacements are under
-// way, or a surplus is about to go. Kept are the drifted nodes that stay for now, and why. The guard's budgets are taken
-// from.
+// StaticDrift proposes the renewal of nodes of static pools that are drifted, or will soon be deleted for their age,
+// each by a node made from the template, one command per node (core specification 5.9). A pool that has more nodes than
+// it should waits: replacements are under way, or a surplus is about to go. Kept are the nodes that should be renewed and
+// stay for now, and why. The guard's budgets are taken from.
 func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Command, kept []Kept) {
-	by, taken := rosters(snap), map[string]bool{}
+	w := &wave{snap: snap, guard: guard, taken: map[string]bool{}}
+	by := rosters(snap)
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
 			continue
 		}
-		drifted := slices.DeleteFunc(slices.Clone(r.active), func(n *model.Node) bool { return n.Drifted == "" })
-		if len(drifted) == 0 {
-			continue
-		}
 		most, why := headroom(p)
-		for _, n := range eldestDrift(drifted) {
-			v := why
-			var command plan.Command
+		for _, due := range overdue(r.active, snap.Now) {
+			var v plan.Verdict
 			switch {
 			case r.total() > p.Replicas:
-				v = plan.Verdict{Code: plan.PoolAboveReplicas, Node: n.Name, Need: p.Replicas, Have: r.total()}
+				v = plan.Verdict{Code: plan.PoolAboveReplicas, Node: due.Name, Need: p.Replicas, Have: r.total()}
 			case most > 0:
-				command = replaced(snap, p, n, taken)
-				if v = guard.Removable(n, plan.Drifted); v.OK() {
-					v = guard.Admit(command)
+				if v = w.replace(p, due); v.OK() {
+					most--
+					continue
 				}
+			default:
+				v = why
 			}
-			if !v.OK() {
-				kept = append(kept, Kept{Node: n.Name, Pool: n.Pool, Reason: plan.Drifted, Verdict: v})
-				continue
-			}
-			most--
-			taken[command.Replacements[0].Name] = true
-			commands = append(commands, command)
+			kept = append(kept, Kept{Node: due.Name, Pool: due.Pool, Reason: due.reason, Verdict: v})
 		}
 	}
-	return commands, kept
+	return w.commands, kept
 }
 
-// replaced is the command that replaces the node by one made from its pool's template.
-func replaced(snap *model.Snapshot, p *model.Pool, n *model.Node, taken map[string]bool) plan.Command {
-	command := plan.NewCommand(snap.Now, plan.Drifted, "", []plan.Candidate{plan.CandidateOf(n)})
-	command.Worth.Pods = plan.Inhabitants(n)
-	command.Replacements = []plan.NewClaim{plan.BareClaim(snap, p, n.ClaimUID, func(name string) bool {
-		return taken[name] || snap.Claim(name) != nil
-	})}
-	return command
+// due is a node that should be renewed, and why.
+type due struct {
+	*model.Node
+	reason plan.Reason
+}
+
+// overdue are the nodes that should be renewed: the drifted ones, then those that expire soon, in that order.
+func overdue(nodes []*model.Node, now time.Time) []due {
+	drifted := slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return n.Drifted == "" })
+	aged := slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
+		from := RenewFrom(n)
+		return n.Drifted != "" || from.IsZero() || from.After(now)
+	})
+	var list []due
+	for _, n := range eldestDrift(drifted) {
+		list = append(list, due{n, plan.Drifted})
+	}
+	for _, n := range firstToExpire(aged) {
+		list = append(list, due{n, plan.Expired})
+	}
+	return list
+}
+
+// wave is the replacement of nodes of static pools that begins now.
+type wave struct {
+	snap     *model.Snapshot
+	guard    *plan.Guard
+	taken    map[string]bool // names of new claims
+	commands []plan.Command
+}
+
+// replace proposes to replace the node by one made from its pool's template, or says what is in the way.
+func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
+	if v := w.guard.Removable(n.Node, n.reason); !v.OK() {
+		return v
+	}
+	command := plan.NewCommand(w.snap.Now, n.reason, "", []plan.Candidate{plan.CandidateOf(n.Node)})
+	command.Worth.Pods = plan.Inhabitants(n.Node)
+	claim := plan.BareClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
+	command.Replacements = []plan.NewClaim{claim}
+	if v := w.guard.Admit(command); !v.OK() {
+		return v
+	}
+	w.taken[claim.Name] = true
+	w.commands = append(w.commands, command)
+	return plan.Verdict{}
 }
 
 // eldestDrift sorts drifted nodes: those without pods to move first, then by when they drifted.
@@ -231,6 +259,14 @@ func eldestDrift(nodes []*model.Node) []*model.Node {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(min(1, plan.Inhabitants(a)), min(1, plan.Inhabitants(b))),
 			a.DriftedSince.Compare(b.DriftedSince), strings.Compare(a.Name, b.Name))
+	})
+	return nodes
+}
+
+// firstToExpire sorts nodes by when they expire.
+func firstToExpire(nodes []*model.Node) []*model.Node {
+	slices.SortFunc(nodes, func(a, b *model.Node) int {
+		return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), strings.Compare(a.Name, b.Name))
 	})
 	return nodes
 }

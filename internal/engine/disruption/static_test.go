@@ -66,6 +66,16 @@ func (w *staticWorld) limit(nodes int64) {
 	w.pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: nodes}}
 }
 
+func (w *staticWorld) soldOut() { w.pool.Catalogue.Types[0].Offerings[0].Available = false }
+
+// expiring gives the nodes a life that ends in the given number of minutes, after a day.
+func (w *staticWorld) expiring(minutes int, nodes ...int) {
+	for _, i := range nodes {
+		w.nodes[i].ExpiresAt = staticNoon.Add(time.Duration(minutes) * time.Minute)
+		w.nodes[i].Created = w.nodes[i].ExpiresAt.Add(-24 * time.Hour)
+	}
+}
+
 func (w *staticWorld) snapshot() *model.Snapshot {
 	b := model.NewBuilder()
 	b.UpsertPool(w.pool)
@@ -105,6 +115,7 @@ func TestStatic(t *testing.T) {
 		{"no type is right", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"y"}})
 		}, 0, 0, plan.NoOffering},
+		{"everything is sold out", 3, 2, func(w *staticWorld) { w.soldOut() }, 0, 0, plan.NoOffering},
 		{"requirements exclude each other", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: "team", Operator: label.DoesNotExist})
 		}, 0, 0, plan.PoolContradiction},
@@ -219,6 +230,11 @@ func TestStaticDrift(t *testing.T) {
 			w.add(model.Initialized)
 		}, "n1", nil},
 		{"not static", func(w *staticWorld) { drift(w, 1); w.pool.Static = false }, "", nil},
+		{"nothing is for sale", func(w *staticWorld) { drift(w, 1); w.soldOut() }, "", map[string]plan.Code{"n1": plan.NoOffering}},
+		{"near the end of their lives, the first to end first", func(w *staticWorld) { w.expiring(2, 1); w.expiring(1, 2); w.expiring(150, 3) }, "n2 n1", nil},
+		{"drifted before old", func(w *staticWorld) { w.expiring(1, 1, 3); drift(w, 3) }, "n3 n1", nil},
+		{"budgets without reasons are about the old ones too", func(w *staticWorld) { w.expiring(1, 1, 2); w.pool.Budgets = []model.Budget{{Count: 1}} }, "n1",
+			map[string]plan.Code{"n2": plan.BudgetExhausted}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newStaticWorld(4, 4)
@@ -229,7 +245,11 @@ func TestStaticDrift(t *testing.T) {
 			names := map[string]bool{}
 			for _, c := range commands {
 				nodes = append(nodes, c.Candidates[0].Node)
-				if len(c.Candidates) != 1 || len(c.Replacements) != 1 || c.Reason != plan.Drifted || names[c.Replacements[0].Name] {
+				reason := plan.Expired
+				if snap.Node(c.Candidates[0].Node).Drifted != "" {
+					reason = plan.Drifted
+				}
+				if len(c.Candidates) != 1 || len(c.Replacements) != 1 || c.Reason != reason || names[c.Replacements[0].Name] {
 					t.Errorf("command %+v", c)
 				}
 				names[c.Replacements[0].Name] = true
@@ -245,5 +265,24 @@ func TestStaticDrift(t *testing.T) {
 				t.Errorf("kept %v, want %v", codes, test.kept)
 			}
 		})
+	}
+}
+
+// TestRenewalComesBack: a proposal names the time at which a budget that holds up a renewal changes, in static pools and
+// in others.
+func TestRenewalComesBack(t *testing.T) {
+	changes := staticNoon.Add(20 * time.Minute)
+	for _, static := range []bool{true, false} {
+		w := newStaticWorld(1, 1)
+		w.pool.Static = static
+		if !static {
+			w.pool.Blocked = nil
+		}
+		w.nodes[0].Drifted = "NodePoolDrifted"
+		w.run("n0", 1000)
+		w.pool.Budgets = []model.Budget{{Count: 0, Changes: changes, Reasons: []string{"Drifted"}}}
+		if p := disruption.Propose(w.snapshot(), disruption.Options{Static: true}); !p.Next.Equal(changes) || len(p.Commands) > 0 {
+			t.Errorf("static %v: next is %s with %d commands, want %s: %+v", static, p.Next, len(p.Commands), changes, p.Kept)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -36,14 +37,17 @@ func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict 
 	s.keepZones(first.Type, most)
 	kept := make([]plan.Option, 0, len(claim.Options))
 	for _, o := range claim.Options {
-		worst, sold := s.worst(o.Type)
-		if sold && o.CapacityType == first.CapacityType && worst <= most && !c.hasLike(o, worst) {
+		best, worst := s.sale(o.Type)
+		if best != nil && o.CapacityType == first.CapacityType && worst <= most && !c.hasLike(o, worst) {
+			t, _ := s.pool.Types.Lookup(o.Type)
+			o.Zone, o.Price = best.Zone, best.Price[t]
 			kept = append(kept, o)
 		}
 	}
 	if len(kept) == 0 {
 		return no
 	}
+	slices.SortStableFunc(kept, func(a, b plan.Option) int { return cmp.Compare(a.Price, b.Price) })
 	if first.CapacityType == spot && len(c.nodes) == 1 && len(c.claims) == 1 && c.nodes[0].Labels[model.LabelCapacityType] == spot {
 		if len(kept) < spotFlexibility {
 			return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
@@ -85,19 +89,23 @@ func (s *shop) keepZones(name string, most int64) {
 	s.classes = slices.DeleteFunc(s.classes, func(c *model.OfferClass) bool { return !c.Types.Has(t) || c.Price[t] > most })
 }
 
-// worst is the highest price at which the type is for sale; false when it is not.
-func (s *shop) worst(name string) (int64, bool) {
+// sale is where the type is cheapest, nil when it is not for sale, and the highest price at which it may be delivered: what
+// is sold out now may be back.
+func (s *shop) sale(name string) (best *model.OfferClass, worst int64) {
 	t, known := s.pool.Types.Lookup(name)
 	if !known {
-		return 0, false
+		return nil, 0
 	}
-	worst, sold := int64(0), false
 	for _, c := range s.classes {
-		if c.Types.Has(t) {
-			worst, sold = max(worst, c.Price[t]), true
+		if c.Price[t] == model.NoPrice {
+			continue
+		}
+		worst = max(worst, c.Price[t])
+		if c.Types.Has(t) && (best == nil || c.Price[t] < best.Price[t]) {
+			best = c
 		}
 	}
-	return worst, sold
+	return best, worst
 }
 
 // hasLike reports whether a node of the type leaves that costs no more.

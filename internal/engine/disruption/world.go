@@ -21,17 +21,19 @@ type world struct {
 	wholes map[string]scale
 	// young are the nodes that nobody is sent to, see unsettled; nil until asked.
 	young map[string]bool
+	// moving are the pods that changes of this run move, see placement.Moving.
+	moving []placement.Moving
+	memory *placement.Memory
 	// asked is how many what-ifs were.
 	asked int
 }
 
-// settle makes the world of a snapshot; ours are commands that are about these nodes themselves and must not be seen as
-// leaving.
-func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) *world {
-	w := &world{began: snap, opts: opts, taken: map[string]bool{}}
+// settle makes the world of a snapshot, in which certain nodes are gone.
+func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *world {
+	w := &world{began: snap, opts: opts, taken: map[string]bool{}, memory: &placement.Memory{}}
 	var names []string
 	for _, n := range snap.Nodes {
-		if leaving(n) {
+		if gone(n) {
 			names = append(names, n.Name)
 		}
 	}
@@ -44,13 +46,22 @@ func settle(snap *model.Snapshot, opts Options, leaving func(*model.Node) bool) 
 	if len(after.Groups) > 0 {
 		p = placement.Schedule(after, opts.Placement)
 	}
-	w.snap = after.Bound(seatings(p))
+	for _, placed := range p.Placed {
+		w.taken[placed.Node] = true
+	}
+	w.snap = after
+	ahead := &change{seats: seatings(p), groups: groupsOf(&outcome{groups: after.Groups})}
+	for _, name := range names {
+		ahead.nodes = append(ahead.nodes, snap.Node(name))
+	}
+	w.moving = []placement.Moving{w.movingOf(ahead)}
+	w.snap = after.Bound(ahead.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	return w
 }
 
-// leaving reports whether a node is on its way out: being deleted, or in a command.
-func leaving(n *model.Node) bool { return n.Deleting || n.Command != "" }
+// departing reports whether a node is on its way out: being deleted, or in a command.
+func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
 
 func seatings(p *plan.Provision) []model.Seating {
 	seats := make([]model.Seating, len(p.Placed))
@@ -65,6 +76,8 @@ type outcome struct {
 	nodes  []*model.Node
 	claims []plan.NewClaim
 	seats  []model.Seating
+	// groups of the pods that would move.
+	groups []*model.Group
 	// homeless are pods without another place, and where they are.
 	homeless []stranded
 }
@@ -78,14 +91,13 @@ type stranded struct {
 // without asks what would happen if the nodes left and nobody went to the closed ones.
 func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	w.asked++
-	Asked++
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
 	what.Pools = w.snap.Pools // candidates stay until their replacements are there
-	o := &outcome{nodes: nodes}
+	o := &outcome{nodes: nodes, groups: what.Groups}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
 		if n := origin[p]; n != nil {
@@ -93,7 +105,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 		}
 	}
 	opts := w.opts.Placement
-	opts.Closed = closed
+	opts.Closed, opts.Moving, opts.Memory = closed, w.moving, w.memory
 	p := placement.Schedule(what, opts)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
@@ -126,6 +138,7 @@ func (w *world) apply(c *change) {
 	for i, n := range c.nodes {
 		names[i] = n.Name
 	}
+	w.moving = append(w.moving, w.movingOf(c))
 	pools := w.snap.Pools
 	w.snap = w.snap.Without(names...).Bound(c.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
@@ -161,7 +174,7 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 }
 
 // cost of a node that is there, nano-USD per hour: its price and what its pool's nodes cost beyond it.
-func (w *world) cost(n *model.Node) int64 { return n.Price + w.nodePrice(n.Pool) }
+func (w *world) cost(n *model.Node) int64 { return w.opts.CostOf(w.snap, n) }
 
 func (w *world) nodePrice(name string) int64 {
 	if pool := w.snap.Pool(name); pool != nil {
@@ -171,12 +184,4 @@ func (w *world) nodePrice(name string) int64 {
 }
 
 // economics of the pool that a node belongs to.
-func (w *world) economics(n *model.Node) Economics {
-	if pool := w.snap.Pool(n.Pool); pool != nil {
-		return w.opts.Economics.of(pool.PoolSpec)
-	}
-	return w.opts.Economics.of(&model.PoolSpec{})
-}
-
-var Asked int
-var Debug bool
+func (w *world) economics(n *model.Node) Economics { return w.opts.economics(w.snap, n) }

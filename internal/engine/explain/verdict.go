@@ -108,6 +108,7 @@ var sayings = [...]saying{
 	plan.ReservationTaken: {"ReservationTaken", reservationTaken},
 	plan.TypesSpared:      {"TypesSpared", says("types with devices are left to pods that ask for some")},
 	plan.NoPlaceFound:     {"NoPlaceFound", says("beside the other pods that wait no place was found")},
+	plan.NotReached:       {"NotReached", says("the work budget was spent before their turn came")},
 
 	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
 		return "a pod on " + o.node() + " takes host port " + strconv.FormatInt(o.Have, 10)
@@ -135,7 +136,7 @@ var sayings = [...]saying{
 		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
 	}},
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
-		return o.node() + " was bought not long ago, and its purchase has not paid back yet"
+		return o.node() + " was bought, or given pods by a consolidation, not long ago, and that has not paid back yet"
 	}},
 	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " has not drifted, or no longer" }},
 	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {
@@ -146,7 +147,7 @@ var sayings = [...]saying{
 	}},
 	plan.PDBsConflict:   {"PDBsConflict", pdbsConflict},
 	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
-	plan.NoSaving:       {"NoSaving", func(o operands) string { return "no way was found to run the pods of " + o.node() + " for less" }},
+	plan.NoSaving:       {"NoSaving", func(o operands) string { return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less" }},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)

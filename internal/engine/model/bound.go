@@ -17,10 +17,27 @@ type Seating struct {
 // Bound returns the snapshot as it would be with pending pods bound to nodes. Nodes and pods that are not concerned are
 // shared; the receiver is unchanged.
 func (s *Snapshot) Bound(seats []Seating) *Snapshot {
-	what := *s
 	if len(seats) == 0 {
+		what := *s
 		return &what
 	}
+	groups, matchings := s.seated(seats)
+	fresh := make(map[*Node]*Node, len(seats))
+	for _, seat := range seats {
+		old := s.Node(seat.Node)
+		n := fresh[old]
+		if n == nil {
+			n = old
+		}
+		fresh[old] = n.with(s, seat.Pods, matchings)
+	}
+	what := s.replacing(fresh)
+	what.Groups = groups
+	return what
+}
+
+// seated returns the groups without the pods that have a seat, and how those are matched.
+func (s *Snapshot) seated(seats []Seating) ([]*Group, map[*Pod]*matching) {
 	seated := map[*Pod]bool{}
 	for _, seat := range seats {
 		for _, p := range seat.Pods {
@@ -28,7 +45,7 @@ func (s *Snapshot) Bound(seats []Seating) *Snapshot {
 		}
 	}
 	matchings := make(map[*Pod]*matching, len(seated))
-	what.Groups = make([]*Group, 0, len(s.Groups))
+	groups := make([]*Group, 0, len(s.Groups))
 	for _, g := range s.Groups {
 		m := &matching{matches: g.Matches, blocked: g.BlockedBy, key: g.key}
 		var left []*Pod
@@ -40,33 +57,14 @@ func (s *Snapshot) Bound(seats []Seating) *Snapshot {
 			}
 		}
 		if len(left) == len(g.Pods) {
-			what.Groups = append(what.Groups, g)
+			groups = append(groups, g)
 		} else if len(left) > 0 {
 			rest := *g
 			rest.Pods = left
-			what.Groups = append(what.Groups, &rest)
+			groups = append(groups, &rest)
 		}
 	}
-	fresh := make(map[*Node]*Node, len(seats))
-	for _, seat := range seats {
-		old := s.Node(seat.Node)
-		n := fresh[old]
-		if n == nil {
-			n = old
-		}
-		fresh[old] = n.with(s, seat.Pods, matchings)
-	}
-	replace := func(nodes []*Node) []*Node {
-		list := slices.Clone(nodes)
-		for i, n := range list {
-			if f := fresh[n]; f != nil {
-				list[i] = f
-			}
-		}
-		return list
-	}
-	what.Nodes, what.named, what.claimed = replace(s.Nodes), replace(s.named), replace(s.claimed)
-	return &what
+	return groups, matchings
 }
 
 // with returns the node with further pods on it.

@@ -100,6 +100,8 @@ type Volume struct {
 	Driver string
 	// Shared: other pods may use the same claim. Volumes that are not shared count per pod, shared ones once per node.
 	Shared bool
+	// Exclusive: of the pods that share the claim only one at a time may use it (access mode ReadWriteOncePod).
+	Exclusive bool
 }
 
 // volumeResource is the name under which volumes of a driver are counted like any other resource. A node or type that

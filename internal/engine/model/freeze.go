@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -191,6 +190,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	default:
 		b.encodeReal(n, types)
 		n.Reserved = b.reservation(n, daemons)
+		b.reservePorts(n, daemons, n.Row)
 	}
 	n.weigh()
 	return n
@@ -232,182 +232,82 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 	}
 }
 
-// encodeClaim encodes a claim that is not launched: it may become any of its types in any of its zones and capacity
-// types, so it has what the smallest has beside its daemons, costs what the dearest costs, and counts against limits as
-// the largest.
-func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
-	wellKnown := func(string) bool { return false }
-	if types != nil {
-		wellKnown = func(key string) bool { return types.Catalogue.WellKnown[key] }
-	}
-	n.Row, _, _ = b.space.Template(wellKnown, n.Requirements)
-	nameHost(b.space, n.Row)
-	for key, value := range n.Labels {
-		if k, known := b.space.Lookup(key); known {
-			b.space.SetOnly(n.Row, k, b.space.Atom(k, value))
-		}
-	}
-	if types != nil {
-		b.settleCustom(n, wellKnown)
-	}
-	var set bitset.Set
-	if types != nil {
-		set = types.Compatible(n.Row)
-		b.keepNamed(set, types, n.Requirements)
-	}
-	requests := b.resources.Vector(n.Requests)
-	if set.Empty() {
-		n.Total, n.Usable = requests, b.capacity(n.Requests)
-		n.Reserved = b.reservation(n, daemons)
-		return
-	}
-	n.Row = types.Hull(n.Row, set)
-	n.Usable = b.leastUsable(n, types, set, daemons, requests)
-	_, classes := types.Offered(n.Row)
-	for t := range set.All() {
-		n.Types = append(n.Types, types.Catalogue.Types[t].Name)
-		n.Total = n.Total.Max(types.Total[t])
-		for _, c := range classes {
-			if p := types.Classes[c].Price[t]; p != NoPrice {
-				n.Price = max(n.Price, p)
-			}
-		}
-	}
-}
-
-// settleCustom: a custom label that the claim does not carry and does not require will not be on its node.
-func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
-	for _, r := range n.Requirements {
-		k, known := b.space.Lookup(r.Key)
-		_, carried := n.Labels[r.Key]
-		if known && !carried && !wellKnown(r.Key) && r.Key != LabelHostname && b.space.AllowsAbsent(n.Row, k) {
-			b.space.SetOnly(n.Row, k, b.space.Absent(k))
-		}
-	}
-}
-
-// leastUsable is what any of the types has left beside the daemons that come to it. The daemons are counted type by
-// type: what comes to the large ones only must not be missing on the small. The machine will satisfy the requests,
-// whatever today's catalogue says of its types.
-func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons []*Daemon, requests quantity.Vector) quantity.Vector {
-	var least, most quantity.Vector
-	row := make(label.Row, b.space.Words())
-	first := true
-	for t := range set.All() {
-		var overhead quantity.Vector
-		b.space.And(row, n.Row, types.Rows[t])
-		for _, d := range daemons {
-			if d.Admits(b.space, row, n.Taints) {
-				overhead = overhead.Add(d.Requests)
-			}
-		}
-		most = most.Max(overhead)
-		left := types.Usable[t].Sub(overhead)
-		if first {
-			least, first = left, false
-		}
-		least = least.Min(left)
-	}
-	return least.Max(requests.Sub(most))
-}
-
-// nameHost says of a node to be that it has a hostname which nobody knows yet. It is no label that the pool must define:
-// every kubelet sets it.
-func nameHost(space *label.Space, row label.Row) {
-	const unknown = "\x00" // no label value
-	if k, known := space.Lookup(LabelHostname); known {
-		space.SetOnly(row, k, space.Atom(k, unknown))
-	}
-}
-
-// keepNamed drops the types that the claim's own list does not name. The list is not left to the row because most of
-// its names are mentioned nowhere else.
-func (b *Builder) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requirement) {
-	for _, r := range reqs {
-		if r.Key != LabelType || r.Operator != label.In {
+// reservePorts takes the host ports of the daemons that are not on the node yet and may come to it, if it has the row too.
+func (b *Builder) reservePorts(n *Node, daemons []*Daemon, row label.Row) {
+	for _, d := range daemons {
+		if len(d.HostPorts) == 0 || d.isOn(n) {
 			continue
 		}
-		named := make(map[string]bool, len(r.Values))
-		for _, v := range r.Values {
-			named[v] = true
+		both := make(label.Row, b.space.Words())
+		if !b.space.And(both, n.Row, row) || !d.Admits(b.space, both, n.Taints) {
+			continue
 		}
-		for t := range set.Clone().All() {
-			if !named[types.Catalogue.Types[t].Name] {
-				set.Remove(t)
+		for _, port := range d.HostPorts {
+			if !slices.Contains(n.Ports, port) {
+				n.Ports = append(n.Ports, port)
 			}
 		}
 	}
+}
+
+func (d *Daemon) isOn(n *Node) bool {
+	return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
 }
 
 // reservation is what the daemons will ask for that the node admits and that are not on it yet.
 func (b *Builder) reservation(n *Node, daemons []*Daemon) quantity.Vector {
 	var sum quantity.Vector
 	for _, d := range daemons {
-		there := slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
-		if !there && d.Admits(b.space, n.Row, n.Taints) {
+		if !d.isOn(n) && d.Admits(b.space, n.Row, n.Taints) {
 			sum = sum.Add(d.Requests)
 		}
 	}
 	return sum
 }
 
-func (b *Builder) freezeGroups(s *Snapshot) {
-	if len(b.dirtyShapes) == 0 {
+func (b *Builder) freezeDaemons(s *Snapshot) {
+	if !b.daemonsDirty {
 		return
 	}
-	var fresh []*Group
-	for signature := range b.dirtyShapes {
-		shape := b.shapes[signature]
-		if shape == nil {
-			continue
-		}
-		shape.groups = nil
-		for _, part := range b.partition(shape.pending) {
-			shape.groups = append(shape.groups, encodeGroup(b.space, shape.Shape, part))
-		}
-		fresh = append(fresh, shape.groups...)
+	b.daemonsDirty, b.poolsDirty = false, true
+	for _, p := range b.pools {
+		p.dirty = true
 	}
-	stale := func(g *Group) bool { _, dirty := b.dirtyShapes[g.Signature]; return dirty }
-	s.Groups = merge(s.Groups, fresh, stale, compareGroups)
-	b.dirtyShapes = map[string]*shapeRecord{}
+	s.Daemons = make([]*Daemon, 0, len(b.daemons))
+	for _, d := range b.daemons {
+		if d.frozen == nil {
+			rows, _ := encodeAlternatives(b.space, d.spec.Alternatives)
+			d.frozen = &Daemon{DaemonSpec: d.spec, Rows: rows, Requests: b.resources.Vector(d.spec.Requests)}
+		}
+		s.Daemons = append(s.Daemons, d.frozen)
+	}
+	slices.SortFunc(s.Daemons, func(a, b *Daemon) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	for name, n := range b.nodes {
+		if n.spec.Stage != Initialized {
+			b.dirtyNodes[name] = true
+		}
+	}
 }
 
-// encodeGroup encodes pods of one shape and one class of marks.
-func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
-	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key}
-	g.Affinity, g.Contradiction = encodeAlternatives(space, shape.Alternatives)
-	g.Rows = g.Affinity
-	if len(shape.VolumeAlternatives) > 0 {
-		g.Rows = g.withVolumes(space)
+// capacity is the vector of what a node or type has: volumes it says nothing about are unlimited.
+func (b *Builder) capacity(amounts []quantity.Amount) quantity.Vector {
+	v := b.resources.Vector(amounts)
+	if b.volumes == 0 {
+		return v
 	}
-	for _, p := range shape.Preferred {
-		row, _, ok := space.Encode(p.Requirements)
-		if !ok {
-			row = nil
+	v = grow(v, b.resources.Len())
+	for r := range v {
+		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(amounts, name) {
+			v[r] = unlimited
 		}
-		g.Preferences = append(g.Preferences, row)
 	}
-	return g
+	return v
 }
 
-// withVolumes is every affinity alternative with every volume alternative that does not contradict it.
-func (g *Group) withVolumes(space *label.Space) []label.Row {
-	volumes, contradiction := encodeAlternatives(space, g.VolumeAlternatives)
-	if len(volumes) == 0 {
-		g.Contradiction = contradiction
-	}
-	var rows []label.Row
-	for _, affinity := range g.Affinity {
-		for _, volume := range volumes {
-			both := make(label.Row, space.Words())
-			if space.And(both, affinity, volume) {
-				rows = append(rows, both)
-			} else if len(rows) == 0 {
-				g.Contradiction, _ = space.Conflict(affinity, volume)
-			}
-		}
-	}
-	return rows
+func says(amounts []quantity.Amount, name string) bool {
+	return slices.ContainsFunc(amounts, func(a quantity.Amount) bool { return a.Name == name })
 }
 
 // withShared adds the shared volumes of the pods, each once.
@@ -428,16 +328,6 @@ func (b *Builder) withShared(used quantity.Vector, pods []*Pod) quantity.Vector 
 		}
 	}
 	return used
-}
-
-// compareGroups goes by signature; groups of one shape, which only marks tell apart, by their first pods.
-func compareGroups(a, b *Group) int {
-	return cmp.Or(strings.Compare(a.Signature, b.Signature), comparePods(a.Pods[0], b.Pods[0]))
-}
-
-func comparePods(a, b *Pod) int {
-	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
-		strings.Compare(a.UID, b.UID))
 }
 
 func (b *Builder) freezeRejected(s *Snapshot) {

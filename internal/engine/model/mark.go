@@ -25,6 +25,8 @@ type class struct {
 	// current is the matching against the first upTo marks.
 	current *matching
 	upTo    int
+	// moved: the marks that came last made it another matching.
+	moved bool
 }
 
 // matching is how marks see a class. It is never changed: snapshots hold it.
@@ -63,8 +65,9 @@ func (b *Builder) match(c *class) *matching {
 	}
 	m := &matching{}
 	if c.current != nil {
-		m.matches, m.blocked = slices.Clone(c.current.matches), slices.Clone(c.current.blocked)
+		m.matches, m.blocked = slices.Clip(c.current.matches), slices.Clip(c.current.blocked)
 	}
+	known := len(m.matches) + len(m.blocked)
 	for ; c.upTo < len(b.marks); c.upTo++ {
 		mark := &b.marks[c.upTo]
 		switch {
@@ -74,6 +77,9 @@ func (b *Builder) match(c *class) *matching {
 		default:
 			m.matches = append(m.matches, c.upTo)
 		}
+	}
+	if c.current != nil && len(m.matches)+len(m.blocked) == known {
+		return c.current
 	}
 	var key []byte
 	for _, list := range [][]int{m.matches, m.blocked} {
@@ -93,10 +99,13 @@ func (b *Builder) mark(m Mark) int {
 	key = appendText(key, m.Key)
 	key = appendSelector(key, &m.Selector)
 	if known, ok := b.markNumbers[string(key)]; ok {
+		if b.users[known]++; b.users[known] == 1 {
+			b.dead--
+		}
 		return known
 	}
 	b.markNumbers[string(key)] = len(b.marks)
-	b.marks = append(b.marks, m)
+	b.marks, b.users = append(b.marks, m), append(b.users, 1)
 	return len(b.marks) - 1
 }
 
@@ -173,10 +182,12 @@ func both(a, b Selector) Selector {
 // topologyKey makes every known value of the label an atom of its own, because domains are atoms. Hostnames are not:
 // there every node is its own domain.
 func (b *Builder) topologyKey(key string) {
-	if key == LabelHostname || b.topology[key] {
+	if key == LabelHostname {
 		return
 	}
-	b.topology[key] = true
+	if b.topology[key]++; b.topology[key] > 1 {
+		return
+	}
 	b.mentions.Key(key)
 	for _, n := range b.nodes {
 		b.mentionDomain(key, n.spec.Labels)

@@ -248,6 +248,8 @@ type NodeSpec struct {
 	BoughtFor    []string
 	BoughtOwners []string
 	Replacement  bool
+	// ConsolidatedAt is when a consolidation last bought the node or sent pods there, zero for never.
+	ConsolidatedAt time.Time
 	// NominatedUntil: pods were promised this node until then.
 	NominatedUntil time.Time
 }
@@ -332,6 +334,7 @@ type DaemonSpec struct {
 	Requests     []quantity.Amount
 	Alternatives [][]label.Requirement
 	Tolerations  []Toleration
+	HostPorts    []HostPort
 }
 
 // InstanceType is a size that one can buy.

@@ -26,6 +26,8 @@ type Pool struct {
 	Net []quantity.Vector
 	// Daemons is, by type, what those daemons ask for.
 	Daemons []quantity.Vector
+	// DaemonPorts is, by type, which host ports they take; nil when none takes any.
+	DaemonPorts [][]HostPort
 	// atLeast[r] answers which types have at least so much of r, by Net.
 	atLeast []suffixSets
 	// Used by the pool's nodes that are not deleting, by capacity; Nodes is their number.
@@ -97,6 +99,9 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 	}
 	p.Eligible = types.Compatible(p.Start)
 	p.Net, p.Daemons = netOf(b.space, p, daemons)
+	if slices.ContainsFunc(daemons, func(d *Daemon) bool { return len(d.HostPorts) > 0 }) {
+		p.DaemonPorts = portsOf(b.space, p, daemons)
+	}
 	for r := range b.resources.Len() {
 		p.atLeast = append(p.atLeast, newSuffixSets(p.Net, quantity.Resource(r), p.Eligible))
 	}
@@ -134,6 +139,31 @@ func netOf(space *label.Space, p *Pool, daemons []*Daemon) (net, overhead []quan
 		net[t] = net[t].Sub(overhead[t])
 	}
 	return net, overhead
+}
+
+// portsOf lists by type the host ports of the daemons that its node will run, or may run.
+func portsOf(space *label.Space, p *Pool, daemons []*Daemon) [][]HostPort {
+	ports := make([][]HostPort, p.Types.Len())
+	row := make(label.Row, space.Words())
+	for t := range p.Eligible.All() {
+		if !space.And(row, p.Start, p.Types.Rows[t]) {
+			continue
+		}
+		for _, d := range daemons {
+			if len(d.HostPorts) > 0 && d.Admits(space, row, p.Taints) {
+				ports[t] = append(ports[t], d.HostPorts...)
+			}
+		}
+	}
+	return ports
+}
+
+// PortsFree reports whether no daemon that comes to a node of the type takes one of the ports.
+func (p *Pool) PortsFree(t int, ports []HostPort) bool {
+	if p.DaemonPorts == nil {
+		return true
+	}
+	return !slices.ContainsFunc(ports, func(port HostPort) bool { return slices.ContainsFunc(p.DaemonPorts[t], port.Conflicts) })
 }
 
 func newSuffixSets(net []quantity.Vector, r quantity.Resource, among bitset.Set) suffixSets {

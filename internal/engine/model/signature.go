@@ -48,6 +48,7 @@ func appendConstraints(to []byte, p *PodSpec) []byte {
 		to = appendBool(to, v.Shared)
 		if v.Shared {
 			to = appendText(to, v.Claim)
+			to = appendBool(to, v.Exclusive)
 		}
 	}
 	to = binary.AppendUvarint(to, uint64(len(p.Preferred)))

@@ -189,26 +189,63 @@ next:
 // findRoom finds the nodes of each domain, and how many pods of the task they may take. A node whose labels are open is in
 // no domain yet.
 func (r *run) findRoom(t *task, domains []*domain) {
-	byID := make(map[string]*domain, len(domains))
+	byID := r.nodesBy(t.rules.pins)
 	for _, d := range domains {
-		byID[d.id] = d
+		list := byID[d.id]
+		if list == nil {
+			continue
+		}
+		d.nodes = *list
+		for _, n := range d.nodes {
+			if t.group.Requests.Fits(n.free) {
+				d.room = min(d.room+r.roomOn(t, d, n), math.MaxInt32)
+			}
+		}
 	}
+}
+
+// nodesBy are the nodes of the run by their atoms on the keys, see idOf. Many tasks pin the same keys; they share the lists.
+func (r *run) nodesBy(keys []label.Key) map[string]*[]*target {
+	var of []byte
+	for _, key := range keys {
+		of = binary.AppendUvarint(of, uint64(key))
+	}
+	if known := r.partitions[string(of)]; known != nil {
+		return known
+	}
+	byID := map[string]*[]*target{}
 	var id []byte
 next:
 	for _, n := range r.nodes {
 		id = id[:0]
-		for _, key := range t.rules.pins {
-			atom := r.snap.Space.Only(n.node.Row, key)
+		for _, key := range keys {
+			atom := r.snap.Space.Only(n.row, key)
 			if atom < 0 {
 				continue next
 			}
 			id = binary.AppendUvarint(id, uint64(atom))
 		}
-		if d := byID[string(id)]; d != nil {
-			d.nodes = append(d.nodes, n)
-			d.room = min(d.room+r.fits(t, d.rows, n).Count, math.MaxInt32)
+		list := byID[string(id)]
+		if list == nil {
+			list = new([]*target)
+			byID[string(id)] = list
 		}
+		*list = append(*list, n)
 	}
+	if r.partitions == nil {
+		r.partitions = map[string]map[string]*[]*target{}
+	}
+	r.partitions[string(of)] = byID
+	return byID
+}
+
+// roomOn is how many pods of the task the node may take. The first of a kind may make any node their domain.
+func (r *run) roomOn(t *task, d *domain, n *target) int {
+	fit := r.fits(t, d.rows, n)
+	if fit.Count == 0 && len(t.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
+		fit = r.fitsPlace(t, &n.place, true)
+	}
+	return fit.Count
 }
 
 // sellsIn reports whether a node of the pool may be in the domain at all.
@@ -230,7 +267,7 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 		}
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
-				if t.group.Requests.Fits(m.pool.Net[p.kind]) {
+				if m.holds(t.group, p.kind) {
 					if !found || p.price < best {
 						best, found = p.price, true
 					}

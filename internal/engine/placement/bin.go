@@ -190,7 +190,20 @@ func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) b
 	m.pool.WithAtLeast(set, used)
 	onSale, _ := m.offeredTo(b, row)
 	set.AndWith(onSale)
+	m.dropTaken(set, b.ports)
 	return set
+}
+
+// dropTaken removes the types on which a daemon takes one of the host ports.
+func (m *market) dropTaken(set bitset.Set, ports []model.HostPort) {
+	if m.pool.DaemonPorts == nil || len(ports) == 0 {
+		return
+	}
+	for t := range set.Clone().All() {
+		if !m.pool.PortsFree(t, ports) {
+			set.Remove(t)
+		}
+	}
 }
 
 // cut keeps the cheapest types when there are more than a claim may carry.
@@ -274,11 +287,11 @@ func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 // whoever found no other place. The bin may turn into a larger one of its types for them.
 func (r *run) joinBins(lots []*lot, round int) {
 	for _, l := range lots {
-		if round == 0 && len(l.rules.hostAffinities) == 0 {
+		if round == 0 && !r.joinFirst && len(l.rules.hostAffinities) == 0 {
 			continue
 		}
 		for _, b := range r.bins {
-			if len(l.left) == 0 {
+			if len(l.left) == 0 || r.over() {
 				break
 			}
 			r.joinBin(l, b)
@@ -287,6 +300,7 @@ func (r *run) joinBins(lots []*lot, round int) {
 }
 
 func (r *run) joinBin(l *lot, b *bin) {
+	r.worked(1)
 	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
 		return
 	}
@@ -328,154 +342,10 @@ func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 		used := b.used.Add(l.group.Requests.Scaled(int64(count))).Add(r.sharedVolumes(l.task, &b.place))
 		kinds := r.kindsFor(b.market, b, row, used)
 		kinds.AndWith(b.kinds)
+		b.market.dropTaken(kinds, l.group.HostPorts)
 		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {
 			return count, kinds
 		}
 	}
 	return 0, nil
-}
-
-// listClaims writes down the bins.
-func (r *run) listClaims() {
-	for _, b := range r.bins {
-		r.result.Claims = append(r.result.Claims, r.claim(b))
-	}
-}
-
-func (r *run) claim(b *bin) plan.NewClaim {
-	m := b.market
-	said := r.said(b)
-	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: said.labels, Options: said.options,
-		Requirements: said.requirements, MinValuesRelaxed: said.relaxed, Requests: r.requests(said, b), Pods: b.everybody()}
-	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
-		return r.names[name] || r.snap.Claim(name) != nil
-	})
-	r.names[c.Name] = true
-	return c
-}
-
-// saying is what claims with the same row and the same types have in common; they share it.
-type saying struct {
-	options      []plan.Option
-	requirements []label.Requirement
-	labels       map[string]string
-	relaxed      bool
-	daemons      quantity.Vector
-}
-
-// said returns what the bin's claim says, made once for all bins that say the same.
-func (r *run) said(b *bin) *saying {
-	m := b.market
-	key := rowKey(b.row, false) + rowKey(label.Row(b.kinds), false)
-	if known := m.sayings[key]; known != nil {
-		return known
-	}
-	s := &saying{labels: r.openLabels(m, b.row), daemons: m.leastDaemons(b.kinds)}
-	priced := m.priced(b.kinds, b.row)
-	s.options = make([]plan.Option, len(priced))
-	for i, p := range priced {
-		class := &m.pool.Types.Classes[p.class]
-		s.options[i] = plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
-			CapacityType: class.CapacityType, Price: p.price}
-	}
-	s.requirements = r.requirements(m, b, s.options)
-	s.relaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
-	m.sayings[key] = s
-	return s
-}
-
-// leastDaemons is what the daemons ask for on every one of the types.
-func (m *market) leastDaemons(kinds bitset.Set) quantity.Vector {
-	var least quantity.Vector
-	first := true
-	for t := range kinds.All() {
-		if first {
-			least, first = m.pool.Daemons[t], false
-		}
-		least = least.Min(m.pool.Daemons[t])
-	}
-	return least
-}
-
-// requirements is what the claim says: the bin's row, its list of types, and the capacity types they are on sale as.
-func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Requirement {
-	var reqs []label.Requirement
-	for _, req := range r.snap.Space.Requirements(b.row, r.unsaid(m)) {
-		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && req.Key != model.LabelHostname {
-			reqs = append(reqs, req)
-		}
-	}
-	names := make([]string, len(options))
-	for i, o := range options {
-		names[i] = o.Type
-	}
-	reqs = append(reqs,
-		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: r.capacityTypes(m, b)},
-		label.Requirement{Key: model.LabelType, Operator: label.In, Values: names})
-	return m.withMinimums(reqs, b.kinds)
-}
-
-// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that was allowed. A
-// list of values is never shorter than its minValues: the API would refuse the claim.
-func (m *market) withMinimums(reqs []label.Requirement, kinds bitset.Set) []label.Requirement {
-	for i := range m.minimums {
-		n := &m.minimums[i]
-		at := slices.IndexFunc(reqs, func(req label.Requirement) bool { return req.Key == n.key })
-		if at < 0 {
-			at = len(reqs)
-			reqs = append(reqs, label.Requirement{Key: n.key, Operator: label.Exists})
-		}
-		least := min(n.need, n.have(kinds))
-		if reqs[at].Operator == label.In {
-			least = min(least, len(reqs[at].Values))
-		}
-		reqs[at].MinValues = max(reqs[at].MinValues, least)
-	}
-	return reqs
-}
-
-// capacityTypes are those in which some type of the bin is on sale.
-func (r *run) capacityTypes(m *market, b *bin) []string {
-	var values []string
-	_, classes := m.pool.Types.Offered(b.row)
-	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
-		if c.Types.Intersects(b.kinds) && !slices.Contains(values, c.CapacityType) {
-			values = append(values, c.CapacityType)
-		}
-	}
-	slices.Sort(values)
-	return values
-}
-
-// unsaid is the row of a pool that requires nothing: what equals it need not be written down.
-func (r *run) unsaid(m *market) label.Row {
-	row, _, _ := r.snap.Space.Template(func(key string) bool { return m.pool.Catalogue.WellKnown[key] }, nil)
-	return row
-}
-
-// openLabels gives every custom label that the pool defines and the pods leave open its value: the smallest.
-func (r *run) openLabels(m *market, row label.Row) map[string]string {
-	labels := map[string]string{}
-	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
-		key := r.snap.Space.Name(k)
-		if m.pool.Catalogue.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || r.snap.Space.AllowsAbsent(row, k) {
-			continue
-		}
-		if value, ok := r.snap.Space.Pick(row, k); ok {
-			labels[key] = value
-		}
-	}
-	return labels
-}
-
-// requests are those of the pods, and of the daemons as far as every type runs them.
-func (r *run) requests(said *saying, b *bin) []quantity.Amount {
-	var amounts []quantity.Amount
-	for i, n := range b.used.Add(said.daemons) {
-		if n > 0 && !model.IsVolumeResource(r.snap.Resources[i]) {
-			amounts = append(amounts, quantity.Amount{Name: r.snap.Resources[i], Value: n})
-		}
-	}
-	return amounts
 }

@@ -62,6 +62,7 @@ func (c *chooser) next() int {
 	}
 	c.readmit()
 	for len(c.heap) > 0 {
+		c.run.worked(1)
 		at, _ := heap.Pop(c).(int)
 		d := c.task.domains[at]
 		switch {
@@ -135,6 +136,7 @@ func (c *chooser) Pop() any {
 // choose returns the best domain that the rules admit, or -1.
 func (r *run) choose(t *task) int {
 	best, bestCount, bestLack := -1, 0, 0
+	r.worked(len(t.domains))
 	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 	for i, d := range t.domains {
 		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
@@ -191,7 +193,7 @@ func (r *run) least(t *task, s *spreadRule) int {
 		key.domains = t.domains[0]
 	}
 	f := &s.floor
-	if r.scan {
+	if r.scan || len(t.rules.affinities)+len(t.rules.apart) > 0 { // whom a domain is open to changes with other counts
 		*f = floor{}
 	}
 	if f.known && f.of == key && f.witness >= 0 && s.counts[f.witness] == f.counts && s.sure[f.witness] == f.sure {
@@ -249,9 +251,15 @@ func (r *run) unopened(t *task, s *spreadRule) int {
 	}
 	for _, d := range t.domains {
 		atom := t.rules.atom(d, s.key)
-		if d.buys && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) {
+		if d.buys && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) && r.neighboursAdmit(t, d) {
 			return atom
 		}
 	}
 	return -1
+}
+
+// neighboursAdmit reports whether the pod's own affinity, and whoever keeps it away, let it into the domain. A domain
+// where it could never open a node is none that anybody has to wait for.
+func (r *run) neighboursAdmit(t *task, d *domain) bool {
+	return r.affinityAdmits(t, d).OK() && !slices.ContainsFunc(t.rules.apart, func(c *counter) bool { return r.keptApart(t, d, c) })
 }

@@ -170,10 +170,11 @@ type counters struct {
 	totals []int
 	// someNameless: there is a node without a hostname.
 	someNameless bool
+	moving       []Moving
 }
 
-func newCounters(snap *model.Snapshot) *counters {
-	c := &counters{snap: snap, byKey: map[counterKey]*counter{}, byMark: make([][]*counter, len(snap.Marks)), slotOf: make([]int, len(snap.Marks))}
+func newCounters(snap *model.Snapshot, moving []Moving) *counters {
+	c := &counters{snap: snap, moving: moving, byKey: map[counterKey]*counter{}, byMark: make([][]*counter, len(snap.Marks)), slotOf: make([]int, len(snap.Marks))}
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
@@ -249,6 +250,9 @@ func (c *counters) fill(nodes []*model.Node) {
 				counter.put(c.snap.Space, n.Row, m.Count, n.Taints)
 			}
 		}
+	}
+	for i := range c.moving {
+		c.doubt(&c.moving[i])
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 // which is the dual of buying fractions of nodes. The value of a bin's content is then at most its price, and a bin is
 // the better the closer it comes.
 func (k *packing) duals(demand []float64) []float64 {
-	if k.buys == nil {
-		k.buys = buysOf(k.market, k.prospects)
+	if k.market.buys == nil {
+		k.market.buys = buysOf(k.market, k.prospects)
 	}
-	rows, prices := make([][]float64, len(k.buys)), make([]float64, len(k.buys))
-	for i, b := range k.buys {
+	rows, prices := make([][]float64, len(k.market.buys)), make([]float64, len(k.market.buys))
+	for i, b := range k.market.buys {
 		rows[i], prices[i] = floats(k.pool.Net[b.kind], len(demand)), float64(b.price+k.nodePrice)
 	}
 	value := maximise(demand, rows, prices)

@@ -35,7 +35,7 @@ func CarrierDomains(snap *model.Snapshot, g *model.Group, mark int) Domains {
 }
 
 func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)) Domains {
-	c, r := newCounters(snap), &rules{}
+	c, r := newCounters(snap, nil), &rules{}
 	compile(c, r)
 	c.fill(snap.Nodes)
 	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{}, Certain: map[string]bool{}, Hosts: map[string]int{}}

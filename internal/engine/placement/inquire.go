@@ -46,6 +46,7 @@ func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict
 	q.askSpecial()
 	firstResource := len(q.rules)
 	q.askResources()
+	q.askPorts()
 	q.askOfferings()
 	q.askLimits()
 	v := q.walk(firstResource)
@@ -170,6 +171,15 @@ func (q *inquiry) askResources() {
 			}
 		}
 		q.add(plan.Verdict{Code: plan.ResourceTooLarge, Resource: resource, Need: need}, passes)
+	}
+}
+
+// askPorts asks which types have no daemon on a host port of the pod.
+func (q *inquiry) askPorts() {
+	for _, port := range q.g.HostPorts {
+		passes := q.m.pool.Eligible.Clone()
+		q.m.dropTaken(passes, []model.HostPort{port})
+		q.add(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}, passes)
 	}
 }
 

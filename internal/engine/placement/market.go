@@ -1,8 +1,7 @@
 package placement
 
 import (
-	"cmp"
-	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -22,6 +21,8 @@ type market struct {
 	// remaining of each limited resource, model.NoLimit elsewhere; nodes likewise.
 	remaining []int64
 	nodes     int64
+	// served is the lowest rank that something was bought for; rank.go.
+	served int32
 	// reservations is how many more nodes each reservation bears; all markets share it.
 	reservations map[string]int
 	// minimums are the requirements with minValues.
@@ -31,27 +32,10 @@ type market struct {
 	// priceLists by set of classes, and sayings by row and types, likewise.
 	priceLists map[string][]purchase
 	// value of a unit of each resource, as last found.
-	value   []float64
+	value []float64
+	// buys are what the prospects of the packing may buy, for the duals; nil before that was asked for.
+	buys    []purchase
 	sayings map[string]*saying
-}
-
-// offer is what a row may buy in a market.
-type offer struct {
-	row label.Row
-	// types that are compatible, whatever their size and whether they are for sale.
-	types bitset.Set
-	// classes of offerings that the row admits; onSale are the types that one of them has available.
-	classes []int
-	onSale  bitset.Set
-	// front are the purchases that no other purchase beats in price and size, cheapest first.
-	front []purchase
-}
-
-// purchase is a type at its cheapest offering.
-type purchase struct {
-	kind  int
-	class int
-	price int64
 }
 
 // minimum is a requirement of the pool with minValues: the types of a claim must have so many values of the label.
@@ -75,7 +59,7 @@ func (o Options) NodePriceOf(pool *model.PoolSpec) int64 {
 func (r *run) openPools() {
 	reservations := map[string]int{}
 	for _, p := range r.snap.Pools {
-		m := newMarket(p, reservations)
+		m := newMarket(p, r.opts.Memory.goodsOf(p), reservations)
 		m.nodePrice = r.opts.NodePriceOf(p.PoolSpec)
 		r.pools = append(r.pools, m)
 		r.avoidable = r.avoidable || prefersNot(p.Taints)
@@ -101,9 +85,9 @@ func (r *run) chargeInFlight(reservations map[string]int) {
 	}
 }
 
-func newMarket(p *model.Pool, reservations map[string]int) *market {
-	m := &market{pool: p, nodes: model.NoLimit, reservations: reservations,
-		offers: map[string]*offer{}, priceLists: map[string][]purchase{}, sayings: map[string]*saying{}}
+func newMarket(p *model.Pool, g *goods, reservations map[string]int) *market {
+	m := &market{pool: p, nodes: model.NoLimit, served: math.MaxInt32, reservations: reservations, special: g.special, minimums: g.minimums,
+		offers: g.offers, priceLists: g.priceLists, sayings: map[string]*saying{}}
 	if p.NodeLimit != model.NoLimit {
 		m.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -113,20 +97,14 @@ func newMarket(p *model.Pool, reservations map[string]int) *market {
 			m.remaining[r] = max(0, limit-p.Used.At(quantity.Resource(r)))
 		}
 	}
-	if p.Types == nil {
+	if !g.reserved {
 		return m
 	}
-	m.special = bitset.New(p.Types.Len())
 	for t := range p.Types.Catalogue.Types {
-		kind := &p.Types.Catalogue.Types[t]
-		if kind.Special {
-			m.special.Add(t)
-		}
-		for _, o := range kind.Offerings {
+		for _, o := range p.Types.Catalogue.Types[t].Offerings {
 			m.reserve(o)
 		}
 	}
-	m.minimums = minimumsOf(p)
 	return m
 }
 
@@ -207,182 +185,6 @@ func (m *market) charge(total quantity.Vector) {
 	if m.nodes != model.NoLimit {
 		m.nodes--
 	}
-}
-
-// offersTo lists what a task may buy in a market, one offer for each of the rows that the pool can satisfy.
-func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
-	if !m.open() {
-		return nil
-	}
-	if _, no := r.untolerated(t, m.pool.Taints); no {
-		return nil
-	}
-	var offers []*offer
-	asks := asksSpecial(r.snap, t.group)
-	for _, row := range rows {
-		both := make(label.Row, r.snap.Space.Words())
-		if r.snap.Space.And(both, m.pool.Start, row) {
-			offers = append(offers, m.offer(r.snap.Space, both, asks))
-		}
-	}
-	if !asks && !t.rules.none() && slices.ContainsFunc(offers, m.onlySpecial) && r.plainWouldDo(m, t) {
-		offers = slices.DeleteFunc(offers, m.onlySpecial)
-	}
-	return offers
-}
-
-// onlySpecial reports whether the offer is of special types alone.
-func (m *market) onlySpecial(o *offer) bool {
-	return !o.types.Empty() && !slices.ContainsFunc(o.front, func(p purchase) bool { return !m.special.Has(p.kind) })
-}
-
-// plainWouldDo reports whether the task itself does without special types: no spread is a reason to buy them.
-func (r *run) plainWouldDo(m *market, t *task) bool {
-	for _, row := range t.rows {
-		both := make(label.Row, r.snap.Space.Words())
-		if !r.snap.Space.And(both, m.pool.Start, row) {
-			continue
-		}
-		plain := m.offer(r.snap.Space, both, false).types.Clone()
-		plain.AndNotWith(m.special)
-		if !plain.Empty() {
-			return true
-		}
-	}
-	return false
-}
-
-// offer returns what a row that lies within the pool's start row may buy. asks says that the group requests a resource
-// that only special types have.
-func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
-	key := rowKey(row, asks)
-	if known := m.offers[key]; known != nil {
-		return known
-	}
-	o := &offer{row: row, types: m.pool.Eligible.Clone()}
-	for k := label.Key(0); int(k) < space.Len(); k++ {
-		if !space.EqualKey(row, m.pool.Start, k) && !m.pool.Types.Narrow(o.types, row, k) {
-			break
-		}
-	}
-	m.spareSpecial(o.types, asks)
-	o.onSale, o.classes = m.offered(row)
-	o.onSale.AndWith(o.types)
-	o.front = m.front(o)
-	m.offers[key] = o
-	return o
-}
-
-// offered is what the row admits of what is on sale: offerings of reservations that are used up are not.
-func (m *market) offered(row label.Row) (bitset.Set, []int) { return m.offeredTo(&bin{}, row) }
-
-// offeredTo is the same for a bin: the reservation of which it has taken a node is not used up for it.
-func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
-	set, classes := m.pool.Types.Offered(row)
-	used := func(i int) bool {
-		id := m.pool.Types.Classes[i].ReservationID
-		return id != "" && id != b.holds && m.reservations[id] <= 0
-	}
-	if !slices.ContainsFunc(classes, used) {
-		return set, classes
-	}
-	classes = slices.DeleteFunc(classes, used)
-	clear(set)
-	for _, i := range classes {
-		set.OrWith(m.pool.Types.Classes[i].Types)
-	}
-	return set, classes
-}
-
-// spareSpecial drops the special types unless they were asked for: by a resource, or because nothing else satisfies
-// the labels that pod and pool name.
-func (m *market) spareSpecial(types bitset.Set, asks bool) {
-	if asks {
-		return
-	}
-	plain := types.Clone()
-	plain.AndNotWith(m.special)
-	if !plain.Empty() {
-		types.CopyFrom(plain)
-	}
-}
-
-// asksSpecial reports whether the group requests an extended resource.
-func asksSpecial(snap *model.Snapshot, g *model.Group) bool {
-	for r := int(quantity.Pods) + 1; r < len(g.Requests); r++ {
-		if g.Requests[r] > 0 && !model.IsVolumeResource(snap.Resources[r]) {
-			return true
-		}
-	}
-	return false
-}
-
-func rowKey(row label.Row, asks bool) string {
-	key := make([]byte, 0, 8*len(row)+1)
-	for _, w := range row {
-		key = binary.LittleEndian.AppendUint64(key, w)
-	}
-	if asks {
-		key = append(key, 1)
-	}
-	return string(key)
-}
-
-// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones. What is
-// reserved comes first and makes nothing else pointless, because it may be used up any moment.
-func (m *market) front(o *offer) []purchase {
-	reserved := func(i int) bool { return m.pool.Types.Classes[i].ReservationID != "" }
-	var front []purchase
-	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
-		classes := o.classes
-		if slices.ContainsFunc(classes, drop) {
-			classes = slices.DeleteFunc(slices.Clone(classes), drop)
-		}
-		from := len(front)
-		for _, p := range m.priceList(classes) {
-			if o.onSale.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q purchase) bool { return m.beats(q, p) }) {
-				front = append(front, p)
-			}
-		}
-	}
-	return front
-}
-
-// usedUp reports whether the purchase needs a reservation that bears no further node.
-func (m *market) usedUp(p purchase) bool {
-	id := m.pool.Types.Classes[p.class].ReservationID
-	return id != "" && m.reservations[id] <= 0
-}
-
-func sortPurchases(list []purchase) {
-	slices.SortFunc(list, func(a, b purchase) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
-	})
-}
-
-// beats reports whether a purchase that is no dearer makes the other pointless: it holds as much, and takes no more of
-// what the pool limits.
-func (m *market) beats(q, p purchase) bool {
-	if !covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) {
-		return false
-	}
-	for r, left := range m.remaining {
-		total := m.pool.Types.Total
-		if left != model.NoLimit && total[q.kind].At(quantity.Resource(r)) > total[p.kind].At(quantity.Resource(r)) {
-			return false
-		}
-	}
-	return true
-}
-
-// covers reports whether a has at least as much of everything as b.
-func covers(a, b quantity.Vector) bool {
-	for r := range max(len(a), len(b)) {
-		if a.At(quantity.Resource(r)) < b.At(quantity.Resource(r)) {
-			return false
-		}
-	}
-	return true
 }
 
 // minimumsOf numbers the values that the types have of each label with minValues.

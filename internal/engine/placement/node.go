@@ -31,17 +31,21 @@ type share struct {
 type target struct {
 	place
 	node *model.Node
+	// row and taints are the node's, at hand because every task asks every node for them.
+	row    label.Row
+	taints []model.Taint
 }
 
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
-	slab := make([]target, len(r.snap.Nodes))
-	r.nodes = make([]*target, 0, len(r.snap.Nodes))
+	var slab []target
+	slab, r.nodes = r.opts.Memory.targets(len(r.snap.Nodes))
 	for i, n := range r.snap.Nodes {
 		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
 		}
 		t := &slab[i]
+		t.shares = nil
 		t.open(n)
 		r.nodes = append(r.nodes, t)
 		r.avoidable = r.avoidable || prefersNot(n.Taints)
@@ -50,8 +54,8 @@ func (r *run) openNodes() {
 
 // open makes the target what the node is before anybody comes.
 func (t *target) open(n *model.Node) {
-	t.node = n
-	t.free, t.shared, t.ports, t.claims = n.Free(), true, n.Ports, n.Claims
+	t.node, t.row, t.taints = n, n.Row, n.Taints
+	t.place = place{free: n.Free(), shared: true, ports: n.Ports, claims: n.Claims, shares: t.shares}
 }
 
 // placeTallies counts the marks on the nodes, once the rules say which are counted by hostname.
@@ -79,13 +83,14 @@ func refused(v plan.Verdict) Fit { return Fit{Verdict: v} }
 // fits asks a node. A node in flight may turn into anything its claim allows, so the pod must accept all of it: the
 // node's row has to lie within one of the rows.
 func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
+	r.worked(1)
 	if short, lacks := t.group.Requests.FirstShort(n.free); lacks {
 		return refused(plan.Verdict{Code: plan.NodeFull, Resource: short, Need: t.group.Requests.At(short), Have: n.free.At(short)})
 	}
-	if taint, no := r.untolerated(t, n.node.Taints); no {
+	if taint, no := r.untolerated(t, n.taints); no {
 		return refused(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint})
 	}
-	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.node.Row) }) {
+	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.row) }) {
 		return refused(plan.Verdict{Code: plan.LabelExcluded})
 	}
 	return r.fitsPlace(t, &n.place, false)
@@ -372,8 +377,11 @@ func (r *run) fillNodes(lots []*lot) {
 			nodes = l.to.nodes
 		}
 		for _, n := range nodes {
-			if len(l.left) == 0 {
+			if len(l.left) == 0 || r.over() {
 				break
+			}
+			if !l.group.Requests.Fits(n.free) {
+				continue
 			}
 			fit := r.fits(l.task, l.rows, n)
 			if fit.Count == 0 && len(l.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {

@@ -44,7 +44,7 @@ func (r *run) settle() {
 		})
 		return
 	}
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; !r.over(); attempt++ {
 		order, late := r.board()
 		if len(late) == 0 {
 			if attempt <= attempts && r.retryRefused() {
@@ -85,6 +85,7 @@ func (r *run) board() (order, late []*model.Pod) {
 	waiting := r.inOrderOfAssignment(seats)
 	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return seats[a].kindred() - seats[b].kindred() })
 	for {
+		r.worked(len(waiting))
 		late = nil
 		for _, p := range waiting {
 			if s := seats[p]; s.admits(r) {
@@ -161,7 +162,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	var tasks []*task
 	for _, t := range r.tasks {
 		lost := false
-		for _, p := range t.group.Pods {
+		for _, p := range t.pods {
 			if gone[p] {
 				t.left = append(slices.Clip(t.left), p)
 				lost = true

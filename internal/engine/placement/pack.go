@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -13,9 +14,11 @@ import (
 // goes on to the next.
 func (r *run) buy(lots []*lot) {
 	for _, m := range r.pools {
+		from := len(r.bins)
 		if prospects := r.prospects(m, lots); len(prospects) > 0 {
 			r.packBest(m, prospects)
 		}
+		r.noteRanks(m, lots, from)
 	}
 }
 
@@ -45,10 +48,15 @@ func (r *run) prospects(m *market, lots []*lot) []*prospect {
 	return list
 }
 
+// holds reports whether a node of the type has room for a pod of the group beside the daemons.
+func (m *market) holds(g *model.Group, kind int) bool {
+	return g.Requests.Fits(m.pool.Net[kind]) && m.pool.PortsFree(kind, g.HostPorts)
+}
+
 func (r *run) prospect(m *market, l *lot) *prospect {
 	p := &prospect{lot: l, dear: 1}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
-		if slices.ContainsFunc(o.front, func(b purchase) bool { return l.group.Requests.Fits(m.pool.Net[b.kind]) }) {
+		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
 			p.offers = append(p.offers, o)
 		}
 	}
@@ -69,12 +77,12 @@ type packing struct {
 	pods      int
 	// value of a unit of each resource, given what can be bought.
 	value []float64
-	buys  []purchase
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
-	// cpus are the prospects' requests of cpu; descending unless priorities or extended resources stand before them.
-	cpus       []int64
-	descending bool
+	// cpus and memories are the prospects' requests of cpu and memory, which decide most cases without a look at the
+	// prospect itself; cpus are descending unless priorities or extended resources stand before them.
+	cpus, memories []int64
+	descending     bool
 	// dearest of the prospects: no bin is worth more than its resources times this.
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
@@ -100,7 +108,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
-	for r.appraise(k); m.nodes != 0 && k.asked <= limit; r.appraise(k) {
+	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
 		if !k.sorted || order.evenly {
 			slices.SortStableFunc(k.prospects, order.compare)
 			k.sorted = true
@@ -110,21 +118,24 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		if seed < 0 {
 			break
 		}
+		asked := k.asked
 		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
 		if !found || !r.commit(m, best, k.evenly) {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[k.prospects[seed]] = true
 		}
+		r.worked(k.asked - asked)
 	}
 	return k.asked
 }
 
 // index notes what is looked up by the place in the list of prospects.
 func (k *packing) index() {
-	k.cpus, k.descending = k.cpus[:0], true
+	k.cpus, k.memories, k.descending = k.cpus[:0], k.memories[:0], true
 	for i, p := range k.prospects {
 		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
+		k.memories = append(k.memories, p.group.Requests.At(quantity.Memory))
 		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 }
@@ -136,7 +147,9 @@ func (r *run) appraise(k *packing) {
 	if len(k.prospects) == 0 {
 		return
 	}
-	k.index()
+	if len(k.cpus) != len(k.prospects) {
+		k.index()
+	}
 	pods := 0
 	for _, p := range k.prospects {
 		pods += len(p.left)
@@ -144,10 +157,14 @@ func (r *run) appraise(k *packing) {
 	if k.value != nil && 4*pods > 3*k.pods {
 		return
 	}
-	k.pods, k.least, k.ranked = pods, k.prospects[0].group.Requests, map[*offer][]rankedPurchase{}
+	k.pods, k.ranked = pods, map[*offer][]rankedPurchase{}
 	demand := make(quantity.Vector, len(r.snap.Resources))
+	k.least = make(quantity.Vector, len(demand))
+	copy(k.least, k.prospects[0].group.Requests)
 	for _, p := range k.prospects {
-		k.least = k.least.Min(p.group.Requests)
+		for i, n := range k.least {
+			k.least[i] = min(n, p.group.Requests.At(quantity.Resource(i)))
+		}
 		demand.AddScaled(p.group.Requests, int64(len(p.left)))
 	}
 	k.value = k.duals(floats(demand, len(demand)))
@@ -268,8 +285,11 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 func (r *run) fill(k *packing, b *bin, seed *prospect) {
 	r.fillWith(k.market, b, seed, true)
 	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
-		other := k.prospects[i]
 		k.asked++
+		if k.memories[i] > b.free.At(quantity.Memory) {
+			continue
+		}
+		other := k.prospects[i]
 		if other == seed || len(other.left) == 0 || !other.group.Requests.Fits(b.free) {
 			continue
 		}
@@ -292,7 +312,7 @@ func (k *packing) next(b *bin, i int) int {
 // fillWith adds as many of a prospect's pods as fit. Only a seed may be the first of its kind on a host.
 func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
 	count := r.copies(p.task, &b.place, len(p.left), seed)
-	if count == 0 {
+	if count == 0 || !m.pool.PortsFree(b.kind, p.group.HostPorts) {
 		return
 	}
 	row, ok := r.joined(m, b, p)

@@ -87,6 +87,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	}
 
 	next := w.launching(p.Claims)
+	next = next.nominated(next.snapshot(nil), p)
 	after := next.snapshot(nil)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
@@ -102,6 +103,23 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{}))); diff != "" {
 		t.Fatalf("seed %d: later the order in which the world is told matters:\n%s", seed, diff)
 	}
+}
+
+// nominated is the world in which the pods carry the nominations that are written for a plan: a pod that gave up a wish for
+// a place on a node that is there would else ask for what it wished again.
+func (w world) nominated(snap *model.Snapshot, p *plan.Provision) world {
+	nodes := map[string]string{}
+	actions, _ := plan.Nominations(snap, p)
+	for _, a := range actions {
+		if n, ok := a.(plan.NominatePod); ok {
+			nodes[n.UID] = n.Node
+		}
+	}
+	w.pods = slices.Clone(w.pods)
+	for i := range w.pods {
+		w.pods[i].Nominated = nodes[w.pods[i].UID]
+	}
+	return w
 }
 
 // boughtAgain counts the claims of a later plan for pods that had a place in the first.

@@ -14,6 +14,8 @@ import (
 func (r *run) verdicts(t *task) plan.Refusal {
 	refusal := plan.Refusal{Pods: t.left, Dropped: t.at}
 	switch {
+	case t.unreached:
+		refusal.Verdict = plan.Verdict{Code: plan.NotReached}
 	case len(t.group.Rows) == 0:
 		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: t.group.Contradiction}
 	case len(r.snap.Pools) == 0:

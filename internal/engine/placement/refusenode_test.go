@@ -160,3 +160,39 @@ func TestAllLabelsAreNamed(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// TestNodesAnswerInRandomWorlds: every node answers once, in whatever order the world was told, and who is asked changes
+// nothing of the plan.
+func TestNodesAnswerInRandomWorlds(t *testing.T) {
+	codes := map[string]int{}
+	for seed := range uint64(*worlds) {
+		d := newDice(seed)
+		d.rich = seed%2 == 0
+		w := d.world()
+		snap := w.snapshot(nil)
+		p := placement.Schedule(snap, placement.Options{AskNodes: true})
+		again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
+		if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{AskNodes: true}))); diff != "" {
+			t.Fatalf("seed %d: the order in which the world is told matters:\n%s", seed, diff)
+		}
+		for i, r := range p.Refused {
+			n := 0
+			for _, c := range r.Nodes {
+				n += c.Nodes
+				codes[explain.Code(c.Rule.Code)] += c.Nodes
+			}
+			if r.Verdict.OK() && n != len(snap.Nodes) {
+				t.Fatalf("seed %d: %d of %d nodes answered %s", seed, n, len(snap.Nodes), r.Pods[0].Key())
+			}
+			p.Refused[i].Nodes = nil
+		}
+		if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(snap, placement.Schedule(snap, placement.Options{}))); diff != "" {
+			t.Fatalf("seed %d: asking the nodes changes the plan:\n%s", seed, diff)
+		}
+	}
+	for _, code := range []string{"NodeFull", "TaintNotTolerated", "LabelExcluded", "NodeLeaving"} {
+		if codes[code] == 0 {
+			t.Errorf("no node answers %s: %v", code, codes)
+		}
+	}
+}

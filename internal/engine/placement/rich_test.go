@@ -142,6 +142,8 @@ func (d dice) volumes(p *model.PodSpec, app string) {
 		v := model.Volume{Claim: fmt.Sprintf("%s/%s-own-%d", p.Namespace, app, i), Driver: d.one(limitedDriver, limitedDriver, freeDriver)}
 		if d.chance(25) {
 			v.Claim, v.Shared = fmt.Sprintf("%s/shared-%d", p.Namespace, d.IntN(4)), true
+			v.Driver = limitedDriver // one claim, one driver
+			v.Exclusive = v.Claim == "default/shared-3"
 		}
 		if !slices.ContainsFunc(p.Volumes, func(o model.Volume) bool { return o.Claim == v.Claim }) {
 			p.Volumes = append(p.Volumes, v)

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -22,8 +23,15 @@ type Options struct {
 	Effort int
 	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
 	Closed func(*model.Node) bool
+	// Moving are pods of whom it is open where they are.
+	Moving []Moving
+	// Memory, where there is one, makes runs cheaper that follow each other, see there.
+	Memory *Memory
 	// AskNodes: refusals say what the nodes that are there answered, too.
 	AskNodes bool
+	// WorkBudget is how many questions a run may ask (may this group go onto that node, into that bin, to that domain);
+	// 0 means any number. When they do not suffice the plan is the part finished so far: see budget.go.
+	WorkBudget int
 }
 
 // ProductionNodePrice is 0.005 USD per hour.
@@ -45,16 +53,15 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 	return newRun(snap, opts).schedule()
 }
 
-func newRun(snap *model.Snapshot, opts Options) *run {
-	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap), names: map[string]bool{}}
-}
-
 func (r *run) schedule() *plan.Provision {
-	if len(r.snap.Groups) > 0 {
-		r.openPools()
-		r.openNodes()
-		r.solve()
-		r.settle()
+	r.place(whole)
+	switch {
+	case r.over():
+		r = r.again(portioned)
+	case r.inverted:
+		if next := r.again(ranked); !next.over() {
+			r = next
+		}
 	}
 	r.listPlacements()
 	r.listClaims()
@@ -73,6 +80,8 @@ type run struct {
 	tasks    []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
+	// partitions caches the nodes by their atoms on some keys, see nodesBy.
+	partitions map[string]map[string]*[]*target
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
@@ -84,24 +93,65 @@ type run struct {
 	// order is the pods in the order of their assignment to domains.
 	order   []*model.Pod
 	refused []*task
+	// rivals want a claim for themselves; exclusive.go.
+	rivals  []*rival
 	names   map[string]bool
 	scratch scratch
 	result  *plan.Provision
+
+	mode mode
+	// work is how many questions were asked; budget.go.
+	work int
+	// unequal: pods differ in priority. inverted: somebody of a higher priority lost something scarce to a lower one;
+	// reserved is the lowest rank that a reservation was taken for; rank.go.
+	unequal  bool
+	inverted bool
+	reserved int32
+	// joinFirst: bins that are open have earlier, other tasks in them, and are to be filled up before any is bought.
+	joinFirst bool
+}
+
+func newRun(snap *model.Snapshot, opts Options) *run {
+	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap, opts.Moving), names: map[string]bool{}, reserved: math.MaxInt32}
+}
+
+// again is a new run over the same snapshot, the work of this one counted.
+func (r *run) again(m mode) *run {
+	next := newRun(r.snap, r.opts)
+	next.work, next.scan = r.work, r.scan
+	next.place(m)
+	return next
+}
+
+// place finds places for all pods.
+func (r *run) place(m mode) {
+	r.mode = m
+	if len(r.snap.Groups) == 0 {
+		return
+	}
+	r.openPools()
+	r.openNodes()
+	r.solve()
+	r.askRivals()
+	r.settle()
 }
 
 // solve places the tasks, depth by depth.
 func (r *run) solve() {
-	tasks := r.queue()
-	r.tasks = tasks
+	r.tasks = r.queue()
 	r.placeTallies()
-	r.keepPromises(tasks)
-	for len(tasks) > 0 {
-		same := slices.IndexFunc(tasks, func(t *task) bool { return t.depth != tasks[0].depth })
-		if same < 0 {
-			same = len(tasks)
+	r.holdBack()
+	r.keepPromises(r.tasks)
+	switch r.mode {
+	case whole:
+		r.solveByDepth(r.tasks)
+	case ranked:
+		for i, tasks := range r.byRank() {
+			r.joinFirst = i > 0
+			r.solveByDepth(tasks)
 		}
-		r.solveTogether(tasks[:same:same])
-		tasks = tasks[same:]
+	case portioned:
+		r.solvePortions()
 	}
 }
 
@@ -110,7 +160,7 @@ func (r *run) solve() {
 // again while others are still moving the counts.
 func (r *run) solveTogether(active []*task) {
 	var stuck []*task
-	for round := 0; len(active) > 0; round++ {
+	for round := 0; len(active) > 0 && !r.over(); round++ {
 		pods := countTasks(active)
 		lots := r.assignAndFill(active)
 		r.joinBins(lots, round)
@@ -139,7 +189,7 @@ func (r *run) solveTogether(active []*task) {
 // something was given back to a limit, everybody may hope.
 func (r *run) retry(stuck []*task) (again, rest []*task) {
 	for _, t := range stuck {
-		if !r.givenBack && t.rules.none() && len(t.rules.hostAffinities) == 0 {
+		if t.unreached || !r.givenBack && t.rules.none() && len(t.rules.hostAffinities) == 0 {
 			rest = append(rest, t)
 			continue
 		}
@@ -161,7 +211,7 @@ func countTasks(tasks []*task) int {
 // thought, the rest is assigned once more, so that nothing is bought in one domain while nodes of another have room.
 func (r *run) assignAndFill(tasks []*task) []*lot {
 	var all []*lot
-	for again := tasks; len(again) > 0; {
+	for again := tasks; len(again) > 0 && !r.over(); {
 		var lots []*lot
 		for _, t := range again {
 			lots = append(lots, r.assign(t)...)
@@ -237,6 +287,7 @@ func (r *run) listRefusals() {
 		r.result.Refused = append(r.result.Refused, plan.Refusal{
 			Pods: []*model.Pod{p}, Verdict: plan.Verdict{Code: code, Rejection: p.Rejected}})
 	}
+	r.refuseRivals()
 	for _, t := range r.refused {
 		r.result.Refused = append(r.result.Refused, r.verdicts(t))
 	}

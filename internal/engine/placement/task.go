@@ -14,6 +14,14 @@ import (
 type task struct {
 	group *model.Group
 	left  []*model.Pod
+	// pods of the task, wherever they are: those of the group, unless some were split off.
+	pods []*model.Pod
+	// rank is the priority of the group, or that of those who want to be near.
+	rank int32
+	// unreached: the work budget was spent before it was looked at.
+	unreached bool
+	// tried: what it has left has no place.
+	tried bool
 	// levels are what may be in force; at is the one that is, rules are what it says. compiled are the rules of the
 	// levels that were needed so far.
 	levels   []level
@@ -56,8 +64,9 @@ func (l *lot) take(n int) []*model.Pod {
 func (r *run) queue() []*task {
 	var tasks []*task
 	for _, g := range r.snap.Groups {
-		t := &task{group: g, left: g.Pods, levels: levels(g.Shape, r.opts.IgnorePreferences, r.avoidable)}
+		t := &task{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: levels(g.Shape, r.opts.IgnorePreferences, r.avoidable)}
 		tasks = append(tasks, t)
+		r.unequal = r.unequal || t.rank != tasks[0].rank
 	}
 	r.compile(tasks)
 	slices.SortFunc(tasks, func(a, b *task) int {

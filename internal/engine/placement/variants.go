@@ -60,18 +60,35 @@ func byMemory(a, b *prospect) int {
 		cmp.Compare(b.group.Requests.At(quantity.CPU), a.group.Requests.At(quantity.CPU)))
 }
 
-// effort is how many fits all packings of one market together may ask for beyond the first.
-const effort = 90_000
+// effort is how many fits all packings of one market together may ask for beyond the first. A market of few pods may ask
+// for several times as many: it is packed in milliseconds, and a bad order costs a larger part of its price.
+const (
+	effort      = 90_000
+	fewPods     = 1_500
+	effortOfFew = 3 * effort
+)
+
+func effortFor(prospects []*prospect) int {
+	pods := 0
+	for _, p := range prospects {
+		pods += len(p.left)
+	}
+	if pods <= fewPods {
+		return effortOfFew
+	}
+	return effort
+}
 
 // packBest packs the market in several orders and keeps the cheapest result.
 func (r *run) packBest(m *market, prospects []*prospect) {
+	m.buys = nil
 	before := r.save(m, prospects)
-	limit := effort * max(1, r.opts.Effort)
+	limit := r.spare(effortFor(prospects) * max(1, r.opts.Effort))
 	forced := slices.ContainsFunc(prospects, func(p *prospect) bool { return p.forced() > 1 })
 	spent := r.pack(m, prospects, orders[0], math.MaxInt)
 	best, bestScore := before.result(r, m, prospects), before.score(r, prospects)
 	for _, order := range orders[1:] {
-		if spent > limit {
+		if spent > limit || r.over() {
 			break
 		}
 		if order.evenly && !forced {

@@ -351,6 +351,9 @@ func (w *world) daemonSet(d dice, i int) {
 	if d.chance(60) {
 		s.Alternatives = d.alternatives()
 	}
+	if d.rich && d.chance(40) {
+		s.HostPorts = []model.HostPort{{IP: d.one("", "10.0.0.1"), Protocol: "TCP", Port: 8080}}
+	}
 	w.daemons = append(w.daemons, s)
 }
 
@@ -393,7 +396,7 @@ func (w *world) node(d dice, i int) {
 		if d.chance(40) {
 			w.pods = append(w.pods, model.PodSpec{
 				UID: set.UID + "-on-" + n.Name, Namespace: set.Namespace, Name: set.Name + "-" + n.Name, State: model.Bound, Node: n.Name,
-				Requests: set.Requests, Daemon: true, Controller: model.Owner{Kind: "DaemonSet", Name: set.Name, UID: set.UID},
+				Requests: set.Requests, HostPorts: set.HostPorts, Daemon: true, Controller: model.Owner{Kind: "DaemonSet", Name: set.Name, UID: set.UID},
 			})
 		}
 	}

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Action is one API write. Every action names its object by UID where there is one, may be done twice, and means
 // nothing to an object that came later under the same name.
@@ -45,6 +48,12 @@ type DeleteClaim struct {
 	Reason     Reason
 }
 
+// MarkConsolidated notes on a claim that a consolidation sends pods to its node.
+type MarkConsolidated struct {
+	Claim, UID string
+	At         time.Time
+}
+
 // NominatePod promises a pod a node in status.nominatedNodeName.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
@@ -60,6 +69,7 @@ func (SetDisruptionReason) action()   {}
 func (ClearDisruptionReason) action() {}
 func (CreateClaim) action()           {}
 func (DeleteClaim) action()           {}
+func (MarkConsolidated) action()      {}
 func (NominatePod) action()           {}
 func (ClearNomination) action()       {}
 
@@ -77,6 +87,9 @@ func (a ClearDisruptionReason) String() string {
 }
 func (a CreateClaim) String() string { return "create claim " + a.NewClaim.Name }
 func (a DeleteClaim) String() string { return "delete claim " + a.Claim }
+func (a MarkConsolidated) String() string {
+	return "note a consolidation on claim " + a.Claim
+}
 func (a NominatePod) String() string {
 	return fmt.Sprintf("nominate pod %s/%s to node %s", a.Namespace, a.Name, a.Node)
 }

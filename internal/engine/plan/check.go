@@ -33,14 +33,18 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
+	// awaiting, alive and purchases are nil until asked for.
+	awaiting  *awaiting
+	alive     map[string]bool
+	purchases *provisionCheck
 }
 
 // fleet counts the nodes of one pool for its budgets.
 type fleet struct {
-	// total are the initialised nodes whose machine is not being terminated; leaving the names of those that are not
+	// total are the initialised nodes whose machine is not being terminated; absent the names of those that are not
 	// ready, deleting or in a command.
-	total   int64
-	leaving map[string]bool
+	total  int64
+	absent map[string]bool
 }
 
 // NewGuard counts what the snapshot shows.
@@ -60,7 +64,7 @@ func NewGuard(snap *model.Snapshot) *Guard {
 		f := g.fleet(n.Pool)
 		f.total++
 		if !n.Ready || n.Deleting || n.Command != "" {
-			f.leaving[n.Name] = true
+			f.absent[n.Name] = true
 		}
 	}
 	return g
@@ -69,7 +73,7 @@ func NewGuard(snap *model.Snapshot) *Guard {
 func (g *Guard) fleet(pool string) *fleet {
 	f := g.fleets[pool]
 	if f == nil {
-		f = &fleet{leaving: map[string]bool{}}
+		f = &fleet{absent: map[string]bool{}}
 		g.fleets[pool] = f
 	}
 	return f
@@ -97,7 +101,7 @@ func (g *Guard) Admit(cmd Command) Verdict {
 		return v
 	}
 	for _, c := range cmd.Candidates {
-		g.fleet(c.Pool).leaving[c.Node] = true
+		g.fleet(c.Pool).absent[c.Node] = true
 		g.taken[c.Node] = cmd.ID
 	}
 	return Verdict{}
@@ -121,11 +125,14 @@ func (g *Guard) rest(cmd Command) Command {
 	return cmd
 }
 
-// release gives the nodes of an abandoned command back to the budgets.
+// release gives the nodes of an abandoned command back to the budgets, but for those that another command has.
 func (g *Guard) release(cmd Command) {
 	for _, c := range cmd.Candidates {
+		if by, taken := g.taken[c.Node]; taken && by != cmd.ID {
+			continue
+		}
 		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || mine(n, cmd)) {
-			delete(g.fleet(c.Pool).leaving, c.Node)
+			delete(g.fleet(c.Pool).absent, c.Node)
 		}
 	}
 }
@@ -168,6 +175,9 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		}
 		if pods := Inhabitants(n); pods > 0 {
 			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
+		}
+		if g.Awaited(n) {
+			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
 		return g.quiet(n, pool)
 	case Underutilized:
@@ -271,9 +281,9 @@ func (a Allowance) Remaining() int64 { return max(0, a.Allowed-a.Leaving) }
 // are those that the question is about.
 func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowance {
 	pool, f := g.snap.Pool(name), g.fleet(name)
-	a := Allowance{Total: f.total, Leaving: int64(len(f.leaving))}
+	a := Allowance{Total: f.total, Leaving: int64(len(f.absent))}
 	for _, node := range except {
-		if f.leaving[node] {
+		if f.absent[node] {
 			a.Leaving--
 		}
 	}

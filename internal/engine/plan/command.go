@@ -101,8 +101,11 @@ type Command struct {
 	// or "" for drift.
 	Method     string
 	Candidates []Candidate
-	// Replacements are created before the candidates go. Their Pods and Options are not stored with the command.
+	// Replacements are created before the candidates go. Their Options are not stored with the command, of their Pods only
+	// the Promises.
 	Replacements []NewClaim
+	// Landing are the claims of nodes that are there and that pods of the candidates are sent to.
+	Landing []Landing
 	// Seats are where the pods go that need no replacement; not stored.
 	Seats      []model.Seating
 	Worth      Worth
@@ -113,6 +116,12 @@ type Command struct {
 	Deadline time.Time
 	// Why it was abandoned; not stored.
 	Why Verdict
+}
+
+// Landing is a claim whose node takes pods of others.
+type Landing struct {
+	Claim    string `json:"claim"`
+	ClaimUID string `json:"claimUID"`
 }
 
 // Worth is what a command brings and what it costs.
@@ -173,16 +182,19 @@ type wireCommand struct {
 	Deadline     time.Time         `json:"deadline"`
 	Candidates   []Candidate       `json:"candidates"`
 	Replacements []wireReplacement `json:"replacements,omitempty"`
+	Landing      []Landing         `json:"landing,omitempty"`
 	Worth        Worth             `json:"worth,omitzero"`
 }
 
 type wireReplacement struct {
-	Name         string            `json:"name"`
-	Pool         string            `json:"pool"`
-	PoolUID      string            `json:"poolUID"`
-	Requirements []wireRequirement `json:"requirements"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	Requests     map[string]int64  `json:"requests,omitempty"`
+	Name           string            `json:"name"`
+	Pool           string            `json:"pool"`
+	PoolUID        string            `json:"poolUID"`
+	PoolGeneration int64             `json:"poolGeneration,omitempty"`
+	Requirements   []wireRequirement `json:"requirements"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Requests       map[string]int64  `json:"requests,omitempty"`
+	Pods           []string          `json:"pods,omitempty"`
 }
 
 type wireRequirement struct {
@@ -195,7 +207,7 @@ type wireRequirement struct {
 // Encode returns the text of the annotation. Equal commands have equal texts.
 func (c *Command) Encode() string {
 	wire := wireCommand{ID: c.ID, Reason: c.Reason, Method: c.Method, Phase: c.Phase, Created: c.Created.UTC(),
-		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Worth: c.Worth}
+		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Landing: c.Landing, Worth: c.Worth}
 	for i := range c.Replacements {
 		wire.Replacements = append(wire.Replacements, wireFrom(&c.Replacements[i]))
 	}
@@ -207,7 +219,7 @@ func (c *Command) Encode() string {
 }
 
 func wireFrom(n *NewClaim) wireReplacement {
-	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, Labels: n.Labels}
+	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels, Pods: n.Promises()}
 	for _, r := range n.Requirements {
 		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
 	}
@@ -235,7 +247,7 @@ func DecodeCommand(text string) (Command, error) {
 		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned", wire.Phase)
 	}
 	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
-		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Worth: wire.Worth}
+		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Landing: wire.Landing, Worth: wire.Worth}
 	for _, w := range wire.Replacements {
 		n, err := w.claim()
 		if err != nil {
@@ -247,7 +259,7 @@ func DecodeCommand(text string) (Command, error) {
 }
 
 func (w wireReplacement) claim() (NewClaim, error) {
-	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, Labels: w.Labels}
+	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels, Promised: w.Pods}
 	for _, r := range w.Requirements {
 		operator, ok := label.ParseOperator(r.Operator)
 		if !ok {

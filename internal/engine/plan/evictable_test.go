@@ -125,12 +125,14 @@ func TestSettled(t *testing.T) {
 		change func(*world, *model.NodeSpec)
 		until  time.Duration // from the initialisation, 0 for settled
 	}{
-		"nobody knows":         {func(*world, *model.NodeSpec) {}, 0},
-		"replacement":          {func(_ *world, n *model.NodeSpec) { n.Replacement = true }, time.Hour},
-		"empty replacement":    {func(w *world, n *model.NodeSpec) { n.Replacement, w.pods = true, nil }, 0},
-		"for all that is here": {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b") }, time.Hour},
-		"for half":             {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d") }, time.Hour},
-		"less than half":       {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d", "e") }, 0},
+		"nobody knows":                     {func(*world, *model.NodeSpec) {}, 0},
+		"replacement":                      {func(_ *world, n *model.NodeSpec) { n.Replacement = true }, time.Hour},
+		"empty replacement":                {func(w *world, n *model.NodeSpec) { n.Replacement, w.pods = true, nil }, 0},
+		"for all that is here":             {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b") }, time.Hour},
+		"for half":                         {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d") }, time.Hour},
+		"less than half":                   {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "d", "e", "f") }, 0},
+		"half with one elsewhere":          {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d", "e") }, time.Hour},
+		"who is on the way out is no more": {func(w *world, n *model.NodeSpec) { bought(n, "c"); w.pods[2].Terminating = true }, 0},
 		"for predecessors": {func(w *world, n *model.NodeSpec) {
 			bought(n, "gone-1", "gone-2", "gone-3", "gone-4")
 			n.BoughtOwners = []string{"set", "set", "set", "other"}
@@ -141,9 +143,16 @@ func TestSettled(t *testing.T) {
 			n.BoughtOwners = []string{"set", "other", ""}
 			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
 		}, 0},
-		"for others":        {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, 0},
-		"pool says longer":  {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"pool says nothing": {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"for one that is elsewhere":   {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, time.Hour},
+		"for one that waits":          {func(w *world, n *model.NodeSpec) { bought(n, "d"); w.pend("d", "") }, time.Hour},
+		"for others that are no more": {func(_ *world, n *model.NodeSpec) { bought(n, "d") }, 0},
+		"pool says longer":            {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
+		"pool says nothing":           {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"pods were sent here":         {func(_ *world, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
+		"pods were sent before it was bought": {func(_ *world, n *model.NodeSpec) {
+			n.Replacement, n.ConsolidatedAt = true, n.InitializedAt.Add(-time.Minute)
+		}, time.Hour},
+		"nobody who was sent is left": {func(w *world, n *model.NodeSpec) { n.ConsolidatedAt, w.pods = n.InitializedAt, nil }, 0},
 		"not initialised": {func(_ *world, n *model.NodeSpec) {
 			bought(n, "a")
 			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}

@@ -62,6 +62,8 @@ type NewClaim struct {
 	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
 	Options []Option
 	Pods    []*model.Pod
+	// Promised are the words of the pods of a claim that was stored with a command, see model.Pod.Promise; Pods is nil then.
+	Promised []string
 	// MinValuesRelaxed: the types have fewer values of some label than the pool's minValues asks for, and the policy
 	// allows it.
 	MinValuesRelaxed bool
@@ -79,9 +81,14 @@ type Option struct {
 // Stamp notes on each claim the generation of its pool in the snapshot that the plan was made on: taints, labels and
 // the drift hash are taken from the pool when the claim is created, and must belong to the same specification.
 func (p *Provision) Stamp(snap *model.Snapshot) {
-	for i := range p.Claims {
-		if pool := snap.Pool(p.Claims[i].Pool); pool != nil {
-			p.Claims[i].PoolGeneration = pool.Generation
+	StampClaims(snap, p.Claims)
+}
+
+// StampClaims does what Stamp does for claims that are of no plan yet.
+func StampClaims(snap *model.Snapshot, claims []NewClaim) {
+	for i := range claims {
+		if pool := snap.Pool(claims[i].Pool); pool != nil {
+			claims[i].PoolGeneration = pool.Generation
 		}
 	}
 }
@@ -89,6 +96,36 @@ func (p *Provision) Stamp(snap *model.Snapshot) {
 // OfGeneration reports whether the claim was planned for that generation of its pool, as far as is known.
 func (c *NewClaim) OfGeneration(generation int64) bool {
 	return c.PoolGeneration == 0 || generation == 0 || c.PoolGeneration == generation
+}
+
+// Types are the names of the types that the claim may become, cheapest first; nil for one made from the template alone,
+// which may become any. The options of a claim that was stored with a command are not known; its requirements are.
+func (c *NewClaim) Types() []string {
+	if len(c.Options) == 0 {
+		for _, r := range c.Requirements {
+			if r.Key == model.LabelType && r.Operator == label.In {
+				return r.Values
+			}
+		}
+		return nil
+	}
+	types := make([]string, len(c.Options))
+	for i, o := range c.Options {
+		types[i] = o.Type
+	}
+	return types
+}
+
+// Promises are the words of the pods that the claim is bought for, see model.Pod.Promise.
+func (c *NewClaim) Promises() []string {
+	if c.Pods == nil {
+		return c.Promised
+	}
+	words := make([]string, len(c.Pods))
+	for i, p := range c.Pods {
+		words[i] = p.Promise()
+	}
+	return words
 }
 
 // Price is that of the cheapest option, nano-USD per hour.

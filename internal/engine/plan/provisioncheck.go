@@ -84,14 +84,9 @@ func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
 
 // claim checks one claim and, when it stands, takes it from the pool's limits.
 func (c *provisionCheck) claim(claim *NewClaim) Verdict {
-	pool := c.snap.Pool(claim.Pool)
-	switch {
-	case pool == nil || pool.UID != claim.PoolUID:
-		return Verdict{Code: PoolGone}
-	case pool.Blocked != nil:
-		return Verdict{Code: PoolBlocked, Rejection: pool.Blocked}
-	case !claim.OfGeneration(pool.Generation):
-		return Verdict{Code: PoolBlocked, Rejection: PoolChanged()}
+	pool, v := c.pool(claim)
+	if !v.OK() {
+		return v
 	}
 	if there := c.snap.Claim(claim.Name); there != nil {
 		if there.Deleting {
@@ -104,6 +99,46 @@ func (c *provisionCheck) claim(claim *NewClaim) Verdict {
 		return Verdict{Code: PodGone}
 	}
 	return c.takeLimits(pool, claim)
+}
+
+// pool is the claim's pool, if something may be bought from it and it is what the claim was planned for.
+func (c *provisionCheck) pool(claim *NewClaim) (*model.Pool, Verdict) {
+	pool := c.snap.Pool(claim.Pool)
+	switch {
+	case pool == nil || pool.UID != claim.PoolUID:
+		return nil, Verdict{Code: PoolGone}
+	case pool.Blocked != nil && !pool.Standing():
+		return nil, Verdict{Code: PoolBlocked, Rejection: pool.Blocked}
+	case !claim.OfGeneration(pool.Generation):
+		return nil, Verdict{Code: PoolBlocked, Rejection: PoolChanged()}
+	}
+	return pool, Verdict{}
+}
+
+// replacements checks what a command buys and, when all of it stands, takes it from the pools' limits. A claim made
+// from the template alone names no types and takes a node only.
+func (c *provisionCheck) replacements(missing []NewClaim) Verdict {
+	before := make(map[string]room, len(c.rooms))
+	for name, r := range c.rooms {
+		before[name] = *r
+	}
+	for i := range missing {
+		pool, v := c.pool(&missing[i])
+		if v.OK() {
+			v = c.takeLimits(pool, &missing[i])
+		}
+		if !v.OK() {
+			for name, r := range c.rooms {
+				if was, known := before[name]; known {
+					*r = was
+				} else {
+					delete(c.rooms, name)
+				}
+			}
+			return v
+		}
+	}
+	return Verdict{}
 }
 
 func (c *provisionCheck) takeLimits(pool *model.Pool, claim *NewClaim) Verdict {
@@ -155,8 +190,8 @@ func (c *provisionCheck) room(pool *model.Pool) *room {
 // largest is the largest capacity, by resource, over the claim's types: the cloud may pick any of them.
 func (r *room) largest(claim *NewClaim) map[string]int64 {
 	most := map[string]int64{}
-	for _, o := range claim.Options {
-		t := r.types[o.Type]
+	for _, name := range claim.Types() {
+		t := r.types[name]
 		if t == nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -95,16 +96,28 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 		}
 		return g.stepDraining(cmd.enter(Draining, now))
 	}
-	var missing []Action
-	for _, r := range cmd.Replacements {
-		if g.snap.Claim(r.Name) == nil {
-			missing = append(missing, CreateClaim{NewClaim: r, Reason: strings.ToLower(string(cmd.Reason))})
-		}
+	missing := slices.DeleteFunc(slices.Clone(cmd.Replacements), func(r NewClaim) bool { return g.snap.Claim(r.Name) != nil })
+	if len(missing) == 0 {
+		return g.stepLaunching(cmd.enter(Launching, now))
 	}
-	if len(missing) > 0 {
-		return cmd, missing
+	// What was proposed some time ago may no longer be bought: somebody else has used the limits, or the pool is another.
+	if v := g.purchase(missing); !v.OK() {
+		return g.abandon(cmd, v)
 	}
-	return g.stepLaunching(cmd.enter(Launching, now))
+	actions := make([]Action, len(missing))
+	for i, r := range missing {
+		actions[i] = CreateClaim{NewClaim: r, Reason: strings.ToLower(string(cmd.Reason))}
+	}
+	return cmd, actions
+}
+
+// purchase tells whether the claims may be bought, and when they may takes them from the limits that the commands stepped
+// with this guard share.
+func (g *Guard) purchase(claims []NewClaim) Verdict {
+	if g.purchases == nil {
+		g.purchases = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
+	}
+	return g.purchases.replacements(claims)
 }
 
 func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
@@ -125,7 +138,7 @@ func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
 		if n == nil || n.Deleting {
 			return g.abandon(cmd, Verdict{Code: ReplacementLost, Node: r.Name})
 		}
-		ready = ready && n.Stage == model.Initialized
+		ready = ready && n.Stage == model.Initialized && n.Ready
 	}
 	switch {
 	case ready && (g.begun(cmd) || !now.Before(cmd.PhaseSince.Add(g.CordonQuiet))):
@@ -144,10 +157,14 @@ func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 	if v.OK() {
 		v = g.judge(cmd)
 	}
+	if v.OK() {
+		v = g.roomForRenewal(cmd)
+	}
+	passing := v.Code == PDBBlocks || v.Code == BudgetExhausted || v.Code == PodsHomeless && !cmd.judged()
 	switch {
 	case v.OK():
 		return g.stepDraining(cmd.enter(Draining, g.snap.Now))
-	case (v.Code == PDBBlocks || v.Code == BudgetExhausted) && !g.snap.Now.After(cmd.Deadline):
+	case passing && !g.snap.Now.After(cmd.Deadline):
 		return cmd, nil
 	}
 	return g.abandon(cmd, v)
@@ -156,6 +173,20 @@ func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 // judged reports whether the command is of those that Guard.Judge is asked about. Drifted and expired nodes go whatever
 // it costs, and an empty one costs nobody anything.
 func (c *Command) judged() bool { return c.Reason == Underutilized }
+
+// roomForRenewal asks whether the pods of nodes that are to be renewed still have a place: pending pods may have taken the
+// room that was bought for them. They are planned for by then (see Ahead), so that this passes. A static pool's nodes
+// are replaced one by one, whoever is on them.
+func (g *Guard) roomForRenewal(cmd Command) Verdict {
+	pool := g.snap.Pool(cmd.Candidates[0].Pool)
+	if g.Judge == nil || cmd.judged() || len(cmd.Replacements) == 0 || pool == nil || pool.Static {
+		return Verdict{}
+	}
+	if v := g.Judge(g.rest(cmd)); v.Code == PodsHomeless {
+		return v
+	}
+	return Verdict{}
+}
 
 func (g *Guard) judge(cmd Command) Verdict {
 	if g.Judge == nil || !cmd.judged() {
@@ -180,7 +211,22 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 	if !left {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
-	return cmd, actions
+	return cmd, append(actions, g.marks(cmd)...)
+}
+
+// marks note where the pods of a consolidation go, so that they are not moved again at once.
+func (g *Guard) marks(cmd Command) []Action {
+	if cmd.Reason != Underutilized {
+		return nil
+	}
+	var actions []Action
+	for _, l := range cmd.Landing {
+		n := g.snap.Claim(l.Claim)
+		if n != nil && n.ClaimUID == l.ClaimUID && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
+			actions = append(actions, MarkConsolidated{Claim: l.Claim, UID: l.ClaimUID, At: g.snap.Now})
+		}
+	}
+	return actions
 }
 
 func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {

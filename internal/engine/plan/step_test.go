@@ -372,6 +372,25 @@ func TestCommandRoundTrip(t *testing.T) {
 	}
 }
 
+// Who resumes a command buys its replacements for the pods that they were planned for.
+func TestReplacementsRememberTheirPods(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd := replacing(w)
+	owner := model.Owner{UID: "owner"}
+	cmd.Replacements[0].Pods = []*model.Pod{{UID: "a", Node: "n0", Controller: owner}, {UID: "b", Controller: owner}}
+	text := cmd.Encode()
+	again, err := plan.DecodeCommand(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a/owner", "b"}, again.Replacements[0].Promises()); diff != "" {
+		t.Errorf("promises (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(text, again.Encode()); diff != "" {
+		t.Errorf("stored again (-want +got):\n%s", diff)
+	}
+}
+
 // The last trace of a command goes with its claims; who knew it sees it done. Others without a trace never began.
 func TestResumeEndsWhatWasDraining(t *testing.T) {
 	w := newWorld(t, 2)

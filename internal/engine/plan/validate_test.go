@@ -171,6 +171,27 @@ func TestJudgeRefuses(t *testing.T) {
 	}
 }
 
+// A renewal is not drained while its pods have no place: somebody took the room that was bought for them. That passes,
+// because they are planned for.
+func TestRenewalWaitsForRoom(t *testing.T) {
+	w, cmd := underused(t, "r")
+	cmd.Reason = plan.Drifted
+	for _, n := range w.nodes {
+		n.Drifted = "NodePoolDrifted"
+	}
+	until := w.now.Add(3 * time.Minute)
+	full := func(plan.Command) plan.Verdict {
+		if w.now.Before(until) {
+			return plan.Verdict{Code: plan.PodsHomeless, Node: "n0"}
+		}
+		return plan.Verdict{}
+	}
+	cmd, got := follow(w, cmd, full)
+	if cmd.Phase != plan.Done || !strings.Contains(got, "3m0s draining: delete claim c0, delete claim c1") {
+		t.Errorf("phase %s:\n%s", cmd.Phase, got)
+	}
+}
+
 // While a command stands, what would not let it begin ends it, and nothing was to be seen of it.
 func TestEndsWhileItStands(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -61,6 +61,8 @@ const (
 	TypesSpared
 	// NoPlaceFound: no rule alone is in the way, and beside the other pods of the plan no place was found.
 	NoPlaceFound
+	// NotReached: the work budget of the plan was spent before the pods' turn came.
+	NotReached
 
 	// HostPortTaken: a pod there takes the same host port (Have: the port).
 	HostPortTaken
@@ -98,7 +100,7 @@ const (
 	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done
 	// (Node, Need: the number, Have: nodes).
 	PoolAboveReplicas
-	// NodeUnsettled: what the node was bought for is still there, and its purchase has not paid back yet (Node).
+	// NodeUnsettled: what the node was bought for, or what a consolidation sent there, has not paid back yet (Node).
 	NodeUnsettled
 	// NodeNotDrifted: the node is again what its pool says (Node).
 	NodeNotDrifted
@@ -155,7 +157,7 @@ func (c Code) Class() Class {
 	case PodUnsupported:
 		return NotSupported
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
-		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow:
 		return NotNow

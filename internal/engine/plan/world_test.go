@@ -150,6 +150,10 @@ func (w *world) do(action plan.Action) {
 			}
 			n.Deleting = true
 		}
+	case plan.MarkConsolidated:
+		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
+			n.ConsolidatedAt = a.At.Truncate(time.Second) // as the API has it
+		}
 	default:
 		w.t.Fatalf("no such action here: %v", action)
 	}

@@ -3,7 +3,7 @@
 //	folder/instance-types.json   what is for sale, in either format of the kwok provider
 //	folder/nodepools.json        a v1 List; all pools are taken to be valid, their node class to be ready
 //	folder/pods.json             pending pods
-//	folder/nodes.json            nodes, and
+//	folder/nodes.json            nodes (those with a pool's label are taken to have a claim), and
 //	folder/bound-pods.json       the pods on them; both may be left out
 //
 //	Snapshots(b, now, run)       for each folder in the folder that KARPENTER_WORKLOADS names
@@ -58,6 +58,9 @@ func Snapshot(tb testing.TB, folder string, now time.Time) *model.Snapshot {
 	v := addPools(tb, builder, folder)
 	for _, node := range readList[corev1.Node](tb, filepath.Join(folder, "nodes.json")) {
 		spec, _ := convert.Node(&node, nil, v)
+		if spec.Pool = node.Labels[karpv1.LabelNodePool]; spec.Pool != "" {
+			spec.Claim, spec.ClaimUID = spec.Name, spec.UID
+		}
 		builder.UpsertNode(spec)
 	}
 	pods := append(readList[corev1.Pod](tb, filepath.Join(folder, "pods.json")), readList[corev1.Pod](tb, filepath.Join(folder, "bound-pods.json"))...)

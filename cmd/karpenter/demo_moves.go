@@ -1,0 +1,138 @@
+package main
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// peak is the most nodes of a pool that were leaving at the same time, and the most that there were.
+type peak struct{ leaving, nodes int }
+
+// watchLeaving begins to note peaks.
+func (h *history) watchLeaving() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.peaks = map[string]peak{}
+	h.lookAtPeaks()
+}
+
+func (h *history) peak(pool string) peak {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.peaks[pool]
+}
+
+// lookAtPeaks counts what is leaving. The caller holds the lock.
+func (h *history) lookAtPeaks() {
+	if h.peaks == nil {
+		return
+	}
+	now := map[string]peak{}
+	for _, claim := range h.claims {
+		pool := claim.Labels[karpv1.LabelNodePool]
+		p := now[pool]
+		p.nodes++
+		if h.leaves(claim) {
+			p.leaving++
+		}
+		now[pool] = p
+	}
+	for pool, p := range now {
+		was := h.peaks[pool]
+		h.peaks[pool] = peak{max(was.leaving, p.leaving), max(was.nodes, p.nodes)}
+	}
+}
+
+// leaves reports whether the claim is being deleted, or its node is cordoned. The caller holds the lock.
+func (h *history) leaves(claim *karpv1.NodeClaim) bool {
+	if claim.DeletionTimestamp != nil {
+		return true
+	}
+	for uid, node := range h.nodes {
+		if _, cordoned := h.seen[nodeCordoned][uid]; cordoned && node.Name == claim.Status.NodeName {
+			return len(nodeStages(node, false)) > 0
+		}
+	}
+	return false
+}
+
+// leavingNow is how many nodes are on their way out, and claims on their way in.
+func (h *history) leavingNow() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, claim := range h.claims {
+		if h.leaves(claim) {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *history) runningNow() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, pod := range h.pods {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// since tells when objects reached the stage, those aside that did before.
+func (h *history) since(s stage, from time.Time) span {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out span
+	for _, at := range h.seen[s] {
+		if at.Before(from) {
+			continue
+		}
+		if out.count == 0 || at.Before(out.first) {
+			out.first = at
+		}
+		if out.count == 0 || at.After(out.last) {
+			out.last = at
+		}
+		out.count++
+	}
+	return out
+}
+
+// moves is what became of pods that had to start again.
+type moves struct {
+	count   int
+	pending int           // of them, those that kube-scheduler found no place for at first
+	longest time.Duration // from being created to running
+}
+
+// restarts looks at the pods that were created since then.
+func (h *history) restarts(from time.Time) moves {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var m moves
+	for uid, created := range h.seen[podCreated] {
+		if created.Before(from) {
+			continue
+		}
+		m.count++
+		if _, pending := h.seen[podPending][uid]; pending {
+			m.pending++
+		}
+		if running, ok := h.at(podRunning, uid); ok {
+			m.longest = max(m.longest, running.Sub(created))
+		}
+	}
+	return m
+}
+
+func (h *history) at(s stage, uid types.UID) (time.Time, bool) {
+	at, ok := h.seen[s][uid]
+	return at, ok
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// story is what a demo tells: the cluster and the controller are the same for all.
+type story struct {
+	opening  string // begins its first line; empty for the number of pods
+	manifest []byte
+	step     string // that applies the manifest
+	applied  string // what it says
+	flags    []string
+	play     func(*demo, context.Context) error
+}
+
+const scaleStoryName = "scale"
+
+// stories by the name that --story knows.
+func stories() map[string]story {
+	return map[string]story{
+		scaleStoryName:  {manifest: demoManifest, step: "node pool", applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
+		"consolidation": consolidationStory(),
+	}
+}
+
+func storyNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(stories())), " or ")
+}
+
+// scaleUpAndDown is the main story.
+func (d *demo) scaleUpAndDown(ctx context.Context) error {
+	if err := d.scaleUp(ctx); err != nil {
+		return fmt.Errorf("scale up: %w", err)
+	}
+	if d.keep {
+		return d.leave()
+	}
+	if err := d.scaleDown(ctx); err != nil {
+		return fmt.Errorf("scale down: %w", err)
+	}
+	return nil
+}
+
+// usualPolicy is how simulate decides without flags.
+func usualPolicy() policy {
+	var p policy
+	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)
+	p.addFlags(flags)
+	p.economics.addFlags(flags)
+	return p
+}

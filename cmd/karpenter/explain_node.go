@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+func newExplainNodeCommand() *cobra.Command {
+	var e explanation
+	command := &cobra.Command{
+		Use:   "node NAME",
+		Short: "Say why a node of a live cluster is kept, or why it leaves",
+		Long: `Reads the cluster once, decides as the controller would, and says what becomes of one node, named by itself or by its
+NodeClaim: whether it leaves, by which command and why; or which pod, PodDisruptionBudget, budget, policy or price keeps
+it, when that could change, and what it would save if the node left alone. Nothing is changed.`,
+		Example: "  karpenter explain node default-x7k2p\n  karpenter explain node default-x7k2p -o json",
+		Args:    oneName("the node"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return e.runNode(command.Context(), arguments[0], command.OutOrStdout())
+		},
+	}
+	e.addFlags(command.Flags())
+	e.policy.addDisruptFlags(command.Flags())
+	return command
+}
+
+// oneName asks for one argument.
+func oneName(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) != 1 {
+			return usageErrorf("%d arguments, want one: the name of %s", len(arguments), what)
+		}
+		return nil
+	}
+}
+
+// nodeOutcome is what becomes of a node. Money is USD.
+type nodeOutcome struct {
+	Node      string `json:"node"`
+	NodeClaim string `json:"nodeClaim,omitempty"`
+	NodePool  string `json:"nodePool,omitempty"`
+	// Outcome is Foreign (no claim stands behind it), Deleting, UnderWay (a command that was begun takes it), Proposed (one that
+	// would be begun now) or Kept.
+	Outcome      string  `json:"outcome"`
+	InstanceType string  `json:"instanceType,omitempty"`
+	Zone         string  `json:"zone,omitempty"`
+	CapacityType string  `json:"capacityType,omitempty"`
+	PricePerHour float64 `json:"pricePerHour"`
+	// CostPerHour and CostPerMonth count what nodes cost beyond their price.
+	CostPerHour  float64 `json:"costPerHour"`
+	CostPerMonth float64 `json:"costPerMonth"`
+	// PodsToMove are those that somebody starts again elsewhere; MovePrice is what moving them is taken to cost.
+	PodsToMove int     `json:"podsToMove"`
+	MovePrice  float64 `json:"movePrice"`
+	// Drifted is why it is no longer what its pool says, RenewedFrom when a replacement may be bought for its age, ExpiresAt
+	// when it is deleted for it in any case.
+	Drifted     string     `json:"drifted,omitempty"`
+	RenewedFrom *time.Time `json:"renewedFrom,omitempty"`
+	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
+	// Step is the command that takes it, Phase how far that has come.
+	Step  *disruptionStep `json:"step,omitempty"`
+	Phase string          `json:"phase,omitempty"`
+	// Reasons are why it stays, by the reason for which it might leave.
+	Reasons []keptReason `json:"reasons,omitempty"`
+	// Alone is what it would bring if it left by itself, whoever keeps it.
+	Alone *aloneOutcome `json:"alone,omitempty"`
+}
+
+// keptReason is why a node does not leave for a reason.
+type keptReason struct {
+	// For is Empty, Drifted, Expired or Underutilized.
+	For string `json:"for,omitempty"`
+	reason
+	// ChangesAt is when time may change it.
+	ChangesAt *time.Time `json:"changesAt,omitempty"`
+}
+
+// aloneOutcome is a step for one node, and what would be against it, budgets and protections left aside.
+type aloneOutcome struct {
+	SavingPerHour  float64     `json:"savingPerHour"`
+	SavingPerMonth float64     `json:"savingPerMonth"`
+	Add            []addedNode `json:"add,omitempty"`
+	Code           string      `json:"code,omitempty"`
+	Message        string      `json:"message,omitempty"`
+}
+
+func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) error {
+	w, err := e.world(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := w.disrupt(&e.policy, 1).nodeOutcome(name)
+	if outcome == nil {
+		return fmt.Errorf("there is no node %s, and no claim of that name", name)
+	}
+	return e.print(outcome, out)
+}
+
+// nodeOutcome finds the node, or claim, in the decision; nil if there is none.
+func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
+	n := d.first.Node(name)
+	if n == nil {
+		n = d.first.Claim(name)
+	}
+	if n == nil {
+		return nil
+	}
+	cost := d.opts.CostOf(d.first, n)
+	o := &nodeOutcome{Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
+		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.Price), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
+		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted}
+	if !n.ExpiresAt.IsZero() {
+		from := disruption.RenewFrom(n)
+		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
+	}
+	switch {
+	case !n.Ours():
+		o.Outcome = "Foreign"
+	case n.Deleting:
+		o.Outcome = "Deleting"
+	case n.Command != "":
+		o.Outcome = "UnderWay"
+		o.under(n)
+	case d.takes(n.Name) != nil:
+		step := d.takes(n.Name).told()
+		o.Outcome, o.Step = "Proposed", &step
+	default:
+		o.Outcome = "Kept"
+		o.Reasons = d.keptReasons(n.Name)
+		o.Alone = d.alone(n)
+	}
+	return o
+}
+
+// under reads the command on the node's claim.
+func (o *nodeOutcome) under(n *model.Node) {
+	command, err := plan.DecodeCommand(n.Command)
+	if err != nil {
+		o.Phase = "unreadable"
+		return
+	}
+	o.Phase = string(command.Phase)
+	stored := decidedStep{Command: command}
+	step := stored.told()
+	o.Step = &step
+}
+
+// takes is the step that removes the node, nil for none.
+func (d *disruptDecision) takes(node string) *decidedStep {
+	for i := range d.steps {
+		for _, c := range d.steps[i].Candidates {
+			if c.Node == node {
+				return &d.steps[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (d *disruptDecision) keptReasons(node string) []keptReason {
+	var list []keptReason
+	for _, k := range d.proposal.Kept {
+		if k.Node != node {
+			continue
+		}
+		r := keptReason{For: string(k.Reason), reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(d.first, k.Verdict)}}
+		if at := disruption.ChangesAt(d.first, d.opts, k); !at.IsZero() {
+			r.ChangesAt = &at
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func (d *disruptDecision) alone(n *model.Node) *aloneOutcome {
+	command, against := disruption.IfAlone(d.first, d.opts, n.Name)
+	a := &aloneOutcome{SavingPerHour: usd(command.Worth.Saving), SavingPerMonth: usd(command.Worth.Saving) * explain.HoursPerMonth}
+	step := decidedStep{Command: command}
+	a.Add = step.told().Add
+	if !against.OK() {
+		a.Code, a.Message = explain.Code(against.Code), explain.Verdict(d.first, against)
+	}
+	return a
+}
+
+func (o *nodeOutcome) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "node %s", o.Node)
+	if o.Outcome == "Foreign" {
+		b.WriteString(" belongs to no NodeClaim, and is left alone\n")
+		return b.String()
+	}
+	if o.NodeClaim != o.Node {
+		fmt.Fprintf(&b, " (claim %s)", o.NodeClaim)
+	}
+	fmt.Fprintf(&b, " of pool %s: %s in %s as %s, %.4f USD per hour; with what nodes cost beyond their price %.2f USD a month\n", o.NodePool, o.InstanceType,
+		o.Zone, o.CapacityType, o.PricePerHour, o.CostPerMonth)
+	switch o.Outcome {
+	case "Deleting":
+		b.WriteString("  is being deleted\n")
+	case "UnderWay":
+		fmt.Fprintf(&b, "  leaves: a command has it, phase %s", o.Phase)
+		o.writeStep(&b)
+	case "Proposed":
+		b.WriteString("  would be asked to leave now")
+		o.writeStep(&b)
+	case "Kept":
+		b.WriteString("  stays\n")
+	}
+	if o.PodsToMove > 0 {
+		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)
+	}
+	for _, r := range o.Reasons {
+		name := r.For
+		if name == "" {
+			name = r.Code
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", name, r.Message)
+		if r.ChangesAt != nil {
+			fmt.Fprintf(&b, "    may change at %s\n", r.ChangesAt.UTC().Format(time.RFC3339))
+		}
+	}
+	if o.Drifted != "" {
+		fmt.Fprintf(&b, "  has drifted: %s\n", o.Drifted)
+	}
+	if o.ExpiresAt != nil {
+		fmt.Fprintf(&b, "  is renewed for its age from %s, and deleted at the latest at %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	o.writeAlone(&b)
+	return b.String()
+}
+
+func (o *nodeOutcome) writeStep(b *strings.Builder) {
+	if o.Step == nil {
+		b.WriteByte('\n')
+		return
+	}
+	s := o.Step
+	fmt.Fprintf(b, ": %s, %s out, in %s, %s moved, saves %.4f USD per hour\n", s.Reason, names(s.Remove), additions(s.Add), plural(s.Moved, "pod"), s.Saving)
+}
+
+func (o *nodeOutcome) writeAlone(b *strings.Builder) {
+	a := o.Alone
+	switch {
+	case a == nil:
+	case a.Code != "":
+		fmt.Fprintf(b, "  if it left alone: %s\n", a.Message)
+	case len(a.Add) > 0:
+		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month, with %s bought\n", a.SavingPerHour, a.SavingPerMonth, additions(a.Add))
+	default:
+		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month; its pods have room elsewhere\n", a.SavingPerHour, a.SavingPerMonth)
+	}
+}

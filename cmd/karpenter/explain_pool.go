@@ -1,0 +1,308 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+func newExplainPoolCommand() *cobra.Command {
+	var e explanation
+	command := &cobra.Command{
+		Use:   "pool NAME",
+		Short: "Say what a pool of a live cluster costs, what its budgets allow, and what keeps its nodes",
+		Long: `Reads the cluster once, decides as the controller would, and says of one NodePool what its nodes cost and what they would
+cost at least, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal, which
+commands are under way, and what keeps the others. Nothing is changed.`,
+		Example: "  karpenter explain pool default\n  karpenter explain pool default -o json",
+		Args:    oneName("the pool"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return e.runPool(command.Context(), arguments[0], command.OutOrStdout())
+		},
+	}
+	e.addFlags(command.Flags())
+	e.policy.addDisruptFlags(command.Flags())
+	return command
+}
+
+// poolOutcome is how a pool stands. Money is USD per hour.
+type poolOutcome struct {
+	NodePool string `json:"nodePool"`
+	// Blocked is why nothing can be bought from it for pods.
+	Blocked string `json:"blocked,omitempty"`
+	// Nodes are those that claims stand behind; NotReady, those of them that are not initialized or not ready.
+	fleetFigures
+	NotReady              int     `json:"notReady"`
+	LowerBoundPerHour     float64 `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
+	// BudgetError is why nothing is allowed; Changes when the window of a budget opens or closes next.
+	Budgets     []budgetOutcome `json:"budgets"`
+	BudgetError string          `json:"budgetError,omitempty"`
+	Changes     *time.Time      `json:"changes,omitempty"`
+	Rollout     rolloutOutcome  `json:"rollout"`
+	// Steps are those that would be begun now; Saving is what they save.
+	Steps  []disruptionStep `json:"steps,omitempty"`
+	Saving float64          `json:"savingPerHour"`
+	Kept   []keptCount      `json:"kept,omitempty"`
+}
+
+// budgetOutcome is what the budgets say for a reason.
+type budgetOutcome struct {
+	Reason string `json:"reason"`
+	// Allowed nodes at once, -1 for no limit; Leaving are not ready, being deleted or in a command.
+	Allowed   int64 `json:"allowed"`
+	Leaving   int64 `json:"leaving"`
+	Remaining int64 `json:"remaining"`
+}
+
+// rolloutOutcome is how far the pool's nodes are what the pool says.
+type rolloutOutcome struct {
+	Drifted []driftCount `json:"drifted,omitempty"`
+	// Current nodes are what the pool says; Due have come to the time before their expiry at which they are renewed.
+	Current int `json:"current"`
+	Due     int `json:"due"`
+	// UnderWay counts nodes in commands, by reason and phase.
+	UnderWay []phaseCount `json:"underWay,omitempty"`
+}
+
+type driftCount struct {
+	Reason string     `json:"reason"`
+	Nodes  []string   `json:"nodes"`
+	Since  *time.Time `json:"since,omitempty"`
+}
+
+type phaseCount struct {
+	Reason string `json:"reason"`
+	Phase  string `json:"phase"`
+	Nodes  int    `json:"nodes"`
+}
+
+// keptCount are nodes that stay for the same code, with the words for the first of them.
+type keptCount struct {
+	For     string   `json:"for,omitempty"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Nodes   []string `json:"nodes"`
+	// CostPerHour of these nodes.
+	CostPerHour float64 `json:"costPerHour"`
+}
+
+func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) error {
+	w, err := e.world(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := w.disrupt(&e.policy, 1).poolOutcome(name)
+	if outcome == nil {
+		return fmt.Errorf("there is no pool %s", name)
+	}
+	return e.print(outcome, out)
+}
+
+// poolOutcome finds the pool in the decision; nil if there is none.
+func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
+	pool := d.first.Pool(name)
+	if pool == nil {
+		return nil
+	}
+	o := &poolOutcome{NodePool: name, BudgetError: pool.BudgetError}
+	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
+		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
+	}
+	var nodes []*model.Node
+	var price, cost int64
+	for _, n := range d.first.Nodes {
+		if !n.Ours() || n.Pool != name {
+			continue
+		}
+		nodes = append(nodes, n)
+		price, cost = price+n.Price, cost+d.opts.CostOf(d.first, n)
+		if n.Stage != model.Initialized || !n.Ready {
+			o.NotReady++
+		}
+	}
+	o.fleetFigures = fleetFigures{len(nodes), usd(price), usd(cost)}
+	price, cost = leastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
+	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
+	o.addBudgets(d.first, pool)
+	o.addRollout(d.first, nodes)
+	for i := range d.steps {
+		if slices.ContainsFunc(d.steps[i].Candidates, func(c plan.Candidate) bool { return c.Pool == name }) {
+			o.Steps = append(o.Steps, d.steps[i].told())
+			o.Saving += usd(d.steps[i].Worth.Saving)
+		}
+	}
+	o.Kept = d.keptCounts(name)
+	return o
+}
+
+func (o *poolOutcome) addBudgets(snap *model.Snapshot, pool *model.Pool) {
+	guard := plan.NewGuard(snap)
+	for _, reason := range []plan.Reason{plan.Empty, plan.Underutilized, plan.Drifted, plan.Expired} {
+		a := guard.Allowance(pool.Name, reason)
+		b := budgetOutcome{Reason: string(reason), Allowed: a.Allowed, Leaving: a.Leaving, Remaining: min(a.Remaining(), max(0, a.Total-a.Leaving))}
+		if a.Allowed == plan.Unlimited {
+			b.Allowed = -1
+		}
+		o.Budgets = append(o.Budgets, b)
+	}
+	for _, b := range pool.Budgets {
+		if b.Changes.After(snap.Now) && (o.Changes == nil || b.Changes.Before(*o.Changes)) {
+			at := b.Changes
+			o.Changes = &at
+		}
+	}
+}
+
+func (o *poolOutcome) addRollout(snap *model.Snapshot, nodes []*model.Node) {
+	r := &o.Rollout
+	for _, n := range nodes {
+		if from := disruption.RenewFrom(n); !from.IsZero() && !from.After(snap.Now) {
+			r.Due++
+		}
+		if n.Drifted == "" {
+			r.Current++
+		} else {
+			r.drifted(n)
+		}
+		if command, err := plan.DecodeCommand(n.Command); err == nil && n.Command != "" {
+			r.underWay(string(command.Reason), string(command.Phase))
+		}
+	}
+	slices.SortFunc(r.Drifted, func(a, b driftCount) int { return strings.Compare(a.Reason, b.Reason) })
+	slices.SortFunc(r.UnderWay, func(a, b phaseCount) int {
+		return cmp.Or(strings.Compare(a.Reason, b.Reason), strings.Compare(a.Phase, b.Phase))
+	})
+}
+
+func (r *rolloutOutcome) drifted(n *model.Node) {
+	at := slices.IndexFunc(r.Drifted, func(c driftCount) bool { return c.Reason == n.Drifted })
+	if at < 0 {
+		at = len(r.Drifted)
+		r.Drifted = append(r.Drifted, driftCount{Reason: n.Drifted})
+	}
+	c := &r.Drifted[at]
+	c.Nodes = append(c.Nodes, n.Name)
+	if !n.DriftedSince.IsZero() && (c.Since == nil || n.DriftedSince.Before(*c.Since)) {
+		c.Since = &n.DriftedSince
+	}
+}
+
+func (r *rolloutOutcome) underWay(reason, phase string) {
+	at := slices.IndexFunc(r.UnderWay, func(c phaseCount) bool { return c.Reason == reason && c.Phase == phase })
+	if at < 0 {
+		at = len(r.UnderWay)
+		r.UnderWay = append(r.UnderWay, phaseCount{Reason: reason, Phase: phase})
+	}
+	r.UnderWay[at].Nodes++
+}
+
+// keptCounts groups the nodes of the pool that stay, those that cost most first.
+func (d *disruptDecision) keptCounts(pool string) []keptCount {
+	var list []keptCount
+	for _, k := range d.proposal.Kept {
+		n := d.first.Node(k.Node)
+		if k.Pool != pool || n == nil || n.Command != "" {
+			continue
+		}
+		code := explain.Code(k.Verdict.Code)
+		at := slices.IndexFunc(list, func(c keptCount) bool { return c.For == string(k.Reason) && c.Code == code })
+		if at < 0 {
+			at = len(list)
+			list = append(list, keptCount{For: string(k.Reason), Code: code, Message: explain.Verdict(d.first, k.Verdict)})
+		}
+		list[at].Nodes = append(list[at].Nodes, k.Node)
+		list[at].CostPerHour += usd(d.opts.CostOf(d.first, n))
+	}
+	slices.SortFunc(list, func(a, b keptCount) int {
+		return cmp.Or(cmp.Compare(b.CostPerHour, a.CostPerHour), strings.Compare(a.For, b.For), strings.Compare(a.Code, b.Code))
+	})
+	return list
+}
+
+func (o *poolOutcome) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool %s: %s for %.4f USD per hour, %.4f with what nodes cost beyond their price", o.NodePool, plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour)
+	if o.NotReady > 0 {
+		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
+	}
+	b.WriteByte('\n')
+	if o.Blocked != "" {
+		fmt.Fprintf(&b, "  buys nothing: %s\n", o.Blocked)
+	}
+	if o.LowerBoundCostPerHour > 0 {
+		fmt.Fprintf(&b, "  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
+	}
+	o.writeBudgets(&b)
+	o.writeRollout(&b)
+	if len(o.Steps) > 0 {
+		fmt.Fprintf(&b, "  %s would be begun now, saving %.4f USD per hour\n", plural(len(o.Steps), "step"), o.Saving)
+	}
+	for _, k := range o.Kept {
+		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
+	}
+	return b.String()
+}
+
+func verb(n int) string {
+	if n == 1 {
+		return "stays"
+	}
+	return "stay"
+}
+
+func (o *poolOutcome) writeBudgets(b *strings.Builder) {
+	if o.BudgetError != "" {
+		fmt.Fprintf(b, "  budgets allow nothing: %s\n", o.BudgetError)
+		return
+	}
+	b.WriteString("  budgets allow now:")
+	for i, budget := range o.Budgets {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if budget.Allowed < 0 {
+			fmt.Fprintf(b, " %s any", budget.Reason)
+		} else {
+			fmt.Fprintf(b, " %s %d more of %d", budget.Reason, budget.Remaining, budget.Allowed)
+		}
+	}
+	if o.Budgets[0].Leaving > 0 {
+		fmt.Fprintf(b, "; %s not ready, being deleted or in a command", plural(int(o.Budgets[0].Leaving), "node"))
+	}
+	b.WriteByte('\n')
+	if o.Changes != nil {
+		fmt.Fprintf(b, "    the next window opens or closes at %s\n", o.Changes.UTC().Format(time.RFC3339))
+	}
+}
+
+func (o *poolOutcome) writeRollout(b *strings.Builder) {
+	r := &o.Rollout
+	if r.Current < o.Nodes {
+		fmt.Fprintf(b, "  %d of %s are what the pool says\n", r.Current, plural(o.Nodes, "node"))
+	}
+	for _, c := range r.Drifted {
+		fmt.Fprintf(b, "    %s drifted, %s: %s", plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes))
+		if c.Since != nil {
+			fmt.Fprintf(b, ", the first at %s", c.Since.UTC().Format(time.RFC3339))
+		}
+		b.WriteByte('\n')
+	}
+	if r.Due > 0 {
+		fmt.Fprintf(b, "  %s due for renewal before expireAfter ends\n", plural(r.Due, "node"))
+	}
+	for _, c := range r.UnderWay {
+		fmt.Fprintf(b, "  %s leaving: %s, phase %s\n", plural(c.Nodes, "node"), c.Reason, c.Phase)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+)
+
+// gates are the feature gates that Karpenter knows (core specification 7.4), and what becomes of one that is on.
+var gates = map[string]struct {
+	refuse bool
+	note   string
+}{
+	"ReservedCapacity":        {},
+	"SpotToSpotConsolidation": {},
+	"NodeRepair":              {},
+	"StaticCapacity":          {},
+	"NodeOverlay":             {refuse: true, note: "is on, but NodeOverlay is not supported"},
+	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
+}
+
+// readGates reads the value of --feature-gates: what is on, and notes about what is not known.
+func readGates(text string) (on map[string]bool, notes []string, err error) {
+	on = map[string]bool{}
+	for item := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+		yes, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, nil, usageErrorf("--feature-gates: %q, want Name=true or Name=false", item)
+		}
+		gate, known := gates[name]
+		switch {
+		case !known:
+			notes = append(notes, "feature gate "+name+" is not known and ignored")
+		case yes && gate.refuse:
+			return nil, nil, usageErrorf("feature gate %s %s; set it to false", name, gate.note)
+		}
+		on[name] = yes
+	}
+	return on, notes, nil
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// economics is what a consolidation must bring, as flags say it, for pools that do not say.
+type economics struct {
+	payback              time.Duration
+	movePrice, minSaving float64
+}
+
+func (e *economics) addFlags(flags *pflag.FlagSet) {
+	flags.DurationVar(&e.payback, "payback", disruption.ProductionPayback, "time over which a saving must exceed the price of the disruption, for pools that do not say")
+	flags.Float64Var(&e.movePrice, "move-price", usd(disruption.ProductionMovePrice), "price of moving a pod of eviction cost 1, in USD, for pools that do not say")
+	flags.Float64Var(&e.minSaving, "min-saving", 0, "least saving in USD per hour, for pools that do not say")
+}
+
+func (e *economics) check() error {
+	money := func(v float64) bool { return v >= 0 && v <= 1e6 }
+	switch {
+	case e.payback < 0:
+		return usageErrorf("--payback is %v, want a duration such as 1h, zero or more", e.payback)
+	case !money(e.movePrice):
+		return usageErrorf("--move-price is %v, want USD, zero or more", e.movePrice)
+	case !money(e.minSaving):
+		return usageErrorf("--min-saving is %v, want USD per hour, zero or more", e.minSaving)
+	}
+	return nil
+}
+
+// options are the economics as the engine spells them, where zero is the usual and a negative value nothing.
+func (e *economics) options() disruption.Economics {
+	nano := func(v float64) int64 { return int64(math.Round(v * model.Nano)) }
+	o := disruption.Economics{Payback: e.payback, MovePrice: nano(e.movePrice), MinSaving: nano(e.minSaving)}
+	if o.Payback == 0 {
+		o.Payback = -1
+	}
+	if o.MovePrice == 0 {
+		o.MovePrice = -1
+	}
+	return o
+}
+
+// disruptAnswer is what the verb prints with --disrupt; docs/simulate.md describes it for users. Money is USD per hour.
+type disruptAnswer struct {
+	Before fleetFigures     `json:"before"`
+	Steps  []disruptionStep `json:"steps"`
+	After  fleetFigures     `json:"after"`
+	// What the fleet costs at least, whoever plans it, while nodes that stay by rule stay.
+	LowerBoundPerHour     float64    `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
+	Kept                  []keptNode `json:"kept"`
+	// UnderWay counts nodes that commands have which were begun before: no step is about them.
+	UnderWay int    `json:"underWay,omitempty"`
+	Stats    *stats `json:"stats,omitempty"`
+}
+
+// fleetFigures are about all nodes that claims stand behind, those on their way included.
+type fleetFigures struct {
+	Nodes        int     `json:"nodes"`
+	PricePerHour float64 `json:"pricePerHour"`
+	// CostPerHour counts what nodes cost beyond their price.
+	CostPerHour float64 `json:"costPerHour"`
+}
+
+// disruptionStep is one command.
+type disruptionStep struct {
+	// Reason and Method are spelled as in budgets and metrics; no method for a renewal.
+	Reason string       `json:"reason"`
+	Method string       `json:"method"`
+	Remove []string     `json:"remove"`
+	Add    []addedNode  `json:"add"`
+	Moved  int          `json:"podsMoved"`
+	Saving float64      `json:"savingPerHour"`
+	Score  *float64     `json:"score"`
+	After  fleetFigures `json:"after"`
+}
+
+// addedNode is a node to buy, as its cheapest offering.
+type addedNode struct {
+	NodePool     string  `json:"nodePool"`
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// keptNode is a node that stays when all is done, and why.
+type keptNode struct {
+	Node    string       `json:"node"`
+	Reasons []keptReason `json:"reasons"`
+}
+
+// disruptDecision is what was decided about nodes, and on what.
+type disruptDecision struct {
+	opts  disruption.Options
+	first *model.Snapshot
+	// last is the snapshot after the steps, proposal the last that was made.
+	last     *model.Snapshot
+	proposal disruption.Proposal
+	steps    []decidedStep
+	stats    *stats
+}
+
+// decidedStep is a command and the fleet after it.
+type decidedStep struct {
+	plan.Command
+	score *float64
+	after fleetFigures
+}
+
+// disruptOptions are the policy as the engine spells it.
+func (p *policy) disruptOptions() disruption.Options {
+	on, _, _ := readGates(p.featureGates) // checked before
+	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
+	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // no what-if is cut short
+	return opts
+}
+
+// disrupt converts the objects and decides which nodes should leave, so many times. Nothing is kept from one round to the
+// next.
+func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
+	var d *disruptDecision
+	var problems []error
+	for round := range rounds {
+		d = &disruptDecision{opts: p.disruptOptions()}
+		d.stats = measure(func() {
+			told := w.tell()
+			problems = told.problems
+			d.first = told.builder.Snapshot(w.now)
+			if round == rounds-1 {
+				w.release()
+			}
+			d.run(p.untilStable)
+		})
+	}
+	w.problems = append(w.problems, problems...)
+	return d
+}
+
+// release lets go of the objects that have been told for the last time: what follows is larger than they are.
+func (w *world) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
+
+// run proposes and applies: once, or until nothing is proposed any more. Time stands still, so that what one step bought,
+// or sent pods to, is not undone by another.
+func (d *disruptDecision) run(untilStable bool) {
+	d.last = d.first
+	for {
+		d.proposal = disruption.Propose(d.last, d.opts)
+		snap := d.last
+		for _, c := range d.proposal.Commands {
+			step := decidedStep{Command: c}
+			if score, priced := d.opts.Score(snap, &c); priced {
+				step.score = &score
+			}
+			d.last = disruption.After(d.last, c)
+			step.after = d.figures(d.last)
+			d.steps = append(d.steps, step)
+		}
+		if !untilStable || len(d.proposal.Commands) == 0 {
+			return
+		}
+	}
+}
+
+func (d *disruptDecision) figures(snap *model.Snapshot) fleetFigures {
+	var f fleetFigures
+	var price, cost int64
+	for _, n := range snap.Nodes {
+		if n.Ours() {
+			f.Nodes++
+			price += n.Price
+			cost += d.opts.CostOf(snap, n)
+		}
+	}
+	f.PricePerHour, f.CostPerHour = usd(price), usd(cost)
+	return f
+}
+
+// answer turns the decision into words and figures.
+func (d *disruptDecision) answer() *disruptAnswer {
+	a := &disruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []disruptionStep{}, Kept: []keptNode{}, Stats: d.stats}
+	for i := range d.steps {
+		a.Steps = append(a.Steps, d.steps[i].told())
+	}
+	for _, n := range d.first.Nodes {
+		if n.Command != "" {
+			a.UnderWay++
+		}
+	}
+	a.Kept = keptNodes(d.last, d.proposal.Kept)
+	price, cost := leastCost(d.first, d.opts, func(*model.Node) bool { return true })
+	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
+	return a
+}
+
+func (s *decidedStep) told() disruptionStep {
+	step := disruptionStep{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []addedNode{}, Moved: s.Worth.Pods,
+		Saving: usd(s.Worth.Saving), Score: s.score, After: s.after}
+	for _, c := range s.Candidates {
+		step.Remove = append(step.Remove, c.Node)
+	}
+	for i := range s.Replacements {
+		r := &s.Replacements[i]
+		if len(r.Options) == 0 {
+			continue
+		}
+		o := r.Options[0]
+		step.Add = append(step.Add, addedNode{r.Pool, o.Type, o.Zone, o.CapacityType, usd(o.Price)})
+	}
+	return step
+}
+
+// keptNodes are the entries of a proposal, those of a node together.
+func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []keptNode {
+	list := []keptNode{}
+	for _, k := range kept {
+		if len(list) == 0 || list[len(list)-1].Node != k.Node {
+			list = append(list, keptNode{Node: k.Node})
+		}
+		n := &list[len(list)-1]
+		n.Reasons = append(n.Reasons, keptReason{For: string(k.Reason), reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)}})
+	}
+	return list
+}
+
+func (a *disruptAnswer) writeJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(a)
+}

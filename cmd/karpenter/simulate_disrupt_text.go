@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The answer of --disrupt for people: the steps in their order, the nodes that stay by their reasons, and the figures.
+
+func (a *disruptAnswer) writeText(out io.Writer) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if len(a.Steps) > 0 {
+		fmt.Fprintln(w, "STEP\tREASON\tMETHOD\tNODES OUT\tNODES IN\tPODS MOVED\tSAVES USD/HOUR\tSCORE\tCOST AFTER")
+	}
+	for i := range a.Steps {
+		s := &a.Steps[i]
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%.4f\t%s\t%.4f\n", i+1, s.Reason, cmp.Or(s.Method, "-"), names(s.Remove), additions(s.Add), s.Moved, s.Saving,
+			scoreText(s.Score), s.After.CostPerHour)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(a.Steps) > 0 {
+		b.WriteByte('\n')
+	}
+	a.writeKept(&b)
+	a.writeSummary(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func scoreText(score *float64) string {
+	if score == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *score)
+}
+
+// fewNodes is how many nodes a line names.
+const fewNodes = 3
+
+func names(nodes []string) string {
+	if len(nodes) <= fewNodes {
+		return strings.Join(nodes, ",")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:fewNodes], ","), len(nodes)-fewNodes)
+}
+
+// additions counts the new nodes by type, zone and capacity type.
+func additions(list []addedNode) string {
+	var parts []string
+	counts := map[string]int{}
+	for _, n := range list {
+		text := n.InstanceType + " " + n.Zone + " " + n.CapacityType
+		if counts[text]++; counts[text] == 1 {
+			parts = append(parts, text)
+		}
+	}
+	for i, text := range parts {
+		if counts[text] > 1 {
+			parts[i] = fmt.Sprintf("%d x %s", counts[text], text)
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "-")
+}
+
+// writeKept lists nodes that stay, those with the same codes together: the first of them speaks for all.
+func (a *disruptAnswer) writeKept(b *strings.Builder) {
+	type line struct {
+		first *keptNode
+		count int
+	}
+	lines := map[string]*line{}
+	var order []*line
+	for i := range a.Kept {
+		n := &a.Kept[i]
+		var key strings.Builder
+		for _, r := range n.Reasons {
+			key.WriteString(r.NodePool + "/" + r.Code + " ")
+		}
+		l := lines[key.String()]
+		if l == nil {
+			l = &line{first: n}
+			lines[key.String()] = l
+			order = append(order, l)
+		}
+		l.count++
+	}
+	slices.SortStableFunc(order, func(x, y *line) int { return cmp.Compare(y.count, x.count) })
+	for _, l := range order {
+		if l.count == 1 {
+			fmt.Fprintf(b, "STAYS %s\n", l.first.Node)
+		} else {
+			fmt.Fprintf(b, "STAY %s such as %s\n", plural(l.count, "node"), l.first.Node)
+		}
+		for _, r := range l.first.Reasons {
+			fmt.Fprintf(b, "  %s: %s\n", r.title(), r.Message)
+		}
+	}
+	if len(order) > 0 {
+		b.WriteByte('\n')
+	}
+}
+
+// title is the code, and for which reason the node might have left.
+func (r *keptReason) title() string {
+	if r.For == "" {
+		return r.Code
+	}
+	return r.Code + " (" + r.For + ")"
+}
+
+func (a *disruptAnswer) writeSummary(b *strings.Builder) {
+	fmt.Fprintf(b, "%s: %s %s %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", plural(len(a.Steps), "step"),
+		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour, a.Before.CostPerHour, a.After.CostPerHour)
+	if a.UnderWay > 0 {
+		fmt.Fprintf(b, "%s in commands that were begun before: no step is about them, and the figures count them as they are\n", plural(a.UnderWay, "node"))
+	}
+	moved, saved := a.moves()
+	if moved > 0 {
+		fmt.Fprintf(b, "%s moved", plural(moved, "pod"))
+		if saved > 0 {
+			fmt.Fprintf(b, ", %.1f for each USD per hour saved", float64(moved)/saved)
+		}
+		b.WriteByte('\n')
+	}
+	if a.LowerBoundCostPerHour > 0 && a.After.CostPerHour > 0 {
+		fmt.Fprintf(b, "no arrangement costs less than %.4f while nodes that stay by rule stay: at most %.1f%% more could be saved\n",
+			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.After.CostPerHour)))
+	}
+}
+
+// moves are how many pods move in all steps, and what those save, USD per hour.
+func (a *disruptAnswer) moves() (pods int, saved float64) {
+	for i := range a.Steps {
+		pods += a.Steps[i].Moved
+	}
+	return pods, a.Before.CostPerHour - a.After.CostPerHour
+}
+
+func become(n int) string {
+	if n == 1 {
+		return "becomes"
+	}
+	return "become"
+}
+
+func (a *disruptAnswer) brief() string {
+	return fmt.Sprintf("%s, %s %s %d, cost %.4f USD per hour becomes %.4f", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
+		a.Before.CostPerHour, a.After.CostPerHour)
+}

@@ -1,0 +1,202 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// What the loop tells of its decisions: which nodes stay and why, how good the commands are, how far they come.
+
+// passing are the codes that will be others without anybody doing anything, or of which the pool tells: no event for each node.
+func passing(code plan.Code) bool {
+	switch code {
+	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.BudgetExhausted, plan.BudgetUnreadable:
+		return true
+	}
+	return false
+}
+
+// tellKept tells of every node that stays why: in a gauge, in the log when it changes, and in an event where somebody or
+// something is in the way, the dearest nodes first.
+func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
+	type obstacle struct {
+		node    *model.Node
+		verdict plan.Verdict
+		cost    int64
+	}
+	var obstacles []obstacle
+	told := make(map[string]string, len(proposal.Kept))
+	d.Metrics.DisruptionKeptNodes.Reset()
+	for _, k := range proposal.Kept {
+		n := snap.Node(k.Node)
+		if n == nil {
+			continue
+		}
+		code := explain.Code(k.Verdict.Code)
+		d.Metrics.DisruptionKeptNodes.WithLabelValues(k.Pool, strings.ToLower(string(k.Reason)), code).Inc()
+		key := k.Node + "/" + string(k.Reason)
+		if told[key] = code; d.told[key] != code {
+			d.Log.V(1).Info("keeping a node", "Node", k.Node, "NodePool", k.Pool, "reason", k.Reason, "code", code, "cost-per-hour", explain.USD(d.Options.CostOf(snap, n)))
+		}
+		if (k.Reason == plan.Underutilized || k.Reason == plan.Empty) && !passing(k.Verdict.Code) {
+			o := obstacle{node: n, verdict: k.Verdict}
+			if n.Price > 0 { // else nobody knows what it costs
+				o.cost = d.Options.CostOf(snap, n)
+			}
+			obstacles = append(obstacles, o)
+		}
+	}
+	d.told = told
+	if d.Recorder == nil {
+		return
+	}
+	slices.SortStableFunc(obstacles, func(a, b obstacle) int { return cmp.Compare(b.cost, a.cost) })
+	for _, o := range obstacles {
+		code, why := explain.Code(o.verdict.Code), explain.Unconsolidatable(snap, o.verdict, o.cost)
+		node, claim := objectsOf(o.node)
+		d.Recorder.Emit(telemetry.Unconsolidatable(node, code, why), telemetry.Unconsolidatable(claim, code, why))
+	}
+}
+
+// tellScores counts what was weighed, and tells what the policy Balanced approves of.
+func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal) {
+	var commands []plan.Command
+	for _, c := range proposal.Commands {
+		if c.Reason == plan.Underutilized {
+			commands = append(commands, c)
+		}
+	}
+	for i, shares := range d.Options.Shares(snap, commands) {
+		for _, s := range shares {
+			policy := snake(s.Policy)
+			d.Metrics.ConsolidationScore.WithLabelValues("approved", s.Pool, policy).Observe(s.Score)
+			d.Metrics.ConsolidationMoves.WithLabelValues("approved", s.Pool, policy).Inc()
+			if s.Policy == string(karpv1.ConsolidateBalanced) {
+				d.approved(snap, commands[i], s)
+			}
+		}
+	}
+	for _, k := range proposal.Kept {
+		if k.Verdict.Code != plan.ScoreTooLow {
+			continue
+		}
+		policy := snake(string(karpv1.ConsolidateBalanced))
+		d.Metrics.ConsolidationScore.WithLabelValues("rejected", k.Pool, policy).Observe(float64(k.Verdict.Have) / 1000)
+		d.Metrics.ConsolidationMoves.WithLabelValues("rejected", k.Pool, policy).Inc()
+	}
+}
+
+func (d *Disrupt) approved(snap *model.Snapshot, c plan.Command, s disruption.Share) {
+	b := telemetry.Balance{Score: s.Score, Least: disruption.LeastScore, Saving: 100 * s.Saving, Disruption: 100 * s.Disruption}
+	if len(c.Candidates) > 1 {
+		d.Recorder.Emit(telemetry.ConsolidationApproved(poolObject(snap.Pool(s.Pool)), b))
+		return
+	}
+	node, claim := candidateObjects(c.Candidates[0])
+	d.Recorder.Emit(telemetry.ConsolidationApproved(node, b), telemetry.ConsolidationApproved(claim, b))
+}
+
+// tellCommand tells how far a command has come; first is its very first step.
+func (d *Disrupt) tellCommand(before, c plan.Command, first bool) {
+	saving := explain.USD(c.Worth.Saving)
+	for _, candidate := range c.Candidates {
+		node, claim := candidateObjects(candidate)
+		switch {
+		case c.Reason != plan.Underutilized:
+		case c.Phase == plan.Abandoned && before.Phase != plan.Abandoned:
+			reason, why := classOf(c.Why.Code), explain.Verdict(nil, c.Why)
+			d.Recorder.Emit(telemetry.ConsolidationRejected(node, c.ID, reason, why, saving), telemetry.ConsolidationRejected(claim, c.ID, reason, why, saving))
+		case first:
+			text := summary(c)
+			d.Recorder.Emit(telemetry.ConsolidationCandidate(node, c.ID, text, saving), telemetry.ConsolidationCandidate(claim, c.ID, text, saving))
+		}
+	}
+	if c.Phase == plan.Launching {
+		d.tellReplacements(c, before.Phase != plan.Launching)
+	}
+}
+
+// tellReplacements tells of the claims that a command waits for; fresh says that they were just created.
+func (d *Disrupt) tellReplacements(c plan.Command, fresh bool) {
+	snap := d.Snapshot()
+	for i := range c.Replacements {
+		n := snap.Claim(c.Replacements[i].Name)
+		if n == nil {
+			continue
+		}
+		_, claim := objectsOf(n)
+		if fresh {
+			d.Recorder.Emit(telemetry.DisruptionLaunching(claim, karpv1.DisruptionReason(c.Reason)))
+		}
+		if n.Stage != model.Initialized {
+			d.Recorder.Emit(telemetry.DisruptionWaitingReadiness(claim))
+		}
+	}
+}
+
+// summary is what a command does, in a clause.
+func summary(c plan.Command) string {
+	text := fmt.Sprintf("%s %d node(s)", c.Decision(), len(c.Candidates))
+	if len(c.Replacements) > 0 {
+		text += fmt.Sprintf(" by %d", len(c.Replacements))
+	}
+	return text + fmt.Sprintf(", moving %d pod(s)", c.Worth.Pods)
+}
+
+// classOf is what events call the reason for which a command was dropped.
+func classOf(code plan.Code) string {
+	switch code {
+	case plan.BudgetExhausted, plan.BudgetUnreadable:
+		return "budget"
+	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost:
+		return "scheduling"
+	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled,
+		plan.PolicyForbids, plan.PoolGone, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
+		return "churn"
+	}
+	return "unknown"
+}
+
+// snake is a CamelCase word as metrics write it.
+func snake(word string) string {
+	var b strings.Builder
+	for i, r := range word {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// objectsOf are what events about the node are about.
+func objectsOf(n *model.Node) (*corev1.Node, *karpv1.NodeClaim) {
+	return candidateObjects(plan.CandidateOf(n))
+}
+
+func candidateObjects(c plan.Candidate) (*corev1.Node, *karpv1.NodeClaim) {
+	return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: c.Node, UID: types.UID(c.NodeUID)}},
+		&karpv1.NodeClaim{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: c.Claim, UID: types.UID(c.ClaimUID)}}
+}
+
+func poolObject(pool *model.Pool) *karpv1.NodePool {
+	return &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)}}
+}

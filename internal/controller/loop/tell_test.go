@@ -1,0 +1,115 @@
+package loop_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// shop sells what the nodes a and b are.
+var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t", Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: model.Nano, Available: true}}}},
+	WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+
+// consolidating is a loop over the nodes a and b of a Balanced pool, each with a pod, which proposes once to replace a.
+func consolidating(w *world) *loopAndEvents {
+	w.pool.Policy, w.pool.ConsolidateAfter, w.pool.Catalogue = "Balanced", 0, shop
+	for _, name := range []string{"a", "b"} {
+		w.node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t", model.LabelZone: "z", model.LabelCapacityType: "spot"}
+		w.bound("on-"+name, name)
+		w.pods["uid-on-"+name].EvictionCost = 1000
+	}
+	d := w.disrupt()
+	l := &loopAndEvents{Disrupt: d, sink: events.NewFakeRecorder(50)}
+	d.Recorder = telemetry.NewRecorder(l.sink, w.clock)
+	proposed := false
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
+		if !proposed {
+			c := plan.NewCommand(snap.Now, plan.Underutilized, "single", []plan.Candidate{plan.CandidateOf(snap.Node("a"))})
+			c.Replacements = []plan.NewClaim{{Name: "new", Pool: "p"}}
+			c.Worth = plan.Worth{Saving: model.Nano / 2, Pods: 1}
+			proposed = true
+			p.Commands = []plan.Command{c}
+		}
+		return p
+	}
+	return l
+}
+
+type loopAndEvents struct {
+	*loop.Disrupt
+	sink *events.FakeRecorder
+}
+
+// step lets time pass and ticks; it returns the events since, each once.
+func (l *loopAndEvents) step(t *testing.T, w *world, d time.Duration) []string {
+	t.Helper()
+	w.clock.Step(d)
+	l.Tick(t.Context())
+	list := emitted(l.sink)
+	slices.Sort(list)
+	return slices.Compact(list) // the node's and the claim's
+}
+
+func TestDisruptTellsOfConsolidation(t *testing.T) {
+	w := newWorld()
+	l := consolidating(w)
+	const kept = "Normal Unconsolidatable ScoreTooLow: the policy Balanced wants a score of 0.5 or more, and to remove node b has 0.25; the node costs 733.65 USD a month"
+	for i, c := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{0, []string{
+			"Normal ConsolidationApproved Consolidation approved: score 0.50 >= 0.50 (k=2), saving 24.9% of the pool's cost for 50.0% of its disruption",
+			"Normal ConsolidationCandidate Consolidation: replace 1 node(s) by 1, moving 1 pod(s), saving $0.50 per hour",
+			kept}},
+		{plan.Validation, nil},
+		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized", "Normal DisruptionWaitingReadiness Waiting on readiness to continue disruption"}},
+		{time.Second, nil}, // told
+		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): it took too long; it would have saved $0.50 per hour"}}, // it is not ready in time
+	} {
+		if diff := cmp.Diff(c.want, l.step(t, w, c.after)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+	m := l.Metrics
+	for _, decision := range []string{"approved", "rejected"} {
+		if n := testutil.ToFloat64(m.ConsolidationMoves.WithLabelValues(decision, "p", "balanced")); n < 1 {
+			t.Errorf("%v moves %s", n, decision)
+		}
+	}
+	if n := testutil.ToFloat64(m.DisruptionKeptNodes.WithLabelValues("p", "underutilized", "ScoreTooLow")); n != 1 {
+		t.Errorf("%v nodes are kept for their score, want 1", n)
+	}
+	if n := testutil.ToFloat64(m.ConsolidationTimeouts.WithLabelValues("multi")); n != 0 {
+		t.Errorf("%v timeouts", n)
+	}
+}
+
+// What became of a node between the decision and the deed is named, in one of four words.
+func TestDisruptTellsWhatWasDropped(t *testing.T) {
+	for want, spoil := range map[string]func(*world){
+		"Consolidation dropped (churn): node a is protected by the annotation": func(w *world) { w.nodes["c-a"].DoNotDisrupt = true },
+		"Consolidation dropped (budget): the pool's budget allows 0 nodes":     func(w *world) { w.pool.Budgets = []model.Budget{{Count: 0}} },
+		"Consolidation dropped (churn): node a is promised to pods":            func(w *world) { w.nodes["c-a"].NominatedUntil = w.clock.Now().Add(time.Hour) },
+	} {
+		w := newWorld()
+		l := consolidating(w)
+		l.step(t, w, 0)
+		spoil(w)
+		if got := strings.Join(l.step(t, w, plan.Validation), "\n"); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

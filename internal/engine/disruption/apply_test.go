@@ -1,0 +1,105 @@
+package disruption_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// After a consolidation its pods are where it sent them, and the node that took them is left alone for the payback time;
+// the snapshot that it was decided on is what it was.
+func TestAfter(t *testing.T) {
+	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
+	p := disruption.Propose(snap, disruption.Options{})
+	if len(p.Commands) != 1 || p.Commands[0].Reason != plan.Underutilized || len(p.Commands[0].Seats) != 1 {
+		t.Fatalf("commands %+v", p.Commands)
+	}
+	cmd := p.Commands[0]
+	landing := cmd.Seats[0].Node
+	next := disruption.After(snap, cmd)
+	n := next.Node(landing)
+	if next.Node(cmd.Candidates[0].Node) != nil || len(n.Pods) != 2 || !n.ConsolidatedAt.Equal(noon) {
+		t.Errorf("after: %d pods on %s, consolidated at %v", len(n.Pods), landing, n.ConsolidatedAt)
+	}
+	if before := snap.Node(landing); !before.ConsolidatedAt.IsZero() || len(before.Pods) != 1 {
+		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
+	}
+	guard := plan.NewGuard(next)
+	if v := guard.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !guard.SettledFrom(n).Equal(noon.Add(plan.Payback)) {
+		t.Errorf("verdict %d, settled from %v", v.Code, guard.SettledFrom(n))
+	}
+}
+
+// The score is the saving over the payback time by the price of moving.
+func TestScore(t *testing.T) {
+	snap := tell(t, []string{"pool p after=0s", "node a pool=p type=large", "node e pool=p", "pod x node=a"})
+	snap.Node("a").Pods[0].EvictionCost = 1000
+	of := func(node string, e disruption.Economics) (float64, bool) {
+		cmd := plan.NewCommand(noon, plan.Underutilized, "single", []plan.Candidate{plan.CandidateOf(snap.Node(node))})
+		cmd.Worth.Saving = 4 * model.Nano
+		return disruption.Options{Economics: e}.Score(snap, &cmd)
+	}
+	for name, c := range map[string]struct {
+		node   string
+		e      disruption.Economics
+		want   float64
+		priced bool
+	}{
+		"as usual":           {"a", disruption.Economics{}, 4000, true},
+		"over a day":         {"a", disruption.Economics{Payback: 24 * time.Hour}, 96000, true},
+		"moving is dearer":   {"a", disruption.Economics{MovePrice: model.Nano}, 4, true},
+		"moving has no cost": {"a", disruption.Economics{MovePrice: -1}, 0, false},
+		"never pays":         {"a", disruption.Economics{Payback: -1}, 0, true},
+		"nothing moves":      {"e", disruption.Economics{}, 0, false},
+	} {
+		if got, priced := of(c.node, c.e); priced != c.priced || math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%s: score %v (%v), want %v (%v)", name, got, priced, c.want, c.priced)
+		}
+	}
+}
+
+// What Balanced weighs: half of the pool's cost for half of its eviction cost has the score 1.
+func TestShares(t *testing.T) {
+	snap := tell(t, []string{"pool p policy=Balanced after=0s", "pool q after=0s", "node a pool=p type=small", "node b pool=p type=small", "node c pool=q type=large"})
+	cmd := plan.NewCommand(noon, plan.Underutilized, "multi", []plan.Candidate{plan.CandidateOf(snap.Node("a")), plan.CandidateOf(snap.Node("c"))})
+	cmd.Worth.Saving = 5 * model.Nano
+	got := disruption.Options{Placement: placement.Options{NodePrice: -1}}.Shares(snap, []plan.Command{cmd})
+	want := [][]disruption.Share{{
+		{Pool: "p", Policy: "Balanced", Saving: 0.5, Disruption: 0.5, Score: 1},
+		{Pool: "q", Saving: 1, Disruption: 1, Score: 1},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shares (-want +got):\n%s", diff)
+	}
+}
+
+// What it would bring if a node left is told although it may not leave, and when that may change.
+func TestIfAlone(t *testing.T) {
+	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=small protected nominated=5s", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
+	opts := disruption.Options{Placement: placement.Options{NodePrice: -1}}
+	if cmd, v := disruption.IfAlone(snap, opts, "a"); !v.OK() || cmd.Worth.Saving != model.Nano || len(cmd.Seats) != 1 || cmd.Seats[0].Node != "b" {
+		t.Errorf("verdict %d, command %+v", v.Code, cmd)
+	}
+	if _, v := disruption.IfAlone(snap, opts, "none"); v.Code != plan.NodeGone {
+		t.Errorf("a node that is not there: verdict %d", v.Code)
+	}
+	lone := tell(t, []string{"pool p after=0s", "node a pool=p type=small", "pod x node=a"})
+	if _, v := disruption.IfAlone(lone, opts, "a"); v.Code != plan.NoSaving {
+		t.Errorf("a node that would be bought again: verdict %d", v.Code)
+	}
+	kept := disruption.Kept{Node: "a", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.NodeNominated}}
+	if at := disruption.ChangesAt(snap, opts, kept); !at.Equal(noon.Add(5 * time.Second)) {
+		t.Errorf("changes at %v", at)
+	}
+	kept.Verdict.Code = plan.PDBBlocks
+	if at := disruption.ChangesAt(snap, opts, kept); !at.IsZero() {
+		t.Errorf("a PodDisruptionBudget changes at %v", at)
+	}
+}

@@ -1,0 +1,101 @@
+package disruption
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// naiveMost is the largest prefix that the naive planner looks at.
+const naiveMost = 101
+
+// Naive is one command of a planner that only knows prefixes of one list: nodes by price per eviction cost, the longest
+// prefix whose pods fit onto the other nodes and at most one new one, found by bisection; where none does, the first single
+// node. It asks no more of a saving than that there is one. It is what the search is measured against.
+func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
+	guard := plan.NewGuard(snap)
+	guard.Payback = -1 // it undoes what it did a moment ago
+	nodes := slices.DeleteFunc(slices.Clone(snap.Nodes), func(n *model.Node) bool {
+		return !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK()
+	})
+	ratio := func(n *model.Node) float64 { return float64(n.Price) / float64(1000+evictionCost(n)) }
+	slices.SortFunc(nodes, func(a, b *model.Node) int {
+		return cmp.Or(cmp.Compare(ratio(b), ratio(a)), strings.Compare(a.Name, b.Name))
+	})
+	w := settle(snap, opts, departing)
+	var best *change
+	for low, high := 2, min(len(nodes), naiveMost); low <= high; {
+		middle := (low + high) / 2
+		if c := w.naiveChange(nodes[:middle]); c != nil {
+			best, low = c, middle+1
+		} else {
+			high = middle - 1
+		}
+	}
+	for i := 0; best == nil && i < len(nodes); i++ {
+		best = w.naiveChange(nodes[i : i+1])
+	}
+	if best == nil {
+		return plan.Command{}, false
+	}
+	return w.command(best, plan.Underutilized), true
+}
+
+func (w *world) naiveChange(nodes []*model.Node) *change {
+	o := w.without(nodes, w.unsettled)
+	if len(o.homeless) > 0 || len(o.claims) > 1 {
+		return nil
+	}
+	c := &change{nodes: nodes, claims: o.claims, seats: o.seats}
+	w.reckon(c)
+	if c.worth.Saving <= 0 || len(c.claims) > 0 && !w.trim(c, &c.claims[0], c.worth.Saving-1).OK() {
+		return nil
+	}
+	return c
+}
+
+// FitsAlone returns a function that asks what would happen if the i-th node of the snapshot left, and tells whether its pods
+// fit onto the others.
+func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
+	w := settle(snap, opts, departing)
+	return func(i int) bool {
+		o := w.without(w.snap.Nodes[i:i+1], w.unsettled)
+		return len(o.homeless) == 0 && len(o.claims) == 0
+	}
+}
+
+// Single is what the search's own rules say about the one node leaving, and what it would save, nano-USD per hour.
+func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
+	w := settle(snap, opts, departing)
+	o := w.without([]*model.Node{w.snap.Node(name)}, w.unsettled)
+	if len(o.homeless) > 0 {
+		return homelessVerdict(w.snap.Node(name), o), 0
+	}
+	c := w.changes(o)[0]
+	return w.decide(c), c.worth.Saving
+}
+
+// CommandOf is the command of a change that buys the claims for the nodes.
+func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) plan.Command {
+	w := settle(snap, Options{}, departing)
+	return w.command(w.changeOf(claims, names), plan.Underutilized)
+}
+
+// Accepted are the commands that the search makes of one change.
+func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
+	w := settle(snap, Options{}, departing)
+	s := &search{world: w, guard: plan.NewGuard(snap), waste: map[string]bool{}, keep: func(*model.Node, plan.Verdict) {}}
+	s.accept([]*change{w.changeOf(claims, names)})
+	return s.found
+}
+
+func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
+	c := &change{claims: claims}
+	for _, name := range names {
+		c.nodes = append(c.nodes, w.snap.Node(name))
+	}
+	return c
+}

@@ -1,0 +1,188 @@
+package disruption_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// split is a large node with two pods, one of which has to stay in zone b, and a command that buys a small node for
+// each. Packed anew without a memory, the pod that may go anywhere takes the only seat of the other.
+func split() (snapshot func(command string) *model.Snapshot, command func(*model.Snapshot) plan.Command) {
+	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
+	in := func(key string, values ...string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: values}
+	}
+	sold := func(name string, milli, price int64) model.InstanceType {
+		t := model.InstanceType{Name: name, Capacity: cpu(milli), Allocatable: cpu(milli)}
+		for _, zone := range []string{"a", "b"} {
+			t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: "on-demand", Price: price, Available: true})
+		}
+		return t
+	}
+	kinds := &model.Catalogue{Types: []model.InstanceType{sold("small", 1000, model.Nano/10), sold("large", 8000, model.Nano)},
+		WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true}}
+	snapshot = func(command string) *model.Snapshot {
+		b := model.NewBuilder()
+		b.UpsertPool(model.PoolSpec{Name: "p", UID: "uid-p", Catalogue: kinds, Policy: "WhenEmptyOrUnderutilized",
+			Budgets: []model.Budget{{IsPercent: true, Percent: 100}}, Requirements: []label.Requirement{in(model.LabelPool, "p")}})
+		b.UpsertNode(model.NodeSpec{Name: "n", UID: "uid-n", Claim: "claim", ClaimUID: "uid-claim", Pool: "p", Stage: model.Initialized,
+			Ready: true, Created: noon.Add(-2 * time.Hour), InitializedAt: noon.Add(-2 * time.Hour), Capacity: cpu(8000), Allocatable: cpu(8000), Command: command,
+			Labels: map[string]string{model.LabelPool: "p", model.LabelType: "large", model.LabelZone: "b", model.LabelCapacityType: "on-demand"}})
+		for name, milli := range map[string]int64{"free": 1000, "tied": 900} {
+			p := model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, State: model.Bound, Node: "n", Requests: cpu(milli),
+				Reschedulable: true, Ready: true, EvictionCost: 1000, Controller: model.Owner{Kind: "ReplicaSet", Name: name, UID: name}}
+			if name == "tied" {
+				p.Alternatives = [][]label.Requirement{{in(model.LabelZone, "b")}}
+			}
+			b.UpsertPod(p)
+		}
+		return b.Snapshot(noon)
+	}
+	command = func(s *model.Snapshot) plan.Command {
+		c := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(s.Node("n"))})
+		replacement := func(name, pod string, zones ...string) plan.NewClaim {
+			r := plan.NewClaim{Name: name, Pool: "p", PoolUID: "uid-p", Requirements: []label.Requirement{in(model.LabelPool, "p"),
+				in(model.LabelZone, zones...), in(model.LabelCapacityType, "on-demand"), in(model.LabelType, "small")}}
+			for _, p := range s.Node("n").Pods {
+				if p.Name == pod {
+					r.Pods = []*model.Pod{p}
+				}
+			}
+			return r
+		}
+		c.Replacements = []plan.NewClaim{replacement("p-1", "tied", "b"), replacement("p-2", "free", "a")}
+		return c
+	}
+	return snapshot, command
+}
+
+// TestJudgeSeatsPodsWhereTheyWerePlanned: what was proposed is not taken back because pods can be packed in another way
+// that leaves one of them without a place.
+func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
+	snapshot, command := split()
+	c := command(snapshot(""))
+	stored := snapshot(c.Encode())
+	if v := disruption.Judge(stored, disruption.Options{})(c); !v.OK() {
+		t.Errorf("with the places that it had for its pods, the command is refused: %+v", v)
+	}
+	for i := range c.Replacements {
+		c.Replacements[i].Pods = nil
+	}
+	if v := disruption.Judge(stored, disruption.Options{})(c); v.Code != plan.PodsHomeless {
+		t.Errorf("without, code %d, want PodsHomeless: then this test shows nothing", v.Code)
+	}
+	// A seat that is too small is none.
+	c = command(snapshot(""))
+	c.Replacements[0].Pods, c.Replacements[1].Pods = c.Replacements[1].Pods, c.Replacements[0].Pods
+	if v := disruption.Judge(stored, disruption.Options{})(c); v.Code != plan.PodsHomeless {
+		t.Errorf("with places that do not hold the pods, code %d, want PodsHomeless", v.Code)
+	}
+}
+
+// TestJudgeCountsOnNobodyElsesPurchase: two nodes go, and only one of the commands buys. What it buys would hold the pods of
+// both, but it may never come.
+func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
+	stored := map[string]string{}
+	tell := func() *model.Snapshot {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+		for name, lodger := range map[string]string{"a": "x", "b": "y"} {
+			n := node(t, name, map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+			n.Command = stored[name]
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", lodger, map[string]string{"node": "," + name}))
+		}
+		return b.Snapshot(noon)
+	}
+	snap := tell()
+	commandOf := func(name string) plan.Command {
+		return plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(snap.Node(name))})
+	}
+	buys, counts := commandOf("a"), commandOf("b")
+	in := func(key, value string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+	}
+	buys.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
+		Requirements: []label.Requirement{in(model.LabelType, "small"), in(model.LabelCapacityType, "spot")}}}
+	stored["a"], stored["b"] = buys.Encode(), counts.Encode()
+	judge := disruption.Judge(tell(), disruption.Options{})
+	if v := judge(buys); !v.OK() {
+		t.Errorf("the command that buys is refused: %+v", v)
+	}
+	if v := judge(counts); v.Code != plan.PodsHomeless {
+		t.Errorf("the command that buys nothing is answered %d, want PodsHomeless", v.Code)
+	}
+}
+
+// TestJudgeCountsOnWhereCommandsLand: two commands send pods to one node. Those of the first have just come there, and the
+// second must not wait for them to settle, unless the node is no longer ready.
+func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		landing string
+		ready   bool
+		want    plan.Code
+	}{
+		{"both land on c", "uid-claim-c", true, plan.OK},
+		{"both land on c, which is not ready", "uid-claim-c", false, plan.PodsHomeless},
+		{"they land elsewhere", "uid-claim-d", true, plan.PodsHomeless},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := model.NewBuilder()
+			b.UpsertPool(pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+			var second plan.Command
+			for _, name := range []string{"a", "b"} {
+				n := node(t, name, map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+				cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{{Claim: n.Claim, ClaimUID: n.ClaimUID,
+					Node: n.Name, NodeUID: n.UID, Pool: "p"}})
+				cmd.Landing = []plan.Landing{{Claim: "claim-c", ClaimUID: c.landing}}
+				if n.Deleting = name == "a"; n.Deleting {
+					cmd.Phase = plan.Draining
+				}
+				n.Command, second = cmd.Encode(), cmd
+				b.UpsertNode(n)
+			}
+			shared := node(t, "c", map[string]string{"pool": ",p", "type": ",large", "quiet": ",5s"})
+			shared.Ready = c.ready
+			b.UpsertNode(shared)
+			b.UpsertPod(pod("pod", "x", map[string]string{"node": ",c"}))
+			b.UpsertPod(pod("pod", "y", map[string]string{"node": ",b"}))
+			if v := disruption.Judge(b.Snapshot(noon), disruption.Options{})(second); v.Code != c.want {
+				t.Errorf("the judge says %d, want %d", v.Code, c.want)
+			}
+		})
+	}
+}
+
+// TestJudgeTakesNothingUnknownForCheap: what a command buys is no longer for sale where it may be bought, so that nobody
+// knows what it costs.
+func TestJudgeTakesNothingUnknownForCheap(t *testing.T) {
+	in := func(key, value string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+	}
+	for capacityType, want := range map[string]plan.Code{"spot": plan.OK, "on-demand": plan.ReplacementChanged} {
+		tell := func(command string) *model.Snapshot {
+			b := model.NewBuilder()
+			p := pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"})
+			p.Requirements = []label.Requirement{{Key: model.LabelCapacityType, Operator: label.In, Values: []string{"spot", "on-demand"}}}
+			b.UpsertPool(p)
+			n := node(t, "a", map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
+			n.Command = command
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", "x", map[string]string{"node": ",a"}))
+			return b.Snapshot(noon)
+		}
+		cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(tell("").Node("a"))})
+		cmd.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
+			Requirements: []label.Requirement{in(model.LabelType, "small"), in(model.LabelCapacityType, capacityType)}}}
+		if v := disruption.Judge(tell(cmd.Encode()), disruption.Options{})(cmd); v.Code != want {
+			t.Errorf("%s: the judge says %d, want %d", capacityType, v.Code, want)
+		}
+	}
+}

@@ -1,0 +1,480 @@
+package disruption_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/audit"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+var fleets = flag.Int("fleets", 60, "random fleets per property")
+
+// usual are the options of random fleets: everything is allowed.
+var usual = disruption.Options{SpotToSpot: true, Static: true}
+
+// TestRandomFleets holds what is proposed for random fleets to everything that a proposal promises.
+func TestRandomFleets(t *testing.T) {
+	for seed := range uint64(*fleets) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed) })
+	}
+}
+
+func FuzzFleets(f *testing.F) {
+	f.Add(uint64(1 << 40))
+	f.Fuzz(func(t *testing.T, seed uint64) { properties(t, seed) })
+}
+
+func properties(t *testing.T, seed uint64) {
+	f := fleetOf(seed)
+	snap := f.snapshot(nil)
+	p := disruption.Propose(snap, usual)
+	if diff := cmp.Diff(told(p), told(disruption.Propose(f.snapshot(rand.New(rand.NewPCG(seed, 2))), usual))); diff != "" {
+		t.Fatalf("the order in which the world is told matters:\n%s", diff)
+	}
+	everyNodeHasAnAnswer(t, snap, p)
+	nobodyProtectedLeaves(t, snap, p)
+	limitsHold(t, snap, p)
+	for _, c := range p.Commands {
+		if c.Reason == plan.Underutilized {
+			itPays(t, snap, c)
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, 3))
+	for range 3 {
+		commands := slices.Clone(p.Commands)
+		random.Shuffle(len(commands), func(i, j int) { commands[i], commands[j] = commands[j], commands[i] })
+		inOrder(t, snap, commands)
+	}
+	judged(t, f, p)
+	untilNothingPays(t, snap)
+	if t.Failed() {
+		t.Logf("the proposal:\n%s", told(p))
+	}
+}
+
+// told is a proposal as text, all of it.
+func told(p disruption.Proposal) string {
+	var b strings.Builder
+	for i := range p.Commands {
+		c := &p.Commands[i]
+		fmt.Fprintln(&b, c.Encode())
+		for _, s := range c.Seats {
+			fmt.Fprintln(&b, "  to", s.Node, keysOf(s.Pods))
+		}
+		for k := range c.Replacements {
+			fmt.Fprintln(&b, "  to", c.Replacements[k].Name, c.Replacements[k].Options[:min(3, len(c.Replacements[k].Options))], keysOf(c.Replacements[k].Pods))
+		}
+	}
+	for _, k := range p.Kept {
+		fmt.Fprintln(&b, "keep", k.Node, k.Pool, k.Reason, k.Verdict.Code, k.Verdict.Need, k.Verdict.Have)
+	}
+	fmt.Fprintln(&b, p.Eligible, p.Next)
+	return b.String()
+}
+
+func keysOf(pods []*model.Pod) []string {
+	keys := make([]string, len(pods))
+	for i, p := range pods {
+		keys[i] = p.Key()
+	}
+	return keys
+}
+
+func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
+	t.Helper()
+	answers := map[string]int{}
+	for _, k := range p.Kept {
+		answers[k.Node]++
+		if k.Verdict.OK() {
+			t.Errorf("%s is kept for no reason", k.Node)
+		}
+	}
+	for _, c := range p.Commands {
+		for _, candidate := range c.Candidates {
+			if answers[candidate.Node] += 100; answers[candidate.Node] >= 200 {
+				t.Errorf("%s is in two commands", candidate.Node)
+			}
+		}
+	}
+	for _, n := range snap.Nodes {
+		if n.Ours() && answers[n.Name] == 0 {
+			t.Errorf("%s is neither kept nor taken", n.Name)
+		}
+	}
+}
+
+// nobodyProtectedLeaves holds candidates to the rules as users know them, without asking the guard: what is protected stays
+// (only the bounded drain of a node that must go ends whatever its pods say), budgets hold, and nobody is sent to a node
+// that leaves.
+func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
+	t.Helper()
+	going := map[string]plan.Reason{}
+	for _, c := range p.Commands {
+		for _, candidate := range c.Candidates {
+			n := snap.Node(candidate.Node)
+			if going[n.Name] != "" || n.DoNotDisrupt || n.Deleting || n.Command != "" || n.Stage != model.Initialized {
+				t.Errorf("%s may not leave: twice, protected, or on its way: %s", n.Name, c.Encode())
+			}
+			going[n.Name] = c.Reason
+			if n.DrainBounded && (c.Reason == plan.Drifted || c.Reason == plan.Expired) {
+				continue
+			}
+			for _, pod := range n.Pods {
+				if why := stuck(snap, pod); why != "" {
+					t.Errorf("%s may not leave for being %s: %s %s", n.Name, c.Reason, pod.Key(), why)
+				}
+			}
+		}
+	}
+	budgetsHold(t, snap, going)
+	for _, c := range p.Commands {
+		for _, s := range c.Seats {
+			if n := snap.Node(s.Node); n == nil || going[s.Node] != "" || n.Deleting || n.Disrupted || n.Stage != model.Initialized {
+				t.Errorf("pods of %s are sent to %s, which does not stay", c.Candidates[0].Node, s.Node)
+			}
+		}
+	}
+}
+
+// stuck is why the pod could not be evicted now; every PodDisruptionBudget is asked.
+func stuck(snap *model.Snapshot, pod *model.Pod) string {
+	if pod.ProtectedUntil.After(snap.Now) {
+		return "says do-not-disrupt"
+	}
+	tolerates := slices.ContainsFunc(pod.Tolerations, func(l model.Toleration) bool { return l.Key == "" || l.Key == "karpenter.sh/disrupted" })
+	if pod.Terminating || pod.Controller.Kind == "Node" || tolerates {
+		return "" // the drain does not evict it
+	}
+	asked, allows := 0, true
+	for _, pdb := range snap.PDBs {
+		if pdb.Selector.Selects(pod.Namespace, pod.Labels) {
+			asked++
+			allows = pdb.Allowed > 0 || !pod.Ready && (pdb.AlwaysEvictUnready || pdb.Healthy)
+		}
+	}
+	switch {
+	case asked > 1:
+		return "has several PodDisruptionBudgets"
+	case !allows:
+		return "has a PodDisruptionBudget that allows none"
+	}
+	return ""
+}
+
+// budgetsHold: the nodes of a pool that go for a reason and those that are missing before are no more than each budget
+// about the reason allows.
+func budgetsHold(t *testing.T, snap *model.Snapshot, going map[string]plan.Reason) {
+	t.Helper()
+	for _, pool := range snap.Pools {
+		var total, missing int64
+		var names []string
+		for _, n := range snap.Nodes {
+			if !n.Ours() || n.Pool != pool.Name || n.Stage != model.Initialized || n.Terminating {
+				continue
+			}
+			total++
+			if going[n.Name] != "" {
+				names = append(names, n.Name)
+			}
+			if !n.Ready || n.Deleting || n.Command != "" {
+				if going[n.Name] == "" {
+					missing++
+				}
+			}
+		}
+		for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Expired, plan.Underutilized} {
+			var own int64
+			for _, name := range names {
+				if going[name] == reason {
+					own++
+				}
+			}
+			for _, budget := range pool.Budgets {
+				if own == 0 || budget.Inactive || len(budget.Reasons) > 0 && !slices.Contains(budget.Reasons, string(reason)) {
+					continue
+				}
+				most := budget.Count
+				if budget.IsPercent {
+					most = int64(math.Ceil(float64(total*budget.Percent) / 100))
+				}
+				if own+missing > most {
+					t.Errorf("pool %s: %d nodes leave for being %s, %d are missing, and a budget allows %d", pool.Name, own, reason, missing, most)
+				}
+			}
+		}
+	}
+}
+
+// limitsHold: with the nodes that leave and all that are bought, each as large as it may get, no pool has more than it may.
+func limitsHold(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
+	t.Helper()
+	for _, pool := range snap.Pools {
+		used, bought := map[string]int64{}, map[string]int64{}
+		for _, n := range snap.Nodes {
+			if n.Pool == pool.Name && !n.Deleting {
+				used[model.ResourceNodes]++
+				for _, a := range n.Capacity {
+					used[a.Name] += a.Value
+				}
+			}
+		}
+		for _, c := range p.Commands {
+			for i := range c.Replacements {
+				if c.Replacements[i].Pool != pool.Name {
+					continue
+				}
+				bought[model.ResourceNodes]++
+				largest := map[string]int64{}
+				for _, o := range c.Replacements[i].Options {
+					for _, a := range pool.Catalogue.Types[slices.IndexFunc(pool.Catalogue.Types, func(k model.InstanceType) bool { return k.Name == o.Type })].Capacity {
+						largest[a.Name] = max(largest[a.Name], a.Value)
+					}
+				}
+				for name, value := range largest {
+					bought[name] += value
+				}
+			}
+		}
+		for _, l := range pool.Limits {
+			if bought[l.Name] > 0 && used[l.Name]+bought[l.Name] > l.Value {
+				t.Errorf("pool %s may have %d of %s, has %d and would buy %d", pool.Name, l.Value, l.Name, used[l.Name], bought[l.Name])
+			}
+		}
+	}
+}
+
+// itPays: what the command saves is what it says, and pays, whichever of the listed types is delivered at the worst price
+// at which the list may be delivered; and nothing is replaced by its like.
+func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
+	t.Helper()
+	var saving, price, least int64
+	hours, owed := 0.0, 0.0
+	for _, candidate := range c.Candidates {
+		n := snap.Node(candidate.Node)
+		pool := snap.Pool(n.Pool)
+		saving += n.Price + usual.Placement.NodePriceOf(pool.PoolSpec)
+		e := economicsOf(pool)
+		var cost int64
+		for _, p := range n.Pods {
+			if p.Reschedulable {
+				cost += max(0, p.EvictionCost)
+			}
+		}
+		moving := e.MovePrice / 1000 * cost
+		price += moving
+		least = max(least, e.MinSaving)
+		if hours = e.Payback.Hours(); moving > 0 {
+			owed += float64(moving) / hours
+		}
+	}
+	worst := saving
+	for i := range c.Replacements {
+		r := &c.Replacements[i]
+		extra := usual.Placement.NodePriceOf(snap.Pool(r.Pool).PoolSpec)
+		saving -= r.Price() + extra
+		worst -= dearest(t, snap, r) + extra
+		likes(t, snap, c, r)
+	}
+	if c.Worth.Saving != saving || c.Worth.Price != price {
+		t.Errorf("command says it saves %d for %d, it saves %d for %d: %s", c.Worth.Saving, c.Worth.Price, saving, price, c.Encode())
+	}
+	if float64(worst) <= owed || worst <= least {
+		t.Errorf("command saves as little as %d, owes %.0f, least %d: %s", worst, owed, least, c.Encode())
+	}
+}
+
+// economicsOf are those of the pool, spelled out.
+func economicsOf(pool *model.Pool) disruption.Economics {
+	e := disruption.Economics{Payback: time.Hour, MovePrice: model.Nano / 1000}
+	if pool.Payback != 0 {
+		e.Payback = max(0, pool.Payback)
+	}
+	if pool.MovePrice != 0 {
+		e.MovePrice = max(0, pool.MovePrice)
+	}
+	e.MinSaving = max(0, pool.MinSaving)
+	return e
+}
+
+// dearest is the most that the claim may cost.
+func dearest(t *testing.T, snap *model.Snapshot, r *plan.NewClaim) int64 {
+	t.Helper()
+	var worst int64
+	for _, kind := range snap.Pool(r.Pool).Catalogue.Types {
+		if !slices.ContainsFunc(r.Options, func(o plan.Option) bool { return o.Type == kind.Name }) {
+			continue
+		}
+		for _, o := range kind.Offerings {
+			if allows(r.Requirements, model.LabelZone, o.Zone) && allows(r.Requirements, model.LabelCapacityType, o.CapacityType) {
+				worst = max(worst, o.Price)
+			}
+		}
+	}
+	if worst == 0 {
+		t.Errorf("nothing on the list of %s is for sale", r.Name)
+	}
+	return worst
+}
+
+func allows(reqs []label.Requirement, key, value string) bool {
+	for _, r := range reqs {
+		if r.Key == key && (r.Operator == label.In && !slices.Contains(r.Values, value) || r.Operator == label.NotIn && slices.Contains(r.Values, value)) {
+			return false
+		}
+	}
+	return true
+}
+
+func likes(t *testing.T, snap *model.Snapshot, c plan.Command, r *plan.NewClaim) {
+	t.Helper()
+	for _, candidate := range c.Candidates {
+		n := snap.Node(candidate.Node)
+		for _, o := range r.Options {
+			if o.Type == n.Labels[model.LabelType] && o.CapacityType == n.Labels[model.LabelCapacityType] && o.Price >= n.Price {
+				t.Errorf("%s, a %s at %d, may be replaced by its like at %d", n.Name, o.Type, n.Price, o.Price)
+			}
+		}
+	}
+}
+
+// inOrder carries out the commands one after the other: each finds its nodes, moves all of their pods, and the judge of
+// plans finds nothing wrong with where they go.
+func inOrder(t *testing.T, snap *model.Snapshot, commands []plan.Command) {
+	t.Helper()
+	for _, c := range commands {
+		if c.Replacements != nil && c.Replacements[0].Options == nil {
+			continue // a node of a static pool is made from the template, for nobody in particular
+		}
+		names := make([]string, len(c.Candidates))
+		moving := map[*model.Pod]bool{}
+		for i, candidate := range c.Candidates {
+			n := snap.Node(candidate.Node)
+			if n == nil {
+				t.Fatalf("%s is gone before its turn", candidate.Node)
+			}
+			names[i] = n.Name
+			for _, p := range n.Pods {
+				if p.Reschedulable {
+					moving[p] = true
+				}
+			}
+		}
+		what := snap.Without(names...)
+		onlyMoving(what, moving)
+		p := &plan.Provision{Claims: c.Replacements}
+		for _, s := range c.Seats {
+			p.Placed = append(p.Placed, plan.Placement{Node: s.Node, Pods: s.Pods})
+		}
+		p.Order = audit.Order(what, p)
+		for _, problem := range audit.Provision(what, p) {
+			if problem.Kind == "weight" {
+				continue // the nodes that leave still take their part of the heavier pools' limits
+			}
+			t.Errorf("command about %v: %s", names, problem)
+		}
+		before := costOf(snap)
+		snap = disruption.After(snap, c)
+		if saved := before - costOf(snap); saved != c.Worth.Saving && c.Reason == plan.Underutilized {
+			t.Errorf("command about %v says it saves %d, the fleet costs %d less", names, c.Worth.Saving, saved)
+		}
+	}
+}
+
+// onlyMoving leaves the pods that move as the pending ones: the others are not the command's business.
+func onlyMoving(what *model.Snapshot, moving map[*model.Pod]bool) {
+	var groups []*model.Group
+	for _, g := range what.Groups {
+		own := *g
+		own.Pods = slices.DeleteFunc(slices.Clone(g.Pods), func(p *model.Pod) bool { return !moving[p] })
+		if len(own.Pods) > 0 {
+			groups = append(groups, &own)
+		}
+	}
+	what.Groups = groups
+	what.Rejected = slices.DeleteFunc(slices.Clone(what.Rejected), func(p *model.Pod) bool { return !moving[p] })
+}
+
+// costOf is what the nodes of our pools cost, nano-USD per hour, the node price included.
+func costOf(snap *model.Snapshot) int64 {
+	var sum int64
+	for _, n := range snap.Nodes {
+		if pool := snap.Pool(n.Pool); pool != nil {
+			sum += n.Price + usual.Placement.NodePriceOf(pool.PoolSpec)
+		}
+	}
+	return sum
+}
+
+// untilNothingPays carries out proposals until there are none: that ends, every step makes the fleet cheaper, and then
+// there is no single node left that could go and would pay.
+func untilNothingPays(t *testing.T, snap *model.Snapshot) {
+	t.Helper()
+	for round := 0; ; round++ {
+		commands := disruption.Propose(snap, usual).Commands
+		if len(commands) == 0 {
+			break
+		}
+		if round == 200 {
+			t.Fatalf("after 200 rounds there is still something to do: %s", commands[0].Encode())
+		}
+		for _, c := range commands {
+			snap = disruption.After(snap, c)
+		}
+	}
+	guard, last := plan.NewGuard(snap), disruption.Propose(snap, usual)
+	for _, n := range snap.Nodes {
+		if !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK() || guard.Allowance(n.Pool, plan.Underutilized).Remaining() < 1 {
+			continue
+		}
+		if saving, pays := aloneByHand(snap, n); pays {
+			if v, _ := disruption.Single(snap, usual, n.Name); v.OK() || v.Code == plan.PodsHomeless {
+				at := slices.IndexFunc(last.Kept, func(k disruption.Kept) bool { return k.Node == n.Name && k.Reason == plan.Underutilized })
+				code, restless := last.Kept[at].Verdict.Code, len(snap.Groups) > 0 || slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Deleting })
+				if restless && (code == plan.NodeNominated || code == plan.PodsHomeless) {
+					continue // pods that are pending, or are being drained, will come, and may keep others off
+				}
+				t.Errorf("nothing is proposed, but %s could go and save %d; kept: %+v", n.Name, saving, last.Kept[at].Verdict)
+			}
+		}
+	}
+}
+
+// aloneByHand asks what it would bring if the node went, by packing its pods, and nothing else.
+func aloneByHand(snap *model.Snapshot, n *model.Node) (int64, bool) {
+	what := snap.Without(n.Name)
+	what.Pools = snap.Pools
+	moving := map[*model.Pod]bool{}
+	for _, p := range n.Pods {
+		moving[p] = p.Reschedulable
+	}
+	onlyMoving(what, moving)
+	p := placement.Schedule(what, placement.Options{Closed: func(o *model.Node) bool {
+		pool := snap.Pool(o.Pool)
+		return o.Stage != model.Initialized || !o.Ready || pool != nil && pool.ConsolidateAfter >= 0 && plan.QuietFrom(o, pool).After(snap.Now)
+	}})
+	pool := snap.Pool(n.Pool)
+	saving := n.Price + usual.Placement.NodePriceOf(pool.PoolSpec)
+	for i := range p.Claims {
+		saving -= p.Claims[i].Price() + usual.Placement.NodePriceOf(snap.Pool(p.Claims[i].Pool).PoolSpec)
+	}
+	e, cost := economicsOf(pool), int64(0)
+	for pod := range moving {
+		cost += max(0, pod.EvictionCost)
+	}
+	moves := e.MovePrice / 1000 * cost
+	pays := saving > e.MinSaving && (moves == 0 || e.Payback > 0 && float64(saving)*e.Payback.Hours() > float64(moves))
+	return saving, len(p.Refused) == 0 && pays
+}

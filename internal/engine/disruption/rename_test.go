@@ -1,0 +1,78 @@
+package disruption_test
+
+import (
+	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// A node that was bought for the very pods that move has the name that its replacement would have, here that of the other
+// node, which leaves, too.
+func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
+	b := model.NewBuilder()
+	b.UpsertPool(pool(t, "p", map[string]string{"after": "0s", "budget": ",100%"}))
+	pods := []model.PodSpec{pod("pod", "a", map[string]string{"node": "n1"}), pod("pod", "b", map[string]string{"node": "n2"})}
+	for i, name := range []string{"n1", "n2"} {
+		n := node(t, name, map[string]string{"pool": "p"})
+		n.Claim = plan.ClaimName("p", "uid-p", []*model.Pod{{UID: pods[1-i].UID}}, func(string) bool { return false })
+		n.Drifted, n.DriftedSince = "NodePoolDrifted", noon
+		b.UpsertNode(n)
+	}
+	for _, p := range pods {
+		b.UpsertPod(p)
+	}
+	snap := b.Snapshot(noon)
+	proposal := disruption.Propose(snap, disruption.Options{})
+	replaced := 0
+	for _, c := range proposal.Commands {
+		for i := range c.Replacements {
+			replaced++
+			if n := snap.Claim(c.Replacements[i].Name); n != nil {
+				t.Errorf("node %s is to be replaced by %s, which is there", c.Candidates[0].Node, n.Name)
+			}
+		}
+	}
+	if replaced != 2 {
+		t.Errorf("%d nodes are replaced, want 2: %s", replaced, say(proposal))
+	}
+}
+
+// Whatever the reason, a command says which nodes it counts on, and the pools' specifications that it was made for.
+func TestCommandsSayWhatTheyCountOn(t *testing.T) {
+	for _, reason := range []plan.Reason{plan.Drifted, plan.Underutilized} {
+		for _, room := range []bool{true, false} {
+			if !room && reason == plan.Underutilized {
+				continue // a spot node would be bought for a spot node
+			}
+			b := model.NewBuilder()
+			p := pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"})
+			p.Generation = 7
+			b.UpsertPool(p)
+			n := node(t, "old", map[string]string{"pool": ",p", "type": ",large"})
+			if reason == plan.Drifted {
+				n.Drifted, n.DriftedSince = "NodePoolDrifted", noon
+			}
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", "a", map[string]string{"node": ",old"}))
+			if room {
+				b.UpsertNode(node(t, "other", map[string]string{"pool": ",p"}))
+				busy := pod("pod", "b", map[string]string{"node": ",other"})
+				busy.ProtectedUntil = model.Forever
+				b.UpsertPod(busy)
+			}
+			commands := disruption.Propose(b.Snapshot(noon), disruption.Options{}).Commands
+			if len(commands) != 1 || commands[0].Reason != reason {
+				t.Fatalf("%s: %d commands", reason, len(commands))
+			}
+			c := commands[0]
+			if lands := len(c.Landing) == 1 && c.Landing[0].ClaimUID == "uid-claim-other"; lands != room {
+				t.Errorf("%s: lands on %+v, there is room: %v", reason, c.Landing, room)
+			}
+			if buys := len(c.Replacements) == 1 && c.Replacements[0].PoolGeneration == 7; buys == room {
+				t.Errorf("%s: buys %+v, there is room: %v", reason, c.Replacements, room)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package disruption
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// CostOf is what a node of the snapshot costs, nano-USD per hour: its price and what its pool's nodes cost beyond it.
+func (o Options) CostOf(snap *model.Snapshot, n *model.Node) int64 {
+	if pool := snap.Pool(n.Pool); pool != nil {
+		return n.Price + o.Placement.NodePriceOf(pool.PoolSpec)
+	}
+	return n.Price
+}
+
+// Score is how many times over a command of the snapshot pays: its saving over the payback time by the price of the
+// disruption; where its nodes belong to several pools, each has the price and the payback of its own. It says false where
+// nothing that moves has a price.
+func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) {
+	var spread float64 // nano-USD per hour: the price over the payback time
+	for _, c := range cmd.Candidates {
+		n := snap.Node(c.Node)
+		if n == nil {
+			continue
+		}
+		e := o.economics(snap, n)
+		if price := e.priceOfMoving(n); price > 0 {
+			if e.Payback <= 0 {
+				return 0, true
+			}
+			spread += float64(price) / e.Payback.Hours()
+		}
+	}
+	if spread == 0 {
+		return 0, false
+	}
+	return float64(cmd.Worth.Saving) / spread, true
+}
+
+// PriceOfMoving is what it is taken to cost to move all pods off the node, nano-USD.
+func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
+	return o.economics(snap, n).priceOfMoving(n)
+}
+
+// economics of the pool that a node of the snapshot belongs to.
+func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
+	if pool := snap.Pool(n.Pool); pool != nil {
+		return o.Economics.of(pool.PoolSpec)
+	}
+	return o.Economics.of(&model.PoolSpec{})
+}
+
+// Share is what a command is to one of the pools that its nodes belong to: which part of the pool's cost it saves, and which
+// part of the pool's eviction cost it takes. Score is the first by the second, which the policy Balanced wants to be 0.5 at
+// least (core specification 5.15).
+type Share struct {
+	Pool, Policy       string
+	Saving, Disruption float64
+	Score              float64
+}
+
+// Shares are those of each command of the snapshot, by pool name.
+func (o Options) Shares(snap *model.Snapshot, commands []plan.Command) [][]Share {
+	w := &world{began: snap, snap: snap, opts: o}
+	list := make([][]Share, len(commands))
+	for i := range commands {
+		list[i] = w.shares(&commands[i])
+	}
+	return list
+}
+
+func (w *world) shares(cmd *plan.Command) []Share {
+	parts, total := map[string]scale{}, int64(0)
+	for _, c := range cmd.Candidates {
+		if n := w.snap.Node(c.Node); n != nil {
+			p := parts[n.Pool]
+			p.cost += w.cost(n)
+			p.eviction += 1000 + evictionCost(n)
+			parts[n.Pool] = p
+			total += w.cost(n)
+		}
+	}
+	var list []Share
+	for _, pool := range w.snap.Pools {
+		part, concerned := parts[pool.Name]
+		if !concerned {
+			continue
+		}
+		whole := w.whole(pool.Name)
+		saving := float64(cmd.Worth.Saving) * float64(part.cost) / float64(max(total, 1))
+		list = append(list, Share{Pool: pool.Name, Policy: pool.Policy, Saving: saving / float64(max(whole.cost, 1)),
+			Disruption: float64(part.eviction) / float64(max(whole.eviction, 1)), Score: float64(score(saving, part, whole)) / 1000})
+	}
+	slices.SortFunc(list, func(a, b Share) int { return strings.Compare(a.Pool, b.Pool) })
+	return list
+}

@@ -1,0 +1,72 @@
+package disruption_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// mostBytes is half of what the API server takes.
+const mostBytes = 128 << 10
+
+// crowd is three nodes that may go, the third with room for the pods of all.
+func crowd(t *testing.T) *model.Snapshot {
+	b := model.NewBuilder()
+	b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+	for _, name := range []string{"a", "b", "c"} {
+		b.UpsertNode(node(t, name, map[string]string{"pool": ",p", "type": ",large"}))
+		b.UpsertPod(pod("pod", "x-"+name, map[string]string{"node": "," + name}))
+	}
+	return b.Snapshot(noon)
+}
+
+// A command that would not fit into an annotation names fewer types, the cheapest ones, and as many as minValues want.
+func TestLargeCommandsNameFewerTypes(t *testing.T) {
+	for _, least := range []int{0, 400} {
+		var claims []plan.NewClaim
+		var names []string
+		options := make([]plan.Option, plan.MaxTypes)
+		for i := range options {
+			options[i] = plan.Option{Type: fmt.Sprintf("family-%04d.metal-48xl", i), Zone: "z", CapacityType: "spot", Price: int64(i + 1)}
+			names = append(names, options[i].Type)
+		}
+		for range 12 {
+			claims = append(claims, plan.NewClaim{Pool: "p", PoolUID: "uid-p", Options: options,
+				Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: names, MinValues: least}}})
+		}
+		cmd := disruption.CommandOf(crowd(t), claims, "a")
+		if size := len(cmd.Encode()); size >= mostBytes || size < mostBytes/3 {
+			t.Errorf("at least %d: the command has %d bytes", least, size)
+		}
+		for i := range cmd.Replacements {
+			r := &cmd.Replacements[i]
+			if len(r.Options) < max(15, least) || len(names) != plan.MaxTypes {
+				t.Errorf("at least %d: %d types are left of %d", least, len(r.Options), len(names))
+			}
+			if diff := cmp.Diff(names[:len(r.Options)], r.Requirements[0].Values); diff != "" || r.Requirements[0].MinValues != least {
+				t.Errorf("at least %d: types (-want +got):\n%s", least, diff)
+			}
+		}
+	}
+}
+
+// Nodes that cannot leave together, because nothing is left to cut, are asked about one by one.
+func TestNodesOfCommandsThatAreTooLargeGoAlone(t *testing.T) {
+	claim := plan.NewClaim{Pool: "p", PoolUID: "uid-p", Labels: map[string]string{"note": strings.Repeat("x", mostBytes)}}
+	commands := disruption.Accepted(crowd(t), []plan.NewClaim{claim}, "a", "b")
+	if len(commands) == 0 {
+		t.Error("nobody goes")
+	}
+	for i := range commands {
+		if c := &commands[i]; len(c.Candidates) != 1 || len(c.Encode()) >= mostBytes {
+			t.Errorf("%d candidates in %d bytes", len(c.Candidates), len(c.Encode()))
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package disruption
+
+import (
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// IfAlone asks what it would bring if one node left and nobody else did, whoever protects it and whatever budgets say: the
+// command, with its worth, and what speaks against it by itself (PodsHomeless, NoSaving, SavingTooSmall, ScoreTooLow,
+// SpotForbidden). Where pods have no other place there is no worth. It costs a what-if.
+func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, plan.Verdict) {
+	w := settle(snap, opts, func(n *model.Node) bool { return n.Name != name && departing(n) })
+	n := w.snap.Node(name)
+	if n == nil {
+		return plan.Command{}, plan.Verdict{Code: plan.NodeGone, Node: name}
+	}
+	if n.Price <= 0 {
+		return plan.Command{}, plan.Verdict{Code: plan.PriceUnknown, Node: name}
+	}
+	o := w.without([]*model.Node{n}, w.unsettled)
+	if len(o.homeless) > 0 {
+		return plan.Command{}, homelessVerdict(n, o)
+	}
+	c := w.changes(o)[0]
+	v := w.decide(c)
+	return w.command(c, plan.Underutilized), v
+}
+
+// ChangesAt is when the reason for which a node stays ends, or may end, by itself; zero when time alone changes nothing.
+func ChangesAt(snap *model.Snapshot, opts Options, kept Kept) time.Time {
+	n := snap.Node(kept.Node)
+	if n == nil {
+		return time.Time{}
+	}
+	guard := plan.NewGuard(snap)
+	guard.Payback = opts.payback()
+	at := changesAt(guard, snap, n, kept)
+	if !at.After(snap.Now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// changesAt is the earliest time after now at which the node's verdict may change, the zero time if there is none. Of the
+// budgets those count that are about the reason, all of them where none is given.
+func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
+	var first time.Time
+	consider := func(at time.Time) {
+		if at.After(snap.Now) && at.Before(model.Forever) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	pool := snap.Pool(n.Pool)
+	switch kept.Verdict.Code {
+	case plan.NodeTooYoung:
+		if pool != nil {
+			consider(plan.QuietFrom(n, pool))
+		}
+	case plan.NodeNominated:
+		consider(n.NominatedUntil)
+	case plan.NodeUnsettled:
+		consider(guard.SettledFrom(n))
+	case plan.NodeProtected:
+		for _, pod := range n.Pods {
+			consider(pod.ProtectedUntil)
+		}
+	case plan.BudgetExhausted:
+		if pool != nil {
+			for _, b := range pool.Budgets {
+				if kept.Reason == "" || len(b.Reasons) == 0 || slices.Contains(b.Reasons, string(kept.Reason)) {
+					consider(b.Changes)
+				}
+			}
+		}
+	}
+	return first
+}

@@ -1,0 +1,20 @@
+package explain
+
+import (
+	"strconv"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// HoursPerMonth is the mean month that clouds bill by: 365 * 24 / 12.
+const HoursPerMonth = 730
+
+// Unconsolidatable says what keeps a node, and what that node costs per month; cost in nano-USD per hour.
+func Unconsolidatable(snap *model.Snapshot, v plan.Verdict, cost int64) string {
+	text := Verdict(snap, v)
+	if cost <= 0 {
+		return text
+	}
+	return text + "; the node costs " + strconv.FormatFloat(USD(cost)*HoursPerMonth, 'f', 2, 64) + " USD a month"
+}

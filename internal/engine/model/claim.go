@@ -1,0 +1,118 @@
+package model
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Claims in flight: nodes that may still become any of their types.
+
+// encodeClaim encodes a claim that is not launched: it may become any of its types in any of its zones and capacity
+// types, so it has what the smallest has beside its daemons, costs what the dearest costs, and counts against limits as
+// the largest.
+func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
+	wellKnown := func(string) bool { return false }
+	if types != nil {
+		wellKnown = func(key string) bool { return types.Catalogue.WellKnown[key] }
+	}
+	n.Row, _, _ = b.space.Template(wellKnown, n.Requirements)
+	nameHost(b.space, n.Row)
+	for key, value := range n.Labels {
+		if k, known := b.space.Lookup(key); known {
+			b.space.SetOnly(n.Row, k, b.space.Atom(k, value))
+		}
+	}
+	if types != nil {
+		b.settleCustom(n, wellKnown)
+	}
+	var set bitset.Set
+	if types != nil {
+		set = types.Compatible(n.Row)
+		b.keepNamed(set, types, n.Requirements)
+	}
+	requests := b.resources.Vector(n.Requests)
+	if set.Empty() {
+		n.Total, n.Usable = requests, b.capacity(n.Requests)
+		n.Reserved = b.reservation(n, daemons)
+		b.reservePorts(n, daemons, n.Row)
+		return
+	}
+	n.Row = types.Hull(n.Row, set)
+	n.Usable = b.leastUsable(n, types, set, daemons, requests)
+	_, classes := types.Offered(n.Row)
+	for t := range set.All() {
+		n.Types = append(n.Types, types.Catalogue.Types[t].Name)
+		b.reservePorts(n, daemons, types.Rows[t])
+		n.Total = n.Total.Max(types.Total[t])
+		for _, c := range classes {
+			if p := types.Classes[c].Price[t]; p != NoPrice {
+				n.Price = max(n.Price, p)
+			}
+		}
+	}
+}
+
+// settleCustom: a custom label that the claim does not carry and does not require will not be on its node.
+func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
+	for _, r := range n.Requirements {
+		k, known := b.space.Lookup(r.Key)
+		_, carried := n.Labels[r.Key]
+		if known && !carried && !wellKnown(r.Key) && r.Key != LabelHostname && b.space.AllowsAbsent(n.Row, k) {
+			b.space.SetOnly(n.Row, k, b.space.Absent(k))
+		}
+	}
+}
+
+// leastUsable is what any of the types has left beside the daemons that come to it. The daemons are counted type by
+// type: what comes to the large ones only must not be missing on the small. The machine will satisfy the requests,
+// whatever today's catalogue says of its types.
+func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons []*Daemon, requests quantity.Vector) quantity.Vector {
+	var least, most quantity.Vector
+	row := make(label.Row, b.space.Words())
+	first := true
+	for t := range set.All() {
+		var overhead quantity.Vector
+		b.space.And(row, n.Row, types.Rows[t])
+		for _, d := range daemons {
+			if d.Admits(b.space, row, n.Taints) {
+				overhead = overhead.Add(d.Requests)
+			}
+		}
+		most = most.Max(overhead)
+		left := types.Usable[t].Sub(overhead)
+		if first {
+			least, first = left, false
+		}
+		least = least.Min(left)
+	}
+	return least.Max(requests.Sub(most))
+}
+
+// nameHost says of a node to be that it has a hostname which nobody knows yet. It is no label that the pool must define:
+// every kubelet sets it.
+func nameHost(space *label.Space, row label.Row) {
+	const unknown = "\x00" // no label value
+	if k, known := space.Lookup(LabelHostname); known {
+		space.SetOnly(row, k, space.Atom(k, unknown))
+	}
+}
+
+// keepNamed drops the types that the claim's own list does not name. The list is not left to the row because most of
+// its names are mentioned nowhere else.
+func (b *Builder) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requirement) {
+	for _, r := range reqs {
+		if r.Key != LabelType || r.Operator != label.In {
+			continue
+		}
+		named := make(map[string]bool, len(r.Values))
+		for _, v := range r.Values {
+			named[v] = true
+		}
+		for t := range set.Clone().All() {
+			if !named[types.Catalogue.Types[t].Name] {
+				set.Remove(t)
+			}
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package model
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// What must be frozen anew when something beside the objects themselves changed, and what is forgotten.
+//
+// Marks, topology keys and mentioned values come with shapes. When the last shape that used one goes, it stays for a
+// while, because what went often comes back: a job that runs every minute costs nothing but its pods. When too much of
+// what is kept is of no use, everything is numbered again, which costs about as much as a first snapshot.
+
+// Bounds of what is kept in vain: so many marks, if they are more than half of all, and so many mentions.
+const (
+	fewMarks    = 64
+	fewMentions = 4096
+)
+
+// forget numbers marks and mentions again, when too many are of no use.
+func (b *Builder) forget() {
+	if (b.dead <= fewMarks || 2*b.dead <= len(b.marks)) && b.unmentioned <= fewMentions {
+		return
+	}
+	b.marks, b.users, b.markNumbers, b.topology = nil, nil, map[string]int{}, map[string]int{}
+	b.dead, b.unmentioned, b.counted = 0, 0, 0
+	b.mentions = newMentions()
+	for _, signature := range slices.Sorted(maps.Keys(b.shapes)) {
+		s := b.shapes[signature]
+		shape := *s.Shape
+		shape.SpreadMarks, shape.TermMarks, shape.CarrierMarks = nil, nil, nil
+		s.Shape = &shape
+		b.mentionShape(&shape)
+		b.markShape(&shape)
+	}
+	for uid, record := range b.pods {
+		b.pods[uid] = b.replace(record)
+	}
+	for _, c := range b.classes {
+		c.current, c.upTo = nil, 0
+	}
+	for _, n := range b.nodes {
+		b.mention(n.spec.Requirements)
+	}
+	for _, p := range b.pools {
+		b.mention(p.spec.Requirements)
+	}
+	for _, d := range b.daemons {
+		b.mention(d.spec.Alternatives...)
+	}
+	for c := range b.types {
+		b.mentionOffers(c)
+	}
+	b.rejectedDirty = true
+}
+
+// release forgets a shape that the last pod of is gone.
+func (b *Builder) release(s *shapeRecord) {
+	delete(b.shapes, s.Signature)
+	for _, m := range s.marks() {
+		if b.users[m]--; b.users[m] == 0 {
+			b.dead++
+		}
+	}
+	for _, key := range s.topologyKeys() {
+		if b.topology[key]--; b.topology[key] == 0 {
+			delete(b.topology, key)
+			b.unmentioned += len(b.nodes)
+		}
+	}
+	for _, reqs := range slices.Concat(s.Alternatives, s.VolumeAlternatives) {
+		b.unmentioned += len(reqs)
+	}
+}
+
+// marks of the shape, each as often as it uses it.
+func (s *Shape) marks() []int {
+	if len(s.SpreadMarks)+len(s.TermMarks) == 0 {
+		return nil
+	}
+	all := slices.Concat(s.SpreadMarks, s.TermMarks, s.CarrierMarks)
+	return slices.DeleteFunc(all, func(m int) bool { return m < 0 })
+}
+
+// topologyKeys of the shape other than the hostname, each as often as it uses it.
+func (s *Shape) topologyKeys() []string {
+	var keys []string
+	for i := range s.Spread {
+		keys = append(keys, s.Spread[i].Key)
+	}
+	for i := range s.Terms {
+		keys = append(keys, s.Terms[i].Key)
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return key == LabelHostname })
+}
+
+// forgetRows marks everything that holds a row.
+func (b *Builder) forgetRows() {
+	b.daemonsDirty, b.poolsDirty = true, true
+	for _, d := range b.daemons {
+		d.frozen = nil
+	}
+	for c := range b.types {
+		b.types[c] = nil
+	}
+	for name := range b.nodes {
+		b.dirtyNodes[name] = true
+	}
+	b.forgetGroups()
+}
+
+func (b *Builder) forgetGroups() {
+	for signature, shape := range b.shapes {
+		if shape.groups != nil {
+			b.dirtyShapes[signature] = shape
+		}
+	}
+}
+
+// noticeVolumes freezes everything anew when a driver was heard of first: what does not limit its volumes has room for
+// any number, and its vector must say so.
+func (b *Builder) noticeVolumes() {
+	n := 0
+	for r := range b.resources.Len() {
+		if IsVolumeResource(b.resources.Name(quantity.Resource(r))) {
+			n++
+		}
+	}
+	if n != b.volumes {
+		b.volumes = n
+		b.forgetRows()
+	}
+}
+
+// noticeMarks regroups and counts again the pods that new marks are about.
+func (b *Builder) noticeMarks() {
+	if b.counted == len(b.marks) {
+		return
+	}
+	b.counted = len(b.marks)
+	moved := false
+	for _, c := range b.classes {
+		before := c.current
+		m := b.match(c)
+		if before == nil {
+			before = unmarked
+		}
+		c.moved = m.key != before.key
+		moved = moved || c.moved
+	}
+	if !moved {
+		return
+	}
+	isMoved := func(p *Pod) bool { return p.class.moved }
+	for name, n := range b.nodes {
+		if n.frozen != nil && slices.ContainsFunc(n.frozen.Pods, isMoved) {
+			b.dirtyNodes[name] = true
+		}
+	}
+	for signature, s := range b.shapes {
+		if slices.ContainsFunc(s.pending, isMoved) {
+			b.dirtyShapes[signature] = s
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package model
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Groups: the pending pods of a shape that no mark tells apart, with their requirements encoded.
+
+func (b *Builder) freezeGroups(s *Snapshot) {
+	if len(b.dirtyShapes) == 0 {
+		return
+	}
+	var fresh []*Group
+	for signature := range b.dirtyShapes {
+		shape := b.shapes[signature]
+		if shape == nil {
+			continue
+		}
+		shape.groups = nil
+		for _, part := range b.partition(shape.pending) {
+			shape.groups = append(shape.groups, encodeGroup(b.space, shape.Shape, part))
+		}
+		fresh = append(fresh, shape.groups...)
+	}
+	stale := func(g *Group) bool { _, dirty := b.dirtyShapes[g.Signature]; return dirty }
+	s.Groups = merge(s.Groups, fresh, stale, compareGroups)
+	b.dirtyShapes = map[string]*shapeRecord{}
+}
+
+// encodeGroup encodes pods of one shape and one class of marks.
+func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
+	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key}
+	g.Affinity, g.Contradiction = encodeAlternatives(space, shape.Alternatives)
+	g.Rows = g.Affinity
+	if len(shape.VolumeAlternatives) > 0 {
+		g.Rows = g.withVolumes(space)
+	}
+	for _, p := range shape.Preferred {
+		row, _, ok := space.Encode(p.Requirements)
+		if !ok {
+			row = nil
+		}
+		g.Preferences = append(g.Preferences, row)
+	}
+	return g
+}
+
+// withVolumes is every affinity alternative with every volume alternative that does not contradict it.
+func (g *Group) withVolumes(space *label.Space) []label.Row {
+	volumes, contradiction := encodeAlternatives(space, g.VolumeAlternatives)
+	if len(volumes) == 0 {
+		g.Contradiction = contradiction
+	}
+	var rows []label.Row
+	for _, affinity := range g.Affinity {
+		for _, volume := range volumes {
+			both := make(label.Row, space.Words())
+			if space.And(both, affinity, volume) {
+				rows = append(rows, both)
+			} else if len(rows) == 0 {
+				g.Contradiction, _ = space.Conflict(affinity, volume)
+			}
+		}
+	}
+	return rows
+}
+
+// compareGroups goes by signature; groups of one shape, which only marks tell apart, by their first pods.
+func compareGroups(a, b *Group) int {
+	return cmp.Or(strings.Compare(a.Signature, b.Signature), comparePods(a.Pods[0], b.Pods[0]))
+}
+
+func comparePods(a, b *Pod) int {
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
+		strings.Compare(a.UID, b.UID))
+}
+
+// encodeAlternatives encodes terms of which any one suffices. Terms that contradict themselves are left out; when none
+// is left the key of the first contradiction is returned.
+func encodeAlternatives(space *label.Space, alternatives [][]label.Requirement) ([]label.Row, label.Key) {
+	if len(alternatives) == 0 {
+		return []label.Row{space.All()}, 0
+	}
+	var rows []label.Row
+	var contradiction label.Key
+	for i, reqs := range alternatives {
+		row, key, ok := space.Encode(reqs)
+		if ok {
+			rows = append(rows, row)
+		} else if i == 0 {
+			contradiction = key
+		}
+	}
+	return rows, contradiction
+}

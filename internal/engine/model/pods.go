@@ -1,0 +1,165 @@
+package model
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// What happens to pods: they are interned as shapes and classes, and are on nodes, strays, pending or set aside.
+
+// Expect makes room for so many pods that are about to come.
+func (b *Builder) Expect(pods int) {
+	if len(b.pods) == 0 {
+		b.pods = make(map[string]podRecord, pods)
+	}
+}
+
+// UpsertPod adds the pod or replaces what was known of it.
+func (b *Builder) UpsertPod(spec PodSpec) {
+	b.DeletePod(spec.UID)
+	b.version++
+	shape := b.intern(&spec)
+	shape.refs++
+	pod := &Pod{
+		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
+		Rejected: spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
+		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
+		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec),
+	}
+	pod.class.refs++
+	record := podRecord{pod: pod}
+	switch {
+	case spec.State == Bound:
+		b.bind(pod)
+	case spec.Rejected != nil:
+		b.rejectedDirty = true
+	default:
+		record.at = len(shape.pending)
+		shape.pending = append(shape.pending, pod)
+		b.dirtyShapes[shape.Signature] = shape
+	}
+	b.pods[spec.UID] = record
+}
+
+// DeletePod forgets the pod; nothing happens when it is not known.
+func (b *Builder) DeletePod(uid string) {
+	record, known := b.pods[uid]
+	if !known {
+		return
+	}
+	b.version++
+	delete(b.pods, uid)
+	pod := record.pod
+	shape := b.shapes[pod.Signature]
+	switch {
+	case pod.state == Bound:
+		b.unbind(pod)
+	case pod.Rejected != nil:
+		b.rejectedDirty = true
+	default:
+		b.drop(shape, record.at)
+		b.dirtyShapes[shape.Signature] = shape
+	}
+	if shape.refs--; shape.refs == 0 {
+		b.release(shape)
+	}
+	if pod.class.refs--; pod.class.refs == 0 {
+		b.dropClass(pod)
+	}
+}
+
+// drop takes a pod out of those of its shape that wait; the last one takes its place.
+func (b *Builder) drop(s *shapeRecord, at int) {
+	end := len(s.pending) - 1
+	if last := s.pending[end]; at < end {
+		s.pending[at] = last
+		b.pods[last.UID] = podRecord{last, at}
+	}
+	s.pending[end] = nil
+	s.pending = s.pending[:end]
+}
+
+func (b *Builder) bind(pod *Pod) {
+	n := b.nodes[pod.Node]
+	if n == nil {
+		if b.strays[pod.Node] == nil {
+			b.strays[pod.Node] = map[string]*Pod{}
+		}
+		b.strays[pod.Node][pod.UID] = pod
+		return
+	}
+	n.pods[pod.UID] = pod
+	n.used = grow(n.used, len(pod.Requests))
+	n.used.AddScaled(pod.Requests, 1)
+	b.dirtyNodes[pod.Node] = true
+}
+
+func (b *Builder) unbind(pod *Pod) {
+	if n := b.nodes[pod.Node]; n != nil {
+		delete(n.pods, pod.UID)
+		n.used.AddScaled(pod.Requests, -1)
+		b.dirtyNodes[pod.Node] = true
+		return
+	}
+	delete(b.strays[pod.Node], pod.UID)
+	if len(b.strays[pod.Node]) == 0 {
+		delete(b.strays, pod.Node)
+	}
+}
+
+// grow returns v with room for n resources; what is added is zero.
+func grow(v quantity.Vector, n int) quantity.Vector {
+	for len(v) < n {
+		v = append(v, 0)
+	}
+	return v
+}
+
+// intern returns the shape of the pod, a new one if it is the first of its kind.
+func (b *Builder) intern(spec *PodSpec) *shapeRecord {
+	b.signature = appendSignature(b.signature[:0], spec)
+	if known := b.shapes[string(b.signature)]; known != nil {
+		return known
+	}
+	shape := &shapeRecord{Shape: &Shape{
+		Signature: string(b.signature), Namespace: spec.Namespace, Priority: spec.Priority,
+		Requests: b.resources.Vector(amountsWithVolumes(spec)), Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
+		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
+		HostPorts: spec.HostPorts,
+	}}
+	for _, v := range spec.Volumes {
+		if v.Shared {
+			shape.Shared = append(shape.Shared, v)
+			if v.Driver != "" {
+				b.resources.Intern(VolumeResource(v.Driver))
+			}
+		}
+	}
+	b.mentionShape(shape.Shape)
+	b.markShape(shape.Shape)
+	b.shapes[shape.Signature] = shape
+	return shape
+}
+
+func (b *Builder) mentionShape(s *Shape) {
+	b.mention(s.Alternatives...)
+	b.mention(s.VolumeAlternatives...)
+	for _, p := range s.Preferred {
+		b.mention(p.Requirements)
+	}
+}
+
+func (b *Builder) mention(alternatives ...[]label.Requirement) {
+	for _, reqs := range alternatives {
+		for _, r := range reqs {
+			b.mentions.Requirement(r)
+		}
+	}
+}
+
+// dropClass forgets a class that the pod was the last of.
+func (b *Builder) dropClass(pod *Pod) {
+	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels}
+	b.classOf(&spec)
+	delete(b.classes, string(b.classKey))
+}

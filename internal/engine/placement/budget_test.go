@@ -1,0 +1,118 @@
+package placement_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// TestWorkBudgetThatSuffices: a budget that is not spent changes nothing.
+func TestWorkBudgetThatSuffices(t *testing.T) {
+	for seed := range uint64(20) {
+		snap := diceOf(seed, rich).world().snapshot(nil)
+		want := explain.AnswerOf(snap, placement.Schedule(snap, placement.Options{}))
+		got := explain.AnswerOf(snap, placement.Schedule(snap, placement.Options{WorkBudget: 1 << 40}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("seed %d (-without +with a budget):\n%s", seed, diff)
+		}
+	}
+}
+
+// TestWorkBudgetThatDoesNot: the part finished so far is a plan that the judge accepts, and the same for every order of
+// input.
+func TestWorkBudgetThatDoesNot(t *testing.T) {
+	unreached := 0
+	for seed := range uint64(60) {
+		for _, budget := range []int{1, 500, 5000} {
+			w := diceOf(seed, uint8(seed%2)).world()
+			snap, again := w.snapshot(nil), w.snapshot(rand.New(rand.NewPCG(seed, 2)))
+			opts := placement.Options{WorkBudget: budget}
+			p := placement.Schedule(snap, opts)
+			check(t, snap, p)
+			unreached += refusedFor(p, plan.NotReached)
+			if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, opts))); diff != "" {
+				t.Errorf("seed %d, budget %d: the order in which the world is told matters:\n%s", seed, budget, diff)
+			}
+		}
+	}
+	queue := crowd(0).snapshot(nil)
+	if unreached += refusedFor(placement.Schedule(queue, placement.Options{WorkBudget: 1}), plan.NotReached); unreached == 0 {
+		t.Error("every budget sufficed, want some that do not")
+	}
+}
+
+func refusedFor(p *plan.Provision, code plan.Code) int {
+	n := 0
+	for _, r := range p.Refused {
+		if r.Verdict.Code == code {
+			n += len(r.Pods)
+		}
+	}
+	return n
+}
+
+// crowd is a pool, nodes that are full, many groups of high priority that fit nowhere and come first in the queue, and
+// as many that do fit.
+func crowd(impossible int) world {
+	amounts := func(cpu, pods int64) []quantity.Amount {
+		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: pods}}
+	}
+	c := &model.Catalogue{WellKnown: wellKnown(), Types: []model.InstanceType{{Name: "only", Capacity: amounts(4000, 50), Allocatable: amounts(4000, 50),
+		Requirements: []label.Requirement{in(model.LabelType, "only")},
+		Offerings:    []model.Offering{{Zone: "a", CapacityType: "spot", Price: 1, Available: true}}}}}
+	w := world{pools: []model.PoolSpec{{Name: "pool", UID: "pool", Catalogue: c, Requirements: []label.Requirement{in(model.LabelPool, "pool")}}}}
+	for i := range 50 {
+		name := fmt.Sprintf("full-%d", i)
+		w.nodes = append(w.nodes, model.NodeSpec{Name: name, UID: name, Stage: model.Initialized, Ready: true, Labels: map[string]string{model.LabelHostname: name},
+			Capacity: amounts(4000, 50), Allocatable: amounts(0, 50), Created: epoch})
+	}
+	add := func(name string, cpu int64, priority int32) {
+		w.pods = append(w.pods, model.PodSpec{UID: name, Namespace: "default", Name: name, Created: epoch, Priority: priority, Requests: amounts(cpu, 1), Reschedulable: true})
+	}
+	for i := range impossible {
+		add(fmt.Sprintf("impossible-%d", i), 5000+int64(i), 1000)
+	}
+	for i := range 200 {
+		add(fmt.Sprintf("possible-%d", i), 500+int64(i), 0)
+	}
+	return w
+}
+
+// TestWorkBudgetStarvesNobody: plan after plan, with what was bought in flight, everybody who fits gets a place, though
+// those who come first in the queue never do and cost most of the work.
+func TestWorkBudgetStarvesNobody(t *testing.T) {
+	w := crowd(200)
+	for round := range 200 {
+		b := model.NewBuilder()
+		for _, p := range w.pools {
+			b.UpsertPool(p)
+		}
+		for _, n := range w.nodes {
+			b.UpsertNode(n)
+		}
+		for _, p := range w.pods {
+			b.UpsertPod(p)
+		}
+		snap := b.Snapshot(epoch.Add(time.Duration(round) * 10 * time.Second))
+		p := placement.Schedule(snap, placement.Options{WorkBudget: 12_000})
+		check(t, snap, p)
+		if len(p.Order) == 200 {
+			if round < 3 {
+				t.Fatal("three plans sufficed: this shows nothing")
+			}
+			return
+		}
+		w = w.launching(p.Claims)
+	}
+	t.Error("after 200 plans somebody who fits has no place")
+}

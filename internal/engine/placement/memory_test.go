@@ -1,0 +1,38 @@
+package placement_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+)
+
+// TestMemory: who remembers earlier questions gives the same answers as who does not, about the world as it is and without
+// each of its nodes.
+func TestMemory(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := diceOf(seed, rich)
+			w := d.world()
+			for i := range 4 {
+				w.node(d, 10+i)
+			}
+			snap := w.snapshot(nil)
+			memory := &placement.Memory{}
+			for i := range len(snap.Nodes) + 1 {
+				what := snap
+				if i > 0 {
+					what = snap.Without(snap.Nodes[i-1].Name)
+				}
+				want := explain.AnswerOf(what, placement.Schedule(what, placement.Options{}))
+				got := explain.AnswerOf(what, placement.Schedule(what, placement.Options{Memory: memory}))
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("question %d: memory changes the answer (-without +with):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package plan
+
+import "github.com/karpenter-go/karpenter/internal/engine/model"
+
+// awaiting is who is on the way to which nodes.
+type awaiting struct {
+	// claims are the names of the replacements of commands under way, moving the UIDs of pods that will leave their nodes.
+	claims, moving map[string]bool
+	// landing are the UIDs of the claims of nodes that commands under way send pods to.
+	landing map[string]bool
+}
+
+// Awaited reports whether somebody is on the way to the node: those that it was bought for (see Bought) or pods that a
+// command under way sends there. To take it for useless would leave them without a place.
+func (g *Guard) Awaited(n *model.Node) bool { return g.Bought(n) || g.awaited().landing[n.ClaimUID] }
+
+func (g *Guard) awaited() *awaiting {
+	if g.awaiting == nil {
+		g.awaiting = newAwaiting(g.snap)
+	}
+	return g.awaiting
+}
+
+// Bought reports whether those that the node was bought for have not all come yet: they still run on a node that is
+// leaving. To send others there would leave them without a place.
+func (g *Guard) Bought(n *model.Node) bool {
+	g.awaited()
+	if g.awaiting.claims[n.Claim] {
+		return true
+	}
+	for _, uid := range n.BoughtFor {
+		if g.awaiting.moving[uid] {
+			return true
+		}
+	}
+	return false
+}
+
+func newAwaiting(snap *model.Snapshot) *awaiting {
+	a := &awaiting{claims: map[string]bool{}, moving: map[string]bool{}, landing: map[string]bool{}}
+	for _, n := range snap.Nodes {
+		if n.Command != "" {
+			if cmd, err := DecodeCommand(n.Command); err == nil && cmd.names(n) {
+				for i := range cmd.Replacements {
+					a.claims[cmd.Replacements[i].Name] = true
+				}
+				for _, l := range cmd.Landing {
+					a.landing[l.ClaimUID] = a.landing[l.ClaimUID] || !cmd.Phase.Over()
+				}
+			}
+		}
+		if !Leaving(n.NodeSpec) {
+			continue
+		}
+		for _, p := range n.Pods {
+			if p.Reschedulable && !p.ProtectedUntil.After(snap.Now) && !held(snap, p) {
+				a.moving[p.UID] = true
+			}
+		}
+	}
+	return a
+}

@@ -1,0 +1,57 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// A node that was bought in the place of another is not taken for useless before the pods have come. n0 is empty, a pod
+// runs on n1, and is protected where the case says so.
+func TestBoughtNodesAreAwaited(t *testing.T) {
+	command := func(w *world, phase plan.Phase, buys string) {
+		c := w.command("c1")
+		c.Phase, c.Reason = phase, plan.Underutilized
+		c.Replacements = []plan.NewClaim{{Name: buys, Pool: "p", PoolUID: "pool-uid"}}
+		w.nodes["c1"].Command = c.Encode()
+	}
+	landing := func(w *world, phase plan.Phase, uid string) {
+		c := w.command("c1")
+		c.Phase, c.Reason, c.Landing = phase, plan.Drifted, []plan.Landing{{Claim: "c0", ClaimUID: uid}}
+		w.nodes["c1"].Command = c.Encode()
+	}
+	bought := func(w *world) { w.nodes["c0"].BoughtFor = []string{"uid-web"} }
+	for _, test := range []struct {
+		name string
+		has  func(*world)
+		want plan.Code
+	}{
+		{"bought for nobody who moves", func(w *world) { bought(w) }, plan.OK},
+		{"the node of its pod is deleted", func(w *world) { bought(w); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
+		{"the node of its pod is in a command that may come to nothing", func(w *world) { bought(w); command(w, plan.Proposed, "other") }, plan.OK},
+		{"the node of its pod is in a command that buys", func(w *world) { bought(w); command(w, plan.Launching, "other") }, plan.NodeNominated},
+		{"its pod may not be evicted", func(w *world) {
+			bought(w)
+			w.nodes["c1"].Deleting = true
+			w.pods[0].ProtectedUntil = model.Forever
+		}, plan.OK},
+		{"it is a replacement", func(w *world) { command(w, plan.Proposed, "c0") }, plan.NodeNominated},
+		{"it is a replacement, and nobody knows for whom", func(w *world) { command(w, plan.Draining, "c0"); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
+		{"another node is a replacement", func(w *world) { command(w, plan.Draining, "c2") }, plan.OK},
+		{"a command sends pods there", func(w *world) { landing(w, plan.Proposed, "uid-c0") }, plan.NodeNominated},
+		{"a command sends pods elsewhere", func(w *world) { landing(w, plan.Proposed, "uid-c2") }, plan.OK},
+		{"a command that was taken back sent pods there", func(w *world) { landing(w, plan.Abandoned, "uid-c0") }, plan.OK},
+		{"an annotation cannot be read", func(w *world) { bought(w); w.nodes["c1"].Command = "{" }, plan.OK},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.bind("web", "n1")
+			test.has(w)
+			snap := w.snapshot()
+			if got := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty); got.Code != test.want {
+				t.Errorf("got code %d, want %d", got.Code, test.want)
+			}
+		})
+	}
+}

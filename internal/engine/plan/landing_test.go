@@ -1,0 +1,65 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// When the pods of a consolidation are sent off, the claims of the nodes that take them get to know it, once, also when
+// the process that began is gone. A claim that is another one by now is left alone.
+func TestLandingIsNoted(t *testing.T) {
+	w, cmd := underused(t)
+	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.nodes["c2"].ClaimUID}, {Claim: "c1", ClaimUID: "another"}, {Claim: "gone", ClaimUID: "gone"}}
+	cmd, got := run(w, cmd)
+	if cmd.Phase != plan.Done || strings.Count(got, "note a consolidation") != 1 || !strings.Contains(got, "draining\ndelete claim c0\ndelete claim c1\nnote a consolidation on claim c2") {
+		t.Errorf("phase %s:\n%s", cmd.Phase, got)
+	}
+	if at := w.nodes["c2"].ConsolidatedAt; at.Before(cmd.Created) {
+		t.Errorf("c2 was consolidated at %v, the command is of %v", at, cmd.Created)
+	}
+	// It is left alone from then on.
+	snap := w.snapshot()
+	if v := plan.NewGuard(snap).Removable(snap.Claim("c2"), plan.Underutilized); v.Code != plan.NodeUnsettled {
+		t.Errorf("verdict %d, want %d", v.Code, plan.NodeUnsettled)
+	}
+}
+
+// The write of the mark may be lost; who resumes the command makes it again.
+func TestLandingIsStored(t *testing.T) {
+	w, cmd := underused(t)
+	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.nodes["c2"].ClaimUID}}
+	again, err := plan.DecodeCommand(cmd.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cmd.Landing, again.Landing); diff != "" {
+		t.Errorf("landing (-want +got):\n%s", diff)
+	}
+	again.Phase = plan.Draining
+	for _, c := range []string{"c0", "c1"} {
+		w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = again.Encode(), true, true
+	}
+	if _, actions := w.step(again, nil); texts(actions) != "note a consolidation on claim c2" {
+		t.Errorf("actions %q", texts(actions))
+	}
+	w.now = w.now.Add(time.Second)
+	if _, actions := w.step(again, nil); len(actions) != 0 {
+		t.Errorf("and again: %q", texts(actions))
+	}
+}
+
+// A renewal saves nothing that would have to pay back: where its pods go is stored, and not noted there.
+func TestLandingOfRenewalsIsNotNoted(t *testing.T) {
+	w := newWorld(t, 2)
+	w.nodes["c0"].Drifted = "x"
+	cmd := w.command("c0")
+	cmd.Reason, cmd.Method, cmd.Landing = plan.Drifted, "", []plan.Landing{{Claim: "c1", ClaimUID: "uid-c1"}}
+	if cmd, got := run(w, cmd); cmd.Phase != plan.Done || strings.Contains(got, "note a consolidation") {
+		t.Errorf("phase %s:\n%s", cmd.Phase, got)
+	}
+}

@@ -1,0 +1,147 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// buying steps a command of two drifted nodes, bought anew with one replacement of type t, to where it buys; then the
+// world changes.
+func buying(t *testing.T, change func(*world, *plan.NewClaim)) (plan.Command, []plan.Action) {
+	t.Helper()
+	w := newWorld(t, 2)
+	w.pools[0].Generation = 1
+	cmd := replacing(w)
+	cmd.Replacements[0].PoolGeneration = 1
+	cmd.Replacements[0].Requirements = []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"t"}}}
+	for cmd.Phase != plan.Cordoned {
+		var actions []plan.Action
+		cmd, actions = plan.Step(w.snapshot(), cmd)
+		for _, a := range actions {
+			w.do(a)
+		}
+	}
+	again, err := plan.DecodeCommand(cmd.Encode()) // somebody else goes on
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(2 * time.Second)
+	change(w, &again.Replacements[0])
+	return plan.Step(w.snapshot(), again)
+}
+
+// What was decided some time ago is bought only if its pool still allows it.
+func TestReplacementsKeepToTheirPool(t *testing.T) {
+	limit := func(name string, value int64) func(*world, *plan.NewClaim) {
+		return func(w *world, _ *plan.NewClaim) { w.pools[0].Limits = []quantity.Amount{{Name: name, Value: value}} }
+	}
+	bare := func(value int64) func(*world, *plan.NewClaim) {
+		return func(w *world, r *plan.NewClaim) {
+			r.Requirements = nil
+			w.pools[0].Static, w.pools[0].Blocked = true, model.StaticBlock()
+			limit(model.ResourceNodes, value)(w, r)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*world, *plan.NewClaim)
+		want   plan.Code
+	}{
+		"nothing has changed":     {func(*world, *plan.NewClaim) {}, plan.OK},
+		"room for one more":       {limit("cpu", 12000), plan.OK},
+		"used up meanwhile":       {limit("cpu", 11999), plan.LimitReached},
+		"one more node":           {limit(model.ResourceNodes, 3), plan.OK},
+		"no more nodes":           {limit(model.ResourceNodes, 2), plan.NodeLimitReached},
+		"static, one more node":   {bare(3), plan.OK},
+		"static, no more nodes":   {bare(2), plan.NodeLimitReached},
+		"the pool is not ready":   {func(w *world, _ *plan.NewClaim) { w.pools[0].Blocked = &model.Rejection{Reason: "not ready"} }, plan.PoolBlocked},
+		"the pool has changed":    {func(w *world, _ *plan.NewClaim) { w.pools[0].Generation = 2 }, plan.PoolBlocked},
+		"the pool is another one": {func(w *world, _ *plan.NewClaim) { w.pools[0].UID = "other" }, plan.PoolGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, actions := buying(t, c.change)
+			if cmd.Why.Code != c.want || (cmd.Phase == plan.Abandoned) != (c.want != plan.OK) {
+				t.Errorf("phase %s because %d, want %d", cmd.Phase, cmd.Why.Code, c.want)
+			}
+			if bought := texts(actions) == "create claim r"; bought != (c.want == plan.OK) {
+				t.Errorf("actions %q", texts(actions))
+			}
+		})
+	}
+}
+
+// Commands that are stepped together share the limits, and one that is refused takes nothing of them.
+func TestReplacementsShareLimits(t *testing.T) {
+	w := newWorld(t, 3)
+	w.pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}
+	var commands []plan.Command
+	for claim, names := range map[string][]string{"c0": {"r0", "s0"}, "c1": {"r1"}, "c2": {"r2"}} {
+		w.nodes[claim].Drifted, w.nodes[claim].Disrupted = "x", true
+		cmd := w.command(claim)
+		cmd.Reason, cmd.Method, cmd.Phase = plan.Drifted, "", plan.Cordoned
+		cmd.PhaseSince = noon.Add(-time.Minute)
+		for _, name := range names {
+			cmd.Replacements = append(cmd.Replacements, plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid"})
+		}
+		commands = append(commands, cmd)
+		w.nodes[claim].Command = cmd.Encode()
+	}
+	guard := plan.NewGuard(w.snapshot())
+	large, bought := 0, 0
+	for i, first := range commands { // the one that needs two is asked first
+		if len(first.Replacements) == 2 {
+			commands[0], commands[i] = commands[i], commands[0]
+		}
+	}
+	for _, cmd := range commands {
+		next, actions := guard.Step(cmd)
+		switch {
+		case len(cmd.Replacements) == 2 && next.Why.Code == plan.NodeLimitReached:
+			large++
+		case next.Phase == plan.Cordoned && len(actions) == 1:
+			bought++
+		case next.Why.Code != plan.NodeLimitReached:
+			t.Errorf("phase %s because %d: %s", next.Phase, next.Why.Code, texts(actions))
+		}
+	}
+	if large != 1 || bought != 1 {
+		t.Errorf("of the command that needs too much %d are refused, of the two others %d buy, want 1 and 1", large, bought)
+	}
+}
+
+// A command that loses against another one over a node does not free that node.
+func TestAbandonedCommandsFreeNoNodeOfOthers(t *testing.T) {
+	w := newWorld(t, 2)
+	w.pools[0].Budgets = []model.Budget{{Count: 1}}
+	guard := plan.NewGuard(w.snapshot())
+	first, _ := guard.Step(w.command("c0"))
+	second, _ := guard.Step(w.command("c0", "c1"))
+	third, _ := guard.Step(w.command("c1"))
+	if first.Phase != plan.Proposed || second.Why.Code != plan.NodeTaken || third.Why.Code != plan.BudgetExhausted {
+		t.Errorf("phases %s, %s (%d), %s (%d): want proposed, and abandoned for the taken node, then for the budget",
+			first.Phase, second.Phase, second.Why.Code, third.Phase, third.Why.Code)
+	}
+}
+
+// A replacement that was initialised and is not ready any more takes nobody's place.
+func TestStepWaitsForReadyReplacements(t *testing.T) {
+	w := newWorld(t, 2)
+	cmd := replacing(w)
+	cmd.Phase, cmd.PhaseSince = plan.Launching, noon.Add(-time.Minute)
+	for _, claim := range []string{"c0", "c1"} {
+		w.nodes[claim].Command, w.nodes[claim].Disrupted = cmd.Encode(), true
+	}
+	r := w.add("r", "r")
+	r.Ready = false
+	if next, actions := plan.Step(w.snapshot(), cmd); next.Phase != plan.Launching || len(actions) > 0 {
+		t.Errorf("not ready: phase %s, actions %q", next.Phase, texts(actions))
+	}
+	r.Ready = true
+	if next, actions := plan.Step(w.snapshot(), cmd); next.Phase != plan.Draining || len(actions) != 2 {
+		t.Errorf("ready: phase %s, actions %q", next.Phase, texts(actions))
+	}
+}

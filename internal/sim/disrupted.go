@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// The properties of disruption that are checked all along. They go by what the process can know, unless they say
+// otherwise, and share no rule with the engine.
+const (
+	// PDBsHold: no command removes a node while a PodDisruptionBudget keeps a pod on it. Such a drain does not end, and the
+	// node is neither there nor gone for as long.
+	PDBsHold = "PDBs hold"
+	// ProtectionHolds: no command removes a node, and nobody evicts a pod, against a do-not-disrupt that has not passed.
+	ProtectionHolds = "protection holds"
+	// ReplacedFirst: a node goes when those that were bought in its place are there.
+	ReplacedFirst = "replaced first"
+	// Housed: a node goes to save money when each of its pods has a place on a node that stays.
+	Housed = "housed"
+	// Cheaper: what a consolidation buys costs less than what it removes, as the cloud's bill has it.
+	Cheaper = "cheaper"
+	// StaticKept: a static pool loses no node for being too many that is not.
+	StaticKept = "static kept"
+)
+
+// departure is what a process knows when it decides that nodes go.
+type departure struct {
+	*checks
+	command plan.Command
+	// going are the claims that the step deletes.
+	going  []*claim
+	pods   []*pod
+	claims map[string]object
+	pdbs   []*pdb
+}
+
+// stepped judges the writes that a process decides on.
+func (c *checks) stepped(p *process, steps []Stepped) {
+	claims := p.view.present(claimKind)
+	all := map[string]bool{} // claims that all commands together delete
+	var departures []departure
+	var bought *usage
+	for _, s := range steps {
+		d := departure{checks: c, command: s.Command, claims: claims}
+		for _, a := range s.Actions {
+			if a, buys := a.(plan.CreateClaim); buys {
+				if bought == nil {
+					bought = c.usage(p)
+				}
+				bought.buys(&a.NewClaim)
+			}
+			if a, deletes := a.(plan.DeleteClaim); deletes {
+				if of, _ := claims[a.Claim].(*claim); of != nil {
+					d.going = append(d.going, of)
+					all[of.uid] = true
+				}
+			}
+		}
+		if len(d.going) > 0 {
+			d.pods, d.pdbs = list[*pod](p.view.present(podKind)), list[*pdb](p.view.present(pdbKind))
+			departures = append(departures, d)
+		}
+	}
+	for _, d := range departures {
+		for _, of := range d.going {
+			d.leaves(of)
+		}
+		d.replaced()
+	}
+	if len(departures) > 0 {
+		c.housed(departures, all)
+	}
+}
+
+// leaves is EmptyMeansEmpty, PDBsHold and ProtectionHolds.
+func (d departure) leaves(of *claim) {
+	if d.command.Reason == plan.Empty {
+		d.empty(of.node, d.pods)
+	}
+	if of.grace > 0 && (d.command.Reason == plan.Drifted || d.command.Reason == plan.Expired) {
+		return // the drain ends in any case
+	}
+	for _, q := range d.pods {
+		if q.node != of.node || of.node == "" || q.daemon || !q.deleting.IsZero() {
+			continue
+		}
+		if q.protected.After(d.w.now) {
+			d.fail(ProtectionHolds, "node %s is removed, %s forbids it until %v", of.node, q.name, q.protected)
+		}
+		for _, b := range d.pdbs {
+			if b.app == q.app && !b.lets(q) {
+				d.fail(PDBsHold, "node %s is removed, %s keeps %s on it", of.node, b.name, q.name)
+			}
+		}
+	}
+}
+
+// replaced is ReplacedFirst and Cheaper.
+func (d departure) replaced() {
+	var before, after int64
+	known := 0
+	for _, candidate := range d.command.Candidates {
+		if of, _ := d.claims[candidate.Claim].(*claim); of != nil && of.uid == candidate.ClaimUID {
+			before += d.cost(of)
+			known++
+		}
+	}
+	for _, r := range d.command.Replacements {
+		of, _ := d.claims[r.Name].(*claim)
+		if of == nil || !of.deleting.IsZero() || of.initialized.IsZero() && !d.ready(of) {
+			d.fail(ReplacedFirst, "command %s removes nodes before %s is there", d.command.ID, r.Name)
+			continue
+		}
+		after += d.cost(of)
+	}
+	whole := known == len(d.command.Candidates) && len(d.going) == known
+	if d.command.Reason == plan.Underutilized && whole && after >= before {
+		d.fail(Cheaper, "command %s replaces nodes of %d nano-USD an hour by ones of %d", d.command.ID, before, after)
+	}
+}
+
+func (d departure) ready(of *claim) bool {
+	for _, n := range d.w.api.nodes() {
+		if n.provider == of.provider && n.initialized {
+			return true
+		}
+	}
+	return false
+}
+
+// cost is what the claim's machine costs an hour, the price of a node included.
+func (c *checks) cost(of *claim) int64 {
+	m := c.w.cloud.machine(of.provider)
+	if m == nil {
+		return 0
+	}
+	return c.w.cloud.price(m) + c.w.setting.disruption.Placement.NodePriceOf(c.w.setting.pool(of.pool))
+}
+
+// seat is a node that stays, and what is free on it.
+type seat struct {
+	labels map[string]string
+	taints []model.Taint
+	free   map[string]int64
+}
+
+// housed is Housed: the pods of all nodes that go now to save money are put onto those that stay, one by one.
+func (c *checks) housed(departures []departure, all map[string]bool) {
+	var moving []*pod
+	for _, d := range departures {
+		for _, of := range d.going {
+			for _, q := range d.pods {
+				if d.command.Reason == plan.Underutilized && q.node == of.node && !q.daemon && q.deleting.IsZero() {
+					moving = append(moving, q)
+				}
+			}
+		}
+	}
+	if len(moving) == 0 {
+		return
+	}
+	seats := c.seats(departures[0], all)
+	work := 20_000
+	slices.SortStableFunc(moving, func(a, b *pod) int { return cmp.Compare(amountOf(b.requests, "cpu"), amountOf(a.requests, "cpu")) })
+	if !housing(moving, seats, &work) {
+		c.fail(Housed, "%d pods of nodes that are removed, %s first, have no place on those that stay", len(moving), moving[0].name)
+	}
+}
+
+// seats are the nodes that stay; claims in flight may hold what their plan says.
+func (c *checks) seats(d departure, all map[string]bool) []*seat {
+	var seats []*seat
+	for _, of := range list[*claim](d.claims) {
+		if all[of.uid] || !of.deleting.IsZero() || !of.terminating.IsZero() || of.launched.IsZero() {
+			continue
+		}
+		s := &seat{labels: of.labels, taints: of.taints, free: map[string]int64{}}
+		add(s.free, of.allocatable)
+		for _, q := range d.pods {
+			if q.node == of.node && of.node != "" {
+				for _, a := range q.requests {
+					s.free[a.Name] -= a.Value
+				}
+			}
+		}
+		seats = append(seats, s)
+	}
+	return seats
+}
+
+// housing tries all ways to seat the pods. When there are too many it says yes.
+func housing(pods []*pod, seats []*seat, work *int) bool {
+	if len(pods) == 0 {
+		return true
+	}
+	p := pods[0]
+	for _, s := range seats {
+		if *work--; *work < 0 {
+			return true
+		}
+		if !accepts(p.alternatives, s.labels) || !tolerates(p, s.taints) ||
+			slices.ContainsFunc(p.requests, func(a quantity.Amount) bool { return s.free[a.Name] < a.Value }) {
+			continue
+		}
+		for _, a := range p.requests {
+			s.free[a.Name] -= a.Value
+		}
+		if housing(pods[1:], seats, work) {
+			return true
+		}
+		add(s.free, p.requests)
+	}
+	return false
+}
+
+// evicted is ProtectionHolds: the API has let the pod go, though the process could have known better.
+func (c *checks) evicted(q *pod) {
+	if q.protected.After(c.w.now) && c.w.now.Sub(q.forbade) > c.w.setting.lag+recently {
+		c.fail(ProtectionHolds, "%s is evicted, it forbids that until %v", q.name, q.protected)
+	}
+}
+
+// surplus is StaticKept, as far as the process knows.
+func (c *checks) surplus(p *process, of *claim) {
+	pool := c.w.setting.pool(of.pool)
+	count := int64(0)
+	for _, other := range list[*claim](p.view.present(claimKind)) {
+		if other.pool == of.pool && other.deleting.IsZero() && other.terminating.IsZero() {
+			count++
+		}
+	}
+	if !pool.Static || count <= pool.Replicas {
+		c.fail(StaticKept, "claim %s is removed as too many, %s has %d and wants %d", of.name, pool.Name, count, pool.Replicas)
+	}
+}
+
+// recently is how long a process may go by what it knew: a pass of the loop, with all its writes.
+const recently = 30 * time.Second
+
+// lenient is the most that the budgets of the pool allowed for the reason, now or a moment ago.
+func (c *checks) lenient(name string, reason plan.Reason, total int64) int64 {
+	most := allowed(c.w.setting.pool(name), reason, total)
+	for _, former := range c.w.setting.past {
+		if former.pool.Name == name && c.w.now.Sub(former.until) < recently {
+			most = max(most, allowed(former.pool, reason, total))
+		}
+	}
+	return most
+}
+
+// typesOf are the types that a claim names.
+func typesOf(all []label.Requirement) []string {
+	for _, r := range all {
+		if r.Key == model.LabelType && r.Operator == label.In {
+			return r.Values
+		}
+	}
+	return nil
+}
+
+// possible is what could be done in a world at rest, seen with fresh eyes. What the leader promised is kept: a drain that a
+// PodDisruptionBudget holds has its place ready.
+func (c *checks) possible() []plan.Command {
+	var promised map[string]time.Time
+	if p := c.w.leader(); p != nil {
+		promised = p.promised
+	}
+	known := factsOf(c.w.setting, c.w.now, func(k kind) map[string]object { return c.w.api.objects[k] }, promised)
+	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
+}
+
+// overlooked is Overlooked.
+func (c *checks) overlooked() {
+	for _, cmd := range c.possible() {
+		c.fail(Overlooked, "at rest, nodes could go: %s %s, worth %v", cmd.Reason, candidates(cmd), cmd.Worth)
+	}
+}
+
+// static counts: StaticStands.
+func (c *checks) static() {
+	for _, pool := range c.w.setting.pools {
+		if !pool.Static {
+			continue
+		}
+		count := int64(0)
+		for _, of := range c.w.api.claims() {
+			if of.pool == pool.Name && of.deleting.IsZero() {
+				count++
+			}
+		}
+		short := count < pool.Replicas && !c.limited(pool, count) && c.sells(pool)
+		if count > pool.Replicas || short {
+			c.fail(StaticStands, "%s has %d nodes, wants %d", pool.Name, count, pool.Replicas)
+		}
+	}
+}
+
+// limited reports whether the pool may not have another node.
+func (c *checks) limited(pool *model.PoolSpec, count int64) bool {
+	return slices.ContainsFunc(pool.Limits, func(l quantity.Amount) bool { return l.Name == model.ResourceNodes && count >= l.Value })
+}
+
+// sells reports whether anything can be bought from the pool now.
+func (c *checks) sells(pool *model.PoolSpec) bool {
+	for i := range pool.Catalogue.Types {
+		for _, o := range pool.Catalogue.Types[i].Offerings {
+			if o.Available && c.suits(pool, labelsAt(&pool.Catalogue.Types[i], o), &pod{}) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+// A rolling update of 200 replicas buys nodes for a surge of 50 and leaves them without need. None is given up, its pods
+// moved, before its purchase has paid back; when it has, the fleet is no dearer than it was.
+func TestRollingUpdate(t *testing.T) {
+	const replicas, payback = 200, 30 * time.Second
+	s := onShared(t, "rolling")
+	s.scale("app", replicas)
+	await(t, 2*patience, "the pods to run", s.running("app", replicas))
+	before := s.price()
+	await(t, payback+patience, "what is there to have paid back", func(context.Context) error {
+		for _, e := range s.ledger.claimsOf("rolling") {
+			if age := time.Since(e.object.CreationTimestamp.Time); !e.gone && age < payback+5*time.Second {
+				return fmt.Errorf("claim %s is %s old", e.object.Name, age)
+			}
+		}
+		return nil
+	})
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "rolling", Name: "app"}}
+	s.patch(deployment, `{"spec":{"template":{"metadata":{"annotations":{"update":"1"}}}}}`)
+	await(t, 2*patience, "the update to be over", func(ctx context.Context) error {
+		if err := s.Get(ctx, keyOf(deployment), deployment); err != nil {
+			return err
+		}
+		if d := deployment.Status; d.ObservedGeneration != deployment.Generation || d.UpdatedReplicas != replicas || d.Replicas != replicas {
+			return fmt.Errorf("%d of %d replicas are updated", d.UpdatedReplicas, d.Replicas)
+		}
+		return s.running("app", replicas)(ctx)
+	})
+	await(t, payback+patience, "the fleet to be as cheap as before", func(ctx context.Context) error {
+		if now := s.price(); now > before*1.05 {
+			return fmt.Errorf("it costs %.4f USD per hour, and did cost %.4f", now, before)
+		}
+		if err := s.running("app", replicas)(ctx); err != nil {
+			return err
+		}
+		return s.settled(ctx)
+	})
+	for _, e := range s.ledger.claimsOf("rolling") {
+		if reasonOf(e.object) != "Underutilized" {
+			continue
+		}
+		if age := e.object.DeletionTimestamp.Sub(e.object.CreationTimestamp.Time); age < payback {
+			t.Errorf("claim %s, bought by %s, was given up after %s, and its purchase pays back in %s", e.object.Name,
+				e.object.Annotations[karpv1.AnnotationBoughtBy], age, payback)
+		}
+	}
+}
+
+// price is what the nodes of the case cost, in USD per hour.
+func (s *stage) price() float64 {
+	type offering struct{ instanceType, zone, capacityType string }
+	prices := map[offering]float64{}
+	all, _ := kwok.EmbeddedTypes()
+	for i := range all {
+		for _, o := range all[i].Offerings {
+			prices[offering{all[i].Name, o.Zone, o.CapacityType}] = o.Price
+		}
+	}
+	sum := 0.0
+	for _, n := range s.ledger.nodesOf(s.name) {
+		sum += prices[offering{n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[karpv1.LabelCapacityType]}]
+	}
+	return sum
+}
