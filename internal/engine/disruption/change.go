@@ -23,18 +23,48 @@ type change struct {
 // changes splits an outcome into its independent parts, by name of their first node.
 func (w *world) changes(o *outcome) []*change {
 	origin := w.origins(o.nodes)
-	// Every node points to one that it belongs together with; the first by name stands for all.
-	root := make(map[*model.Node]*model.Node, len(o.nodes))
-	for _, n := range o.nodes {
-		root[n] = n
+	root, first := together(o, origin)
+	byRoot := map[*model.Node]*change{}
+	var list []*change
+	nodes := slices.SortedFunc(slices.Values(o.nodes), func(a, b *model.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range nodes {
+		c := byRoot[root(n)]
+		if c == nil {
+			c = &change{}
+			byRoot[root(n)] = c
+			list = append(list, c)
+		}
+		c.nodes = append(c.nodes, n)
 	}
-	find := func(n *model.Node) *model.Node {
-		for root[n] != n {
-			n = root[n]
+	for i := range o.claims {
+		if first[i] != nil {
+			c := byRoot[root(first[i])]
+			c.claims = append(c.claims, o.claims[i])
+		}
+	}
+	share(o.seats, func(p *model.Pod) *change { return byRoot[root(origin[p])] })
+	groups := groupsOf(o)
+	for _, c := range list {
+		c.groups = groups
+		w.reckon(c)
+	}
+	return list
+}
+
+// together finds which nodes belong together, because their pods share a new node: root is the first by name of those that
+// a node belongs to, first is, by new node, the node that one of its pods comes from, nil for pods of none of them.
+func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.Node) *model.Node, first []*model.Node) {
+	toward := make(map[*model.Node]*model.Node, len(o.nodes))
+	for _, n := range o.nodes {
+		toward[n] = n
+	}
+	root = func(n *model.Node) *model.Node {
+		for toward[n] != n {
+			n = toward[n]
 		}
 		return n
 	}
-	first := make([]*model.Node, len(o.claims))
+	first = make([]*model.Node, len(o.claims))
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
 			n := origin[p]
@@ -44,35 +74,22 @@ func (w *world) changes(o *outcome) []*change {
 			if first[i] == nil {
 				first[i] = n
 			}
-			a, b := find(first[i]), find(n)
+			a, b := root(first[i]), root(n)
 			if a.Name > b.Name {
 				a, b = b, a
 			}
-			root[b] = a
+			toward[b] = a
 		}
 	}
-	byRoot := map[*model.Node]*change{}
-	var list []*change
-	nodes := slices.SortedFunc(slices.Values(o.nodes), func(a, b *model.Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, n := range nodes {
-		c := byRoot[find(n)]
-		if c == nil {
-			c = &change{}
-			byRoot[find(n)] = c
-			list = append(list, c)
-		}
-		c.nodes = append(c.nodes, n)
-	}
-	for i := range o.claims {
-		if first[i] != nil {
-			c := byRoot[find(first[i])]
-			c.claims = append(c.claims, o.claims[i])
-		}
-	}
-	for _, seat := range o.seats {
+	return root, first
+}
+
+// share gives each change the seats of its own pods.
+func share(seats []model.Seating, of func(*model.Pod) *change) {
+	for _, seat := range seats {
 		parts := map[*change]int{}
 		for _, p := range seat.Pods {
-			c := byRoot[find(origin[p])]
+			c := of(p)
 			at, known := parts[c]
 			if !known {
 				at = len(c.seats)
@@ -82,12 +99,6 @@ func (w *world) changes(o *outcome) []*change {
 			c.seats[at].Pods = append(c.seats[at].Pods, p)
 		}
 	}
-	groups := groupsOf(o)
-	for _, c := range list {
-		c.groups = groups
-		w.reckon(c)
-	}
-	return list
 }
 
 // reckon works out what the change is worth.
