@@ -61,7 +61,7 @@ func (s *stage) uids() map[types.UID]bool {
 	return out
 }
 
-// Nodes that were born together are renewed one by one in the last tenth of their life, and none lives longer than
+// Nodes that were born together are renewed, most of them before their end, and none lives for much longer than
 // expireAfter.
 func TestBornTogether(t *testing.T) {
 	const nodes, life = 8, 100 * time.Second

@@ -37,7 +37,7 @@ func consolidating(w *world) *loopAndEvents {
 		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
 		if !proposed {
 			c := plan.NewCommand(snap.Now, plan.Underutilized, "single", []plan.Candidate{plan.CandidateOf(snap.Node("a"))})
-			c.Replacements = []plan.NewClaim{{Name: "new", Pool: "p"}}
+			c.Replacements = []plan.NewClaim{{Name: "new", Pool: "p", PoolUID: "pool-uid"}}
 			c.Worth = plan.Worth{Saving: model.Nano / 2, Pods: 1}
 			proposed = true
 			p.Commands = []plan.Command{c}

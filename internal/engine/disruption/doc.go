@@ -3,7 +3,7 @@
 //	Snapshot --> Propose --> Proposal{Commands, Kept, Next}
 //	                |
 //	                +-- empty           no pods to move; one command each               (propose.go)
-//	                +-- static drift    drifted nodes of pools with a fixed number      (static.go)
+//	                +-- static drift    drifted and old nodes, fixed number of nodes      (static.go)
 //	                +-- drifted         renewal, oldest drift first                     (drift.go)
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)

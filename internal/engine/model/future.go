@@ -37,27 +37,39 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 		}
 	}
 	n.Row = x.Hull(n.Row, set)
+	n.size(pool, set)
+	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
+	n.Used = make(quantity.Vector, len(s.Resources))
+	n.weigh()
+	n.Price = x.dearest(n.Row, set)
+	return n
+}
+
+// size gives the node what any of the types has, and the capacity of the largest.
+func (n *Node) size(pool *Pool, set bitset.Set) {
 	first := true
 	for t := range set.All() {
 		if first {
 			n.Usable, first = pool.Net[t], false
 		}
 		n.Usable = n.Usable.Min(pool.Net[t])
-		n.Total = n.Total.Max(x.Total[t])
-		n.Types = append(n.Types, x.Catalogue.Types[t].Name)
+		n.Total = n.Total.Max(pool.Types.Total[t])
+		n.Types = append(n.Types, pool.Types.Catalogue.Types[t].Name)
 	}
-	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
-	n.Used = make(quantity.Vector, len(s.Resources))
-	n.weigh()
-	_, classes := x.Offered(n.Row)
+}
+
+// dearest is the highest price of the types among the offerings that the row admits, nano-USD per hour; 0 for none.
+func (x *TypeIndex) dearest(row label.Row, set bitset.Set) int64 {
+	var price int64
+	_, classes := x.Offered(row)
 	for t := range set.All() {
 		for _, c := range classes {
 			if p := x.Classes[c].Price[t]; p != NoPrice {
-				n.Price = max(n.Price, p)
+				price = max(price, p)
 			}
 		}
 	}
-	return n
+	return price
 }
 
 // With returns the snapshot with further nodes, which count for their pools; the receiver is unchanged.
