@@ -145,9 +145,11 @@ var sayings = [...]saying{
 	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
 		return o.pdb() + " allows no eviction of " + o.pod() + " on " + o.node() + " now"
 	}},
-	plan.PDBsConflict:   {"PDBsConflict", pdbsConflict},
-	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
-	plan.NoSaving:       {"NoSaving", func(o operands) string { return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less" }},
+	plan.PDBsConflict: {"PDBsConflict", pdbsConflict},
+	plan.PodsHomeless: {"PodsHomeless", podsHomeless},
+	plan.NoSaving: {"NoSaving", func(o operands) string {
+		return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less"
+	}},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)
