@@ -17,6 +17,7 @@ func TestConsolidationByDeletion(t *testing.T) {
 	s := onShared(t, "shrink")
 	s.scale("app", 12)
 	await(t, patience, "the pods to run", s.running("app", 12))
+	s.keepOneOnEach("app")
 	s.scale("app", 4)
 	await(t, patience, "two nodes to be left", s.nodesReady(2))
 	await(t, patience, "the pods to run on them", s.running("app", 4))
@@ -25,6 +26,18 @@ func TestConsolidationByDeletion(t *testing.T) {
 	}
 	if left := s.leftFor("shrink"); left["Underutilized"] == 0 || left["Underutilized"]+left["Empty"] != 2 {
 		t.Errorf("nodes left as %v, want two, and one of them at least as underutilised", left)
+	}
+}
+
+// keepOneOnEach makes the ReplicaSet keep a pod on every node when it has to let some go.
+func (s *stage) keepOneOnEach(app string) {
+	s.t.Helper()
+	kept := map[string]bool{}
+	for _, pod := range s.pods(app) {
+		if !kept[pod.Spec.NodeName] {
+			kept[pod.Spec.NodeName] = true
+			s.patch(pod, `{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"100"}}}`)
+		}
 	}
 }
 
