@@ -6,7 +6,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Commands may be carried out in any order, at the same time, or in part. Room and limits are shared out as the search
@@ -31,7 +30,7 @@ func (w *world) movingOf(c *change) placement.Moving {
 		if len(counts) == 0 {
 			continue
 		}
-		if n := w.snap.Future(replacementSpec(w.snap, &c.claims[i]), typesOf(&c.claims[i])); n != nil {
+		if n := w.snap.Future(replacementSpec(w.snap, &c.claims[i]), c.claims[i].Types()); n != nil {
 			m.To = append(m.To, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: counts})
 		}
 	}
@@ -164,7 +163,7 @@ func (s *search) again(changes []*change) (rest []*model.Node) {
 		switch {
 		case len(o.homeless) == 0 && len(parts) > 1:
 			changes = append(parts, changes...)
-		case len(o.homeless) == 0 && s.decide(parts[0]) == plan.Verdict{}:
+		case len(o.homeless) == 0 && s.decide(parts[0]).OK():
 			s.accept(parts)
 		default:
 			for _, n := range c.nodes {

@@ -2,7 +2,9 @@ package disruption
 
 import (
 	"math"
+	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -25,16 +27,21 @@ type scale struct {
 	eviction int64
 }
 
-func (w *world) balanced(c *change) plan.Verdict {
-	parts := map[string]scale{}
-	var total int64
-	for _, n := range c.nodes {
-		p := parts[n.Pool]
-		p.cost += w.cost(n)
-		p.eviction += 1000 + evictionCost(n)
-		parts[n.Pool] = p
+// scales adds up what nodes are to their pools, and what they cost altogether, nano-USD per hour.
+func (w *world) scales(nodes []*model.Node) (byPool map[string]scale, total int64) {
+	byPool = map[string]scale{}
+	for _, n := range nodes {
+		s := byPool[n.Pool]
+		s.cost += w.cost(n)
+		s.eviction += 1000 + evictionCost(n)
+		byPool[n.Pool] = s
 		total += w.cost(n)
 	}
+	return byPool, total
+}
+
+func (w *world) balanced(c *change) plan.Verdict {
+	parts, total := w.scales(c.nodes)
 	for _, pool := range w.snap.Pools {
 		part, concerned := parts[pool.Name]
 		if !concerned || pool.Policy != balancedPolicy {
@@ -62,16 +69,7 @@ func score(saving float64, part, whole scale) int64 {
 // whole is what the pool had when the run began.
 func (w *world) whole(pool string) scale {
 	if w.wholes == nil {
-		w.wholes = map[string]scale{}
-		for _, n := range w.began.Nodes {
-			if !n.Ours() || n.Pool == "" {
-				continue
-			}
-			s := w.wholes[n.Pool]
-			s.cost += w.cost(n)
-			s.eviction += 1000 + evictionCost(n)
-			w.wholes[n.Pool] = s
-		}
+		w.wholes, _ = w.scales(slices.DeleteFunc(slices.Clone(w.began.Nodes), func(n *model.Node) bool { return !n.Ours() }))
 	}
 	return w.wholes[pool]
 }

@@ -122,17 +122,13 @@ func (w *world) least(c *change) int64 {
 	for _, n := range c.nodes {
 		e := w.economics(n)
 		least = max(least, e.MinSaving)
-		if price := e.priceOfMoving(n); price > 0 && e.Payback > 0 {
-			spread += float64(price) / e.Payback.Hours()
-		} else if price > 0 {
-			return never
-		}
+		spread += e.spread(n)
+	}
+	if spread >= float64(plan.Unpayable) { // an int64 might not hold it
+		return plan.Unpayable
 	}
 	return max(least, int64(spread)) + 1
 }
-
-// never is a saving that nothing reaches.
-const never = int64(1) << 62
 
 // decide tells whether the change may be made as it is, and cuts the lists of its new nodes down to types with which it
 // pays whatever the provider picks.

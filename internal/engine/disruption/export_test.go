@@ -99,3 +99,19 @@ func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
 	}
 	return c
 }
+
+// Trial is what it would bring if the first N nodes went: the saving, and the price of moving over the payback time, in
+// nano-USD per hour, and the eviction cost, in thousandths.
+type Trial struct {
+	N                     int
+	Saving, Spread, Moved float64
+}
+
+// Pick is the N of the trial that the search decides for, 0 for none.
+func Pick(trials ...Trial) int {
+	tried := map[int]trial{}
+	for _, t := range trials {
+		tried[t.N] = trial{t.N, t.Saving, t.Spread, t.Moved}
+	}
+	return pick(tried).n
+}

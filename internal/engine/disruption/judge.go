@@ -78,7 +78,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 			if commands[i].Phase == plan.Abandoned || snap.Claim(r.Name) != nil {
 				continue
 			}
-			n := j.snap.Future(replacementSpec(snap, r), typesOf(r))
+			n := j.snap.Future(replacementSpec(snap, r), r.Types())
 			// What is not for sale has no price, and must not pass for cheap.
 			if n == nil || n.Price <= 0 && commands[i].Reason == plan.Underutilized {
 				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
@@ -235,14 +235,4 @@ func replacementSpec(snap *model.Snapshot, r *plan.NewClaim) model.NodeSpec {
 		spec.Taints = pool.Taints
 	}
 	return spec
-}
-
-// typesOf are the types on the claim's list.
-func typesOf(r *plan.NewClaim) []string {
-	for _, req := range r.Requirements {
-		if req.Key == model.LabelType {
-			return req.Values
-		}
-	}
-	return nil
 }

@@ -25,7 +25,7 @@ func (o Options) payback() time.Duration { return o.of(&model.PoolSpec{}).Paybac
 
 // Economics is what a consolidation must bring, where the pool does not say otherwise.
 type Economics struct {
-	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour.
+	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour, negative for none.
 	Payback time.Duration
 	// MovePrice is the price of moving a pod of eviction cost 1, nano-USD; 0 for 0.001 USD, a negative value for nothing.
 	MovePrice int64
@@ -42,10 +42,11 @@ const (
 // of are the economics of a pool: what it says, else what the run says.
 func (e Economics) of(pool *model.PoolSpec) Economics {
 	if pool.Payback != 0 {
-		e.Payback = max(0, pool.Payback)
+		e.Payback = pool.Payback
 	} else if e.Payback == 0 {
 		e.Payback = ProductionPayback
 	}
+	e.Payback = max(0, e.Payback)
 	if pool.MovePrice != 0 {
 		e.MovePrice = pool.MovePrice
 	}
@@ -65,6 +66,16 @@ func (e Economics) of(pool *model.PoolSpec) Economics {
 // priceOfMoving is the price of taking all pods off the node that somebody will start again elsewhere, nano-USD.
 func (e Economics) priceOfMoving(n *model.Node) int64 {
 	return int64(float64(e.MovePrice) * float64(evictionCost(n)) / 1000)
+}
+
+// spread is that price over the payback time, nano-USD per hour: what a saving must exceed. It is infinite where moving has
+// a price and no time is given to pay it back.
+func (e Economics) spread(n *model.Node) float64 {
+	price := e.priceOfMoving(n)
+	if price == 0 {
+		return 0
+	}
+	return float64(price) / e.Payback.Hours()
 }
 
 // evictionCost is the sum of what evicting the node's pods costs, in thousandths (core specification 5.5): pods of

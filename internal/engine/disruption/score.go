@@ -20,18 +20,10 @@ func (o Options) CostOf(snap *model.Snapshot, n *model.Node) int64 {
 // disruption; where its nodes belong to several pools, each has the price and the payback of its own. It says false where
 // nothing that moves has a price.
 func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) {
-	var spread float64 // nano-USD per hour: the price over the payback time
+	var spread float64
 	for _, c := range cmd.Candidates {
-		n := snap.Node(c.Node)
-		if n == nil {
-			continue
-		}
-		e := o.economics(snap, n)
-		if price := e.priceOfMoving(n); price > 0 {
-			if e.Payback <= 0 {
-				return 0, true
-			}
-			spread += float64(price) / e.Payback.Hours()
+		if n := snap.Node(c.Node); n != nil {
+			spread += o.economics(snap, n).spread(n)
 		}
 	}
 	if spread == 0 {
@@ -73,16 +65,13 @@ func (o Options) Shares(snap *model.Snapshot, commands []plan.Command) [][]Share
 }
 
 func (w *world) shares(cmd *plan.Command) []Share {
-	parts, total := map[string]scale{}, int64(0)
+	var nodes []*model.Node
 	for _, c := range cmd.Candidates {
 		if n := w.snap.Node(c.Node); n != nil {
-			p := parts[n.Pool]
-			p.cost += w.cost(n)
-			p.eviction += 1000 + evictionCost(n)
-			parts[n.Pool] = p
-			total += w.cost(n)
+			nodes = append(nodes, n)
 		}
 	}
+	parts, total := w.scales(nodes)
 	var list []Share
 	for _, pool := range w.snap.Pools {
 		part, concerned := parts[pool.Name]

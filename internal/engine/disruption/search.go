@@ -19,7 +19,7 @@ import (
 //     their pods: their going frees the most money for the least disruption, and what stays is the best room there is
 //     for their pods. How many is found by trying: the pods of the first n nodes of that order are placed on the others
 //     and on new nodes, for several n, and the n that brings most is taken. Where moves have a price, the last of them
-//     must bring at least a part of what the mean one brings (see worthIt): the last cents are not worth a storm.
+//     must bring at least a part of what the mean one brings (see pick): the last cents are not worth a storm.
 //  3. They go in batches of neighbours in that order. The pods of a batch are packed onto the room of nodes that stay and
 //     onto new nodes, m to n. Nobody is sent to a node that should go itself. The outcome falls apart into changes
 //     that have nothing to do with each other; each must pay by itself, and is a command of its own.
@@ -50,7 +50,7 @@ type search struct {
 // everyone that stays and why.
 func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
 	s := &search{world: w, guard: guard, waste: map[string]bool{}, keep: keep}
-	nodes = s.affordable(nodes)
+	nodes = s.worthAsking(s.affordable(nodes))
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -65,6 +65,18 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 	}
 	s.singles(rest)
 	return s.found
+}
+
+// worthAsking are the nodes that some saving could be worth moving. The others must not spoil the trials, which ask about
+// many at once.
+func (s *search) worthAsking(nodes []*model.Node) []*model.Node {
+	return slices.DeleteFunc(nodes, func(n *model.Node) bool {
+		hopeless := s.economics(n).spread(n) >= float64(plan.Unpayable)
+		if hopeless {
+			s.keep(n, plan.Verdict{Code: plan.SavingTooSmall, Node: n.Name, Need: plan.Unpayable})
+		}
+		return hopeless
+	})
 }
 
 // handful takes the nodes of the next batch: as many of each pool as its budget lets go at once. Nodes of pools that let
@@ -135,7 +147,6 @@ const trials = 4
 // assess divides the nodes into those that should go, most saving per disruption first, and the rest in the same order.
 func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	order := s.prospects(nodes)
-	var best trial
 	tried := map[int]trial{}
 	try := func(n int) {
 		if _, done := tried[n]; n > 0 && n <= len(order) && !done {
@@ -145,11 +156,8 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	for i := 1; i <= trials; i++ {
 		try((len(order)*i + trials - 1) / trials)
 	}
-	best = pick(tried)
-	for step := len(order) / (2 * trials); step > 0 && best.n > 0; step /= 2 {
-		if step < len(order)/(8*trials) {
-			break
-		}
+	best := pick(tried)
+	for step := len(order) / (2 * trials); step > 0 && step >= len(order)/(8*trials) && best.n > 0; step /= 2 {
 		try(best.n - step)
 		try(best.n + step)
 		best = pick(tried)
@@ -160,9 +168,8 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 // trial is what it would bring if the first n nodes of the order went.
 type trial struct {
 	n int
-	// saving in nano-USD per hour, price in nano-USD, moved the eviction cost.
-	saving, price, moved float64
-	hours                float64
+	// saving, and the price of moving over the payback time, in nano-USD per hour; moved is the eviction cost, in thousandths.
+	saving, spread, moved float64
 }
 
 // lastPart is which part of what the mean move brings the last ones must bring, where moving has a price.
@@ -173,8 +180,8 @@ func pick(tried map[int]trial) trial {
 	list := slices.SortedFunc(maps.Values(tried), func(a, b trial) int { return a.n - b.n })
 	mean, priced := 0.0, false
 	for _, t := range list {
-		if t.moved > 0 && t.saving*t.hours > t.price {
-			mean, priced = t.saving/t.moved, priced || t.price > 0 // of the largest that pays at all
+		if t.moved > 0 && t.saving > t.spread {
+			mean, priced = t.saving/t.moved, priced || t.spread > 0 // of the largest that pays at all
 		}
 	}
 	if !priced {
@@ -183,7 +190,7 @@ func pick(tried map[int]trial) trial {
 	var best trial
 	value := 0.0
 	for _, t := range list {
-		if v := t.saving - max(t.price/t.hours, float64(lastPart*mean*t.moved)); v > value {
+		if v := t.saving - max(t.spread, float64(lastPart*mean*t.moved)); v > value {
 			best, value = t, v
 		}
 	}
@@ -197,11 +204,11 @@ func (s *search) tryFirst(order []*model.Node, n int) trial {
 	for _, h := range o.homeless {
 		stuck[h.node] = true
 	}
-	t := trial{n: n, hours: s.economics(order[0]).Payback.Hours()}
+	t := trial{n: n}
 	for _, node := range order[:n] {
 		if !stuck[node] {
 			t.saving += float64(s.cost(node))
-			t.price += float64(s.economics(node).priceOfMoving(node))
+			t.spread += s.economics(node).spread(node)
 			t.moved += float64(evictionCost(node))
 		}
 	}
@@ -368,7 +375,7 @@ func (s *search) singles(nodes []*model.Node) {
 		if len(now) == 0 {
 			continue
 		}
-		o := s.without(now, func(other *model.Node) bool { return s.closed(other) })
+		o := s.without(now, s.closed)
 		if len(o.homeless) > 0 {
 			s.keep(n, homelessVerdict(n, o))
 			continue

@@ -24,8 +24,6 @@ type world struct {
 	// moving are the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
 	memory *placement.Memory
-	// asked is how many what-ifs were.
-	asked int
 }
 
 // settle makes the world of a snapshot, in which certain nodes are gone.
@@ -90,7 +88,6 @@ type stranded struct {
 
 // without asks what would happen if the nodes left and nobody went to the closed ones.
 func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
-	w.asked++
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name

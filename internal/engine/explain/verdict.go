@@ -204,6 +204,9 @@ func podsHomeless(o operands) string {
 }
 
 func savingTooSmall(o operands) string {
+	if o.Need >= plan.Unpayable {
+		return "no saving is worth moving the pods of " + o.node() + ": what that costs has no time to be paid back"
+	}
 	text := "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less"
 	if o.Have <= 0 {
 		text = "without " + o.node() + " the fleet would cost no less"

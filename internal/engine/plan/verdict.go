@@ -135,6 +135,9 @@ const (
 	CommandUnreadable
 )
 
+// Unpayable is what SavingTooSmall needs where no saving is enough: moving has a price, and no time to be paid back.
+const Unpayable = int64(1) << 62
+
 // Class says what a refusal means for the one who was refused.
 type Class uint8
 
