@@ -122,6 +122,7 @@ func TestDisruptionBudgetThatOpens(t *testing.T) {
 	s := onShared(t, "guarded")
 	s.scale("app", 12)
 	await(t, patience, "the pods to run", s.running("app", 12))
+	s.keepOneOnEach("app")
 	s.scale("app", 4)
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "app"}}
 	await(t, patience, "the PodDisruptionBudget to allow nothing", func(ctx context.Context) error {
