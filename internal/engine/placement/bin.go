@@ -164,7 +164,7 @@ func (m *market) refund(total quantity.Vector) {
 func (m *market) largest(kinds bitset.Set) quantity.Vector {
 	var most quantity.Vector
 	for t := range kinds.All() {
-		most = most.Max(m.pool.Types.Total[t])
+		most = most.Raise(m.pool.Types.Total[t])
 	}
 	return most
 }
@@ -330,7 +330,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 func (r *run) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
 	for t := range b.kinds.All() {
-		most = most.Max(b.market.pool.Net[t])
+		most = most.Raise(b.market.pool.Net[t])
 	}
 	return most
 }

@@ -214,10 +214,13 @@ type part struct {
 	count int
 }
 
-// scratch is memory that filling a bin uses again and again: the best bin so far and the one being tried.
+// scratch is memory that is used again and again: to fill a bin, the best so far and the one being tried; to ask what a
+// node of a row answers; to look up who is like a bin.
 type scratch struct {
-	bins [2]bin
-	row  label.Row
+	bins   [2]bin
+	row    label.Row
+	domain domain
+	key    []byte
 }
 
 // bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could
