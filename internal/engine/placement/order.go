@@ -76,14 +76,42 @@ func (r *run) retryRefused() bool {
 	return countTasks(r.refused) < before
 }
 
+// boardings is how many orders are tried before somebody counts as one who cannot be bound.
+const boardings = 4
+
 // board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
-// everybody else bound.
+// everybody else bound. Whom others kept out by coming first is let go first next time.
 func (r *run) board() (order, late []*model.Pod) {
 	seats := r.seats()
 	defer r.hardOnly(seats)()
 	// Who may be the first of its kind comes first: once others that its affinity asks for are elsewhere, it may not.
 	waiting := r.inOrderOfAssignment(seats)
 	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return seats[a].kindred() - seats[b].kindred() })
+	order, late = r.boardAll(waiting, seats)
+	best, bestLate := waiting, len(late)
+	for try := 1; try < boardings && len(late) > 0 && !r.over(); try++ {
+		waiting = lateFirst(waiting, late)
+		if order, late = r.boardAll(waiting, r.seats()); len(late) < bestLate {
+			best, bestLate = waiting, len(late)
+		}
+	}
+	if len(late) > bestLate {
+		order, late = r.boardAll(best, r.seats())
+	}
+	return order, late
+}
+
+// lateFirst is the order with those who were late at its head.
+func lateFirst(order, late []*model.Pod) []*model.Pod {
+	early := make(map[*model.Pod]bool, len(late))
+	for _, p := range late {
+		early[p] = true
+	}
+	return slices.Concat(late, slices.DeleteFunc(slices.Clone(order), func(p *model.Pod) bool { return early[p] }))
+}
+
+// boardAll binds the pods to their seats, again and again in that order until none of those left is admissible.
+func (r *run) boardAll(waiting []*model.Pod, seats map[*model.Pod]seat) (order, late []*model.Pod) {
 	for {
 		r.worked(len(waiting))
 		late = nil
