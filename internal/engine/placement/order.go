@@ -110,9 +110,27 @@ func lateFirst(order, late []*model.Pod) []*model.Pod {
 	return slices.Concat(late, slices.DeleteFunc(slices.Clone(order), func(p *model.Pod) bool { return early[p] }))
 }
 
-// boardAll binds the pods to their seats, again and again in that order until none of those left is admissible.
+// boardAll binds the pods to their seats: first those that keep what they were promised, so that no newcomer makes them
+// late, then everybody.
 func (r *run) boardAll(waiting []*model.Pod, seats map[*model.Pod]seat) (order, late []*model.Pod) {
-	for {
+	if len(r.kept) == 0 {
+		return r.boardSome(waiting, seats, nil)
+	}
+	var old, fresh []*model.Pod
+	for _, p := range waiting {
+		if r.kept[p] {
+			old = append(old, p)
+		} else {
+			fresh = append(fresh, p)
+		}
+	}
+	order, late = r.boardSome(old, seats, nil)
+	return r.boardSome(append(late, fresh...), seats, order)
+}
+
+// boardSome binds the pods after those that are, again and again in that order until none of those left is admissible.
+func (r *run) boardSome(waiting []*model.Pod, seats map[*model.Pod]seat, bound []*model.Pod) (order, late []*model.Pod) {
+	for order = bound; ; waiting = late {
 		r.worked(len(waiting))
 		late = nil
 		for _, p := range waiting {
@@ -127,7 +145,6 @@ func (r *run) boardAll(waiting []*model.Pod, seats map[*model.Pod]seat) (order, 
 		if len(late) == 0 || len(late) == len(waiting) {
 			return order, late
 		}
-		waiting = late
 	}
 }
 
@@ -165,6 +182,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	gone := make(map[*model.Pod]bool, len(late))
 	for _, p := range late {
 		gone[p] = true
+		delete(r.kept, p)
 	}
 	for _, n := range r.nodes {
 		if n.lose(gone) {

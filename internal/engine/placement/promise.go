@@ -66,16 +66,16 @@ func (r *run) mayReturn(t *task, n *target) bool {
 
 // countKept takes the pods that have their places out of what is left of the tasks.
 func (r *run) countKept(tasks []*task, list []*promised) {
-	kept := make(map[*model.Pod]bool, len(list))
+	r.kept = make(map[*model.Pod]bool, len(list))
 	for _, p := range list {
 		if p.kept {
-			kept[p.pod] = true
+			r.kept[p.pod] = true
 		}
 	}
 	for _, t := range tasks {
 		rest := make([]*model.Pod, 0, len(t.left))
 		for _, p := range t.left {
-			if kept[p] {
+			if r.kept[p] {
 				r.order = append(r.order, p)
 			} else {
 				rest = append(rest, p)
