@@ -47,8 +47,7 @@ func TestRichWorlds(t *testing.T) {
 	}
 }
 
-// TestForeignWorlds lets the selectors of constraints select other workloads' pods too. Then a plan made again may differ:
-// it plans around promised pods as if they were bound, when they are still to be bound one by one.
+// TestForeignWorlds does the same where the selectors of constraints select other workloads' pods too.
 func TestForeignWorlds(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, foreign) })
