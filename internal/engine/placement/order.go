@@ -105,35 +105,6 @@ func (r *run) retryRefused() bool {
 	return countTasks(r.refused) < before
 }
 
-// board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
-// everybody else bound.
-func (r *run) board() (order, late []*model.Pod) {
-	seats := r.seats()
-	defer r.hardOnly(seats)()
-	waiting := kindredFirst(r.inOrderOfAssignment(seats))
-	order = make([]*model.Pod, 0, len(waiting))
-	for {
-		r.worked(len(waiting))
-		var again []*seat
-		for _, s := range waiting {
-			if s.admits(r) {
-				s.count(r, s.share)
-				s.left[s.share]--
-				order = append(order, s.pod)
-			} else {
-				again = append(again, s)
-			}
-		}
-		if len(again) == 0 || len(again) == len(waiting) {
-			for _, s := range again {
-				late = append(late, s.pod)
-			}
-			return order, late
-		}
-		waiting = again
-	}
-}
-
 // kindredFirst keeps the order but for those who may be the first of their kind: they come first, since once others that
 // their affinity asks for are elsewhere they may not.
 func kindredFirst(seats []*seat) []*seat {
@@ -187,6 +158,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	gone := make(map[*model.Pod]bool, len(late))
 	for _, p := range late {
 		gone[p] = true
+		delete(r.kept, p)
 	}
 	for _, n := range r.nodes {
 		if n.lose(gone) {

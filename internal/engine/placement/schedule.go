@@ -91,7 +91,9 @@ type run struct {
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
-	order   []*model.Pod
+	order []*model.Pod
+	// kept are the pods that are where they were promised a place.
+	kept    map[*model.Pod]bool
 	refused []*task
 	// rivals want a claim for themselves; exclusive.go.
 	rivals  []*rival
