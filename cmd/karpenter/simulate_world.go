@@ -27,7 +27,7 @@ type world struct {
 	// defaultSpread is the scheduler configuration's.
 	defaultSpread []corev1.TopologySpreadConstraint
 	now           time.Time
-	// nodeOf finds the node of a claim.
+	// nodeOf finds the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
 }
 
@@ -100,12 +100,9 @@ func (w *world) prepare() {
 	w.claims = slices.DeleteFunc(w.claims, func(c from[*karpv1.NodeClaim]) bool {
 		return !c.live && w.violates(c.origin, "NodeClaim", c.object)
 	})
-	w.nodeOf = make(map[string]*corev1.Node, len(w.nodes))
+	w.joinMachines()
 	for _, n := range w.nodes {
 		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
-		if n.object.Spec.ProviderID != "" {
-			w.nodeOf[n.object.Spec.ProviderID] = n.object
-		}
 	}
 }
 
