@@ -37,6 +37,8 @@ type objects struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []from[*policyv1.PodDisruptionBudget]
+	// refused are pools of files that the API server would not take, and why.
+	refused []refusedPool
 	// priorities by class; ordinary is that of pods without one.
 	priorities map[string]int32
 	ordinary   int32

@@ -164,7 +164,7 @@ func classOf(code plan.Code) string {
 	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled,
-		plan.PolicyForbids, plan.PoolGone, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
+		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
 		return "churn"
 	}
 	return "unknown"
