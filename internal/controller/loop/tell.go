@@ -81,7 +81,7 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 	}
 	for i, shares := range d.Options.Shares(snap, commands) {
 		for _, s := range shares {
-			policy := snake(s.Policy)
+			policy := telemetry.PolicyLabel(karpv1.ConsolidationPolicy(s.Policy))
 			d.Metrics.ConsolidationScore.WithLabelValues("approved", s.Pool, policy).Observe(s.Score)
 			d.Metrics.ConsolidationMoves.WithLabelValues("approved", s.Pool, policy).Inc()
 			if s.Policy == string(karpv1.ConsolidateBalanced) {
@@ -93,7 +93,7 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 		if k.Verdict.Code != plan.ScoreTooLow {
 			continue
 		}
-		policy := snake(string(karpv1.ConsolidateBalanced))
+		policy := telemetry.PolicyLabel(karpv1.ConsolidateBalanced)
 		d.Metrics.ConsolidationScore.WithLabelValues("rejected", k.Pool, policy).Observe(float64(k.Verdict.Have) / 1000)
 		d.Metrics.ConsolidationMoves.WithLabelValues("rejected", k.Pool, policy).Inc()
 	}
@@ -168,21 +168,6 @@ func classOf(code plan.Code) string {
 		return "churn"
 	}
 	return "unknown"
-}
-
-// snake is a CamelCase word as metrics write it.
-func snake(word string) string {
-	var b strings.Builder
-	for i, r := range word {
-		if r >= 'A' && r <= 'Z' {
-			if i > 0 {
-				b.WriteByte('_')
-			}
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // objectsOf are what events about the node are about.
