@@ -260,11 +260,16 @@ func (r *run) sellsIn(m *market, t *task, d *domain) bool {
 
 // cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
 func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
-	best, found := int64(0), false
+	best, found, weight := int64(0), false, int32(0)
 	for _, m := range r.pools {
+		if found && m.pool.Weight < weight {
+			// A lighter pool is asked only when the heavier ones sell nothing there.
+			break
+		}
 		if !m.open() || !r.sellsIn(m, t, d) {
 			continue
 		}
+		weight = m.pool.Weight
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
 				if m.holds(t.group, p.kind) {
@@ -274,10 +279,6 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 					break
 				}
 			}
-		}
-		if found {
-			// A lighter pool is asked only when the heavier ones sell nothing there.
-			break
 		}
 	}
 	return best, found

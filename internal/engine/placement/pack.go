@@ -10,15 +10,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buy opens new bins, pool by pool in order of weight. What a pool cannot take, for its limits or for want of types,
-// goes on to the next.
+// buy opens new bins, pool by pool in order of weight, among equals by price. What a pool cannot take, for its limits or
+// for want of types, goes on to the next.
 func (r *run) buy(lots []*lot) {
-	for _, m := range r.pools {
-		from := len(r.bins)
-		if prospects := r.prospects(m, lots); len(prospects) > 0 {
-			r.packBest(m, prospects)
+	for _, tier := range r.tiers() {
+		for _, g := range r.route(tier, lots) {
+			from := len(r.bins)
+			if prospects := r.prospects(g.market, g.lots); len(prospects) > 0 {
+				r.packBest(g.market, prospects)
+			}
+			r.noteRanks(g.market, lots, from)
 		}
-		r.noteRanks(m, lots, from)
 	}
 }
 

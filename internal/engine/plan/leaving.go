@@ -15,13 +15,14 @@ import (
 //	it is planned again               the claim in flight promises it its seat
 //	it is gone, another has come      of those that were promised none, a pod of its controller takes the seat
 //
-// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it,
-// more than one of them) would keep a new node empty and are not planned for. A PodDisruptionBudget that allows nothing
-// at the moment is no reason: the drain waits for it, and the pod's place has to be there when it opens.
+// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it, or
+// that wants as many healthy pods as there are, more than one of them) would keep a new node empty and are not planned
+// for. A PodDisruptionBudget that allows nothing at the moment is no reason: the drain waits for it, and the pod's place has
+// to be there when it opens.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
 	ahead := snap.Vacated(func(n *model.Node) bool { return Leaving(n.NodeSpec) }, func(p *model.Pod) bool {
-		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && held(snap, p))
+		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && (held(snap, p) || full(snap, p)))
 	})
 	return ahead.Promising(inherited(ahead))
 }
@@ -51,6 +52,13 @@ func held(snap *model.Snapshot, p *model.Pod) bool {
 	}
 	pdb := pdbs[0]
 	return pdb.Blocking && (p.Ready || !pdb.AlwaysEvictUnready && !pdb.Healthy)
+}
+
+// full reports whether the pod's PodDisruptionBudget wants as many healthy pods as there are. What was bought for the pod
+// before that, or while the pods of a StatefulSet are one short for a moment, is kept for it: see Bought.
+func full(snap *model.Snapshot, p *model.Pod) bool {
+	pdbs := snap.PDBsOf(p)
+	return len(pdbs) == 1 && pdbs[0].Full && pdbs[0].Allowed == 0 && (p.Ready || !pdbs[0].AlwaysEvictUnready && !pdbs[0].Healthy)
 }
 
 // inherited is, by node, whom a claim's seats are for now, where pods took those of their predecessors.
