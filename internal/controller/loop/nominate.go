@@ -20,7 +20,7 @@ func (p *Provision) decide() (*model.Snapshot, *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap := p.Snapshot()
-	decided := p.Schedule(plan.Seated(plan.Ahead(snap), p.last))
+	decided := p.Schedule(plan.Reseated(plan.Ahead(snap), p.last))
 	decided.Stamp(snap)
 	p.last = decided
 	p.targets.Store(new(decided.Targets()))

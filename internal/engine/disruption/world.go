@@ -42,7 +42,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
-		p = placement.Schedule(after, opts.Placement)
+		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
 	}
 	for _, placed := range p.Placed {
 		w.taken[placed.Node] = true

@@ -87,7 +87,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 
 	next := w.launching(p.Claims)
 	next = next.nominated(next.snapshot(nil), p)
-	after := plan.Seated(next.snapshot(nil), p)
+	after := plan.Reseated(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
 	if boughtAgain(p, q) > 0 || kind == plain && len(q.Claims) > 0 {
