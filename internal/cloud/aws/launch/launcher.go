@@ -48,12 +48,13 @@ const (
 
 // Launcher buys. It may be used from several goroutines.
 type Launcher struct {
-	opts      Options
-	governors map[string]*governor
-	templates templates
-	batches   *batcher[*seat]
-	lookups   *batcher[*lookup]
-	ends      *batcher[*lookup]
+	opts       Options
+	governors  map[string]*governor
+	templates  templates
+	batches    *batcher[*seat]
+	lookups    *batcher[*lookup]
+	ends       *batcher[*lookup]
+	placements placements
 
 	mu        sync.Mutex
 	seats     map[types.UID]*seat
