@@ -154,6 +154,12 @@ var importRules = []importRule{
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
+		from:    "./internal/cloud/aws/upkeep",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
+	},
+	{
 		from:    "./internal/cloud/aws/interruption",
 		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
 		because: "notices are heard and decided upon without a cluster; who has a client finds the claims and deletes them",

@@ -145,6 +145,9 @@ func (w *world) decide(c *change) plan.Verdict {
 	if v := w.spotRules(c); !v.OK() {
 		return v
 	}
+	if v := w.keepsSpread(c); !v.OK() {
+		return v
+	}
 	if len(c.claims) > 0 {
 		slack := (c.worth.Saving - least) / int64(len(c.claims))
 		for i := range c.claims {

@@ -123,9 +123,11 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		asked := k.asked
 		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
-		if !found || !r.commit(m, best, k.evenly) {
+		if !found || !r.commit(m, best, k.evenly) && !r.commitPlain(k, k.prospects[seed]) {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[k.prospects[seed]] = true
+		} else if m.share != nil {
+			clear(k.barren) // the whole has grown, and with it each share
 		}
 		r.worked(k.asked - asked)
 	}

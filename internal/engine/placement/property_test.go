@@ -54,11 +54,18 @@ func TestForeignWorlds(t *testing.T) {
 	}
 }
 
+// TestSharedWorlds bounds what one type in one zone may have of each pool's spot capacity.
+func TestSharedWorlds(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, shared) })
+	}
+}
+
 func FuzzWorlds(f *testing.F) {
-	for kind := range uint8(3) {
+	for kind := range uint8(4) {
 		f.Add(uint64(1<<40), kind)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%3) })
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%4) })
 }
 
 // The kinds of random worlds.
@@ -66,16 +73,22 @@ const (
 	plain uint8 = iota
 	rich
 	foreign
+	shared
 )
 
 func diceOf(seed uint64, kind uint8) dice {
 	d := newDice(seed)
-	d.rich, d.foreign = kind != plain, kind == foreign
+	d.rich, d.foreign = kind == rich || kind == foreign, kind == foreign
 	return d
 }
 
 func properties(t *testing.T, seed uint64, kind uint8) {
 	w := diceOf(seed, kind).world()
+	if kind == shared {
+		for i := range w.pools {
+			w.pools[i].MaxSpotShare = 10 * (1 + int64(seed+uint64(i))%9)
+		}
+	}
 	snap := w.snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
 	check(t, snap, p)
