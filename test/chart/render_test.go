@@ -17,7 +17,6 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-
 // TestLint has Helm's own linter look at both charts: no errors, no warnings.
 func TestLint(t *testing.T) {
 	for _, path := range []string{mainChart, definitionChart} {
