@@ -178,6 +178,13 @@ var importRules = []importRule{
 		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
 	},
 	{
+		from:    "./internal/controller/census",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./internal/cloud/..."},
+		through: true,
+		except:  []string{"./internal/cloud"},
+		because: "a census counts what is there; what is planned is not its business, and it writes nothing",
+	},
+	{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
 		through: true,
