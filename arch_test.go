@@ -203,6 +203,11 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/top",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
+	},
+	{
 		from:    "./internal/telemetry/...",
 		never:   []string{"./..."},
 		except:  []string{"./internal/telemetry/...", "./api/...", "./internal/cloud"},
