@@ -50,6 +50,10 @@ check: generated vet staticcheck race test ## everything that must hold before a
 generate: ## write the deep copies and CRDs again
 	$(GO) generate ./api/...
 
+.PHONY: reference
+reference: ## write docs/reference and the texts that docs hold again
+	$(GO) test ./internal/telemetry ./api ./cmd/karpenter -run 'TestReference|TestTopOnce' -count=1 -update
+
 .PHONY: generated
 generated: generate
 	@git diff --exit-code -- api || { echo "make generate changed api/: commit what it wrote"; exit 1; }
