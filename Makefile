@@ -29,13 +29,20 @@ sandbox: build
 	@bin/karpenter sandbox assets > /dev/null
 
 .PHONY: test
-test: sandbox ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
+test: sandbox bin/gotestsum ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
 	@# All modules, whatever the first one says: one failure must not hide another.
+	@# End-to-end cases share one cluster and two cores with everything else. At most three that fail are run once more, alone:
+	@# a real fault fails again, and gotestsum prints both runs of one that does not.
 	@failed=0; \
 	$(GO) test -timeout 20m ./... || failed=1; \
-	$(GO) -C test test -timeout 25m ./... || failed=1; \
+	(cd test && ../bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures=3 \
+		--packages ./... -- -timeout 25m) || failed=1; \
 	$(GO) -C tools test -timeout 20m ./... || failed=1; \
 	exit $$failed
+
+bin/gotestsum: tools/go.mod
+	@mkdir -p bin
+	$(GO) -C tools build -o ../bin/gotestsum gotest.tools/gotestsum
 
 .PHONY: check
 check: generated vet staticcheck race test ## everything that must hold before a commit lands

@@ -121,6 +121,17 @@ var importRules = []importRule{
 		because: "the simulated AWS judges the provider: what they shared they would agree on, right or wrong",
 	},
 	{
+		from:    "./internal/cloud/aws/awssim/kubelet",
+		never:   []string{"./...", "github.com/aws/..."},
+		except:  []string{"./internal/cloud/aws/awssim"},
+		because: "simulated kubelets judge the user data that the provider writes: they read it in their own ways",
+	},
+	{
+		from:    "./internal/cloud/aws",
+		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/kwok"},
+		because: "the provider meets the simulator over the wire only, as it meets AWS",
+	},
+	{
 		from:    "./internal/cloud/aws/instance",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/aws/...", "net/...", "os/...", "context"},
 		because: "what a class sells is worked out from facts; who has a client fetches them",
@@ -141,6 +152,12 @@ var importRules = []importRule{
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
+	},
+	{
+		from:    "./internal/cloud/aws/upkeep",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
 	},
 	{
 		from:    "./internal/cloud/aws/interruption",

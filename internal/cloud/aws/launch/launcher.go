@@ -48,12 +48,13 @@ const (
 
 // Launcher buys. It may be used from several goroutines.
 type Launcher struct {
-	opts      Options
-	governors map[string]*governor
-	templates templates
-	batches   *batcher[*seat]
-	lookups   *batcher[*lookup]
-	ends      *batcher[*lookup]
+	opts       Options
+	governors  map[string]*governor
+	templates  templates
+	batches    *batcher[*seat]
+	lookups    *batcher[*lookup]
+	ends       *batcher[*lookup]
+	placements placements
 
 	mu        sync.Mutex
 	seats     map[types.UID]*seat
@@ -89,7 +90,7 @@ func New(o Options) *Launcher {
 // rates that EC2 publishes for the calls that are made here.
 var rates = map[string]Rate{
 	"CreateFleet": PublishedRate, "CreateLaunchTemplate": PublishedRate, "DeleteLaunchTemplate": PublishedRate,
-	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5},
+	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5}, "CreateTags": {100, 10},
 }
 
 // seat is a claim that is being bought for, or has been.

@@ -177,6 +177,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	slices.SortFunc(instances, func(a, b ec2types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
+	l.notePlacements(instances, true)
 	owners := ownersOf(instances, entries)
 	var machines []cloud.Machine
 	for i := range instances {
