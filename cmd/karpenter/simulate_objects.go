@@ -228,6 +228,7 @@ func (o *objects) finish() {
 	}
 	o.assumeHealthy()
 	o.around.index(o.pods)
+	o.seen = nil // nobody asks any more, and with many pods it is large
 	o.claimNodes()
 }
 
