@@ -255,9 +255,9 @@ func (r *run) spread(m *market, b *bin) bool {
 
 // commitPlain opens a bin that is not spot for a seed whose bin found no slot, and reports whether it did: who was in that
 // bin beside it may want spot, and alone it need not.
-func (r *run) commitPlain(k *packing, seed *prospect) bool {
+func (r *run) commitPlain(k *packing, seed *prospect) (*bin, bool) {
 	if k.share == nil {
-		return false
+		return nil, false
 	}
 	all := seed.offers
 	defer func() { seed.offers = all }()
@@ -272,7 +272,7 @@ func (r *run) commitPlain(k *packing, seed *prospect) bool {
 		}
 	}
 	best, found := r.bestBin(k, seed)
-	return found && r.commit(k.market, best, k.evenly)
+	return best, found && r.commit(k.market, best, k.evenly)
 }
 
 // withoutSpot takes spot from the capacity types of the row.
