@@ -100,6 +100,8 @@ type packing struct {
 	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
 	ranked map[*offer][]rankedPurchase
+	// looked is the look at the shares of spot capacity that the ranked purchases go by.
+	looked int
 }
 
 type rankedPurchase struct {
@@ -115,6 +117,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
+	m.share.begin(k.prospects)
 	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
 		if !k.sorted || order.evenly {
 			k.compact()
@@ -129,17 +132,15 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		asked, bins := k.asked, len(r.bins)
 		k.asked += opening
 		best, found := r.bestBin(k, seed)
-		if found && !r.commit(m, best, k.evenly) {
-			best, found = r.commitPlain(k, seed)
+		goOn := found && r.commit(m, best, k.evenly)
+		if !goOn {
+			best, goOn = r.shareOut(k, seed, found)
 		}
-		if !found {
+		if !goOn {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[seed] = true
-		} else {
+		} else if best != nil {
 			k.took(best, len(r.bins)-bins)
-			if m.share != nil {
-				clear(k.barren) // the whole has grown, and with it each share
-			}
 		}
 		r.worked(k.asked - asked)
 	}
@@ -225,11 +226,19 @@ func (r *run) appraise(k *packing) {
 // rank orders the purchases of an offer by the price per value of a node that is full of what is worth most: no bin of
 // the purchase can be better than that.
 func (r *run) rank(k *packing, o *offer) []rankedPurchase {
+	if k.share != nil && k.looked != k.share.looked {
+		clear(k.ranked)
+		k.looked = k.share.looked
+	}
 	if known := k.ranked[o]; known != nil {
 		return known
 	}
-	list := make([]rankedPurchase, len(o.front))
-	for i, p := range o.front {
+	front := o.front
+	if k.share != nil {
+		front = k.frontOf(o, k.openList)
+	}
+	list := make([]rankedPurchase, len(front))
+	for i, p := range front {
 		list[i] = rankedPurchase{p, float64(p.price+k.nodePrice) / (worth(k.pool.Net[p.kind], k.value) * k.dearest)}
 	}
 	slices.SortStableFunc(list, func(a, b rankedPurchase) int { return cmp.Compare(a.floor, b.floor) })
@@ -276,11 +285,14 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
 	var bestRatio float64
 	bestCount, found := 0, false
-	together := len(seed.rules.hostAffinities) > 0
+	together, smaller := len(seed.rules.hostAffinities) > 0, r.fitsShare(k, seed)
 	for _, o := range seed.offers {
 		for _, p := range r.rank(k, o) {
 			if found && !together && p.floor >= bestRatio {
 				break
+			}
+			if smaller && k.share.oversized(k.market, p.purchase) {
+				continue
 			}
 			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || k.usedUp(p.purchase) || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
 				continue
