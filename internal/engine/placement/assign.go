@@ -330,7 +330,7 @@ func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 }
 
 // affinityAdmits is the rule of affinity. What is required: the domain holds a pod that is asked for, on every key; or
-// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish is asked alone.
+// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish, and each volume that holds pods together, is asked alone.
 func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	near := true
 	var key label.Key
