@@ -30,6 +30,7 @@ type controllerOptions struct {
 	noWarmup                bool
 	noElection              bool
 	noObservability         bool
+	metricsDetail           bool
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
@@ -55,6 +56,7 @@ type controllerOptions struct {
 
 	instanceTypesFile string
 	kwok              kwokDelays
+	aws               awsOptions
 
 	timersText string
 	timers     controller.Timers
@@ -92,7 +94,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.profiling, "enable-profiling", false, "serve /debug/pprof/ on the metrics port")
 	f.BoolVar(&o.noWarmup, "disable-controller-warmup", true, "start the controllers' queues only when elected; caches are warm before in any case")
 	f.BoolVar(&o.noElection, "disable-leader-election", false, "run without electing a leader: only where there is one replica")
-	f.BoolVar(&o.noObservability, "disable-cluster-state-observability", false, "leave out metrics per pod, node and condition (there are none of them yet)")
+	f.BoolVar(&o.noObservability, "disable-cluster-state-observability", false, "leave out metrics of conditions, utilisation and cost, and those per object")
+	f.BoolVar(&o.metricsDetail, "metrics-detail", false, "metrics with a series for each pod, each node and resource, each condition of a claim, and each offering: many in a large cluster")
 	f.StringVar(&o.electionName, "leader-election-name", "karpenter-leader-election", "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that is not heard of stays leader")
@@ -112,6 +115,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
+	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
 }
 
@@ -169,8 +173,6 @@ func (o *controllerOptions) complete() error {
 		}
 	}
 	switch {
-	case o.cloudProvider == "aws":
-		return usageErrorf("--cloud-provider is aws, which is not built yet; --cloud-provider=kwok runs with simulated nodes")
 	case !o.ignoreDRA:
 		return usageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
 	case o.qps <= 0 || o.burst <= 0:
@@ -197,7 +199,17 @@ func (o *controllerOptions) complete() error {
 			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers())
+	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+}
+
+// checkProvider checks what only one of the providers reads.
+func (o *controllerOptions) checkProvider() error {
+	if o.cloudProvider != "aws" {
+		return nil
+	}
+	notes, err := o.aws.check()
+	o.notes = append(o.notes, notes...)
+	return err
 }
 
 // readPlacement reads what the flags say about placing pods.

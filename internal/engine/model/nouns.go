@@ -275,6 +275,9 @@ type PoolSpec struct {
 	// NodePrice is what a node of the pool costs beyond its price, nano-USD per hour: 0 for what the run says, a negative
 	// value for nothing.
 	NodePrice int64
+	// MaxSpotShare is the greatest part of the pool's spot cpu, in percent, that may be of one instance type in one zone; 0
+	// for any.
+	MaxSpotShare int64
 	// Catalogue is what can be bought. Pools share one where the provider says the same for both.
 	Catalogue *Catalogue
 

@@ -368,7 +368,12 @@ func (r *run) firstOnAnyHost(t *task) bool {
 
 // domainOfRow is the domain that a pod of the task is in on a node of the row.
 func (r *run) domainOfRow(t *task, row label.Row) *domain {
-	d := &domain{rows: []label.Row{row}}
+	return new(domain).become(r, t, row)
+}
+
+// become makes the domain that of a pod of the task on a node of the row.
+func (d *domain) become(r *run, t *task, row label.Row) *domain {
+	d.rows, d.atoms = append(d.rows[:0], row), d.atoms[:0]
 	for _, key := range t.rules.pins {
 		atom := domainOf(r.snap.Space, row, key)
 		if atom < 0 {

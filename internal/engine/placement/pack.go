@@ -123,9 +123,11 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		asked := k.asked
 		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
-		if !found || !r.commit(m, best, k.evenly) {
+		if !found || !r.commit(m, best, k.evenly) && !r.commitPlain(k, k.prospects[seed]) {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[k.prospects[seed]] = true
+		} else if m.share != nil {
+			clear(k.barren) // the whole has grown, and with it each share
 		}
 		r.worked(k.asked - asked)
 	}
@@ -216,10 +218,13 @@ type part struct {
 	count int
 }
 
-// scratch is memory that filling a bin uses again and again: the best bin so far and the one being tried.
+// scratch is memory that is used again and again: to fill a bin, the best so far and the one being tried; to ask what a
+// node of a row answers; to look up who is like a bin.
 type scratch struct {
-	bins [2]bin
-	row  label.Row
+	bins   [2]bin
+	row    label.Row
+	domain domain
+	key    []byte
 }
 
 // bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could

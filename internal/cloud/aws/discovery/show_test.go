@@ -73,21 +73,3 @@ func TestShow(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
-
-func TestKinds(t *testing.T) {
-	for _, test := range []struct {
-		code   string
-		status int
-		want   Kind
-	}{
-		{"RequestLimitExceeded", 503, Throttled}, {"Throttling", 400, Throttled}, {"ThrottlingException", 400, Throttled}, {"EC2ThrottledException", 400, Throttled},
-		{"Anything", 429, Throttled}, {"UnauthorizedOperation", 403, Denied}, {"AccessDenied", 403, Denied}, {"ExpiredTokenException", 400, Denied},
-		{"InvalidSubnetID.NotFound", 400, NotFound}, {"NoSuchEntity", 404, NotFound}, {"ParameterNotFound", 400, NotFound},
-		{"InternalError", 500, Transient}, {"Unavailable", 503, Transient}, {"", 0, Transient}, {"", 502, Transient},
-		{"InvalidParameterValue", 400, Rejected}, {"ValidationError", 400, Rejected},
-	} {
-		if got := kindOf(test.code, test.status); got != test.want {
-			t.Errorf("%s with status %d: %s, want %s", test.code, test.status, got, test.want)
-		}
-	}
-}
