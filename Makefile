@@ -58,6 +58,10 @@ generate: ## write the deep copies and CRDs again, those of the charts too
 	cp api/crds/*.yaml charts/karpenter/crds/
 	cp api/crds/*.yaml charts/karpenter-crd/files/
 
+.PHONY: reference
+reference: ## write docs/reference and the texts that docs hold again
+	$(GO) test ./internal/telemetry ./api ./cmd/karpenter -run 'TestReference|TestTopOnce' -count=1 -update
+
 .PHONY: generated
 generated: generate
 	@git diff --exit-code -- api charts || { echo "make generate changed api/: commit what it wrote"; exit 1; }

@@ -137,8 +137,14 @@ var importRules = []importRule{
 		because: "what a class sells is worked out from facts; who has a client fetches them",
 	},
 	{
+		from:    "./internal/cloud/aws/call",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/aws-sdk-go-v2/service/..."},
+		because: "a call is a call, whatever service it is of and whoever makes it",
+	},
+	{
 		from:    "./internal/cloud/aws/discovery",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/..."},
+		except:  []string{"./internal/cloud/aws/call"},
 		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
 	},
 	{
@@ -150,7 +156,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/launch",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
@@ -162,6 +168,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/interruption",
 		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
+		except:  []string{"./internal/cloud/aws/call", "./internal/cloud/aws/interruption/notice"},
 		because: "notices are heard and decided upon without a cluster; who has a client finds the claims and deletes them",
 	},
 	{
@@ -195,6 +202,13 @@ var importRules = []importRule{
 		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
 	},
 	{
+		from:    "./internal/controller/census",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./internal/cloud/..."},
+		through: true,
+		except:  []string{"./internal/cloud"},
+		because: "a census counts what is there; what is planned is not its business, and it writes nothing",
+	},
+	{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
 		through: true,
@@ -211,6 +225,11 @@ var importRules = []importRule{
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "a pool's status says what is there, not what is planned",
+	},
+	{
+		from:    "./internal/top",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{
 		from:    "./internal/telemetry/...",

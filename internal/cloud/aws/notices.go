@@ -31,14 +31,17 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		SoldOut: func(o interruption.Offering) {
-			if o.ReservationID != "" {
-				return // reservations are not bought from yet
-			}
-			p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
-			p.refused()
-		},
+		SoldOut: p.soldOut,
 	})
+}
+
+// soldOut closes an offering that EC2 takes machines of.
+func (p *Provider) soldOut(o interruption.Offering) {
+	if o.ReservationID != "" {
+		return // reservations are not bought from yet
+	}
+	p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
+	p.refused()
 }
 
 // claimsOf finds the claims of instances.

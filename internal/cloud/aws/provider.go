@@ -12,6 +12,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
@@ -65,9 +66,11 @@ type Options struct {
 
 // Observer is told what happens; each function may be nil and is called from several goroutines.
 type Observer struct {
-	// Discovery, Launch and Interruption are told of each call to AWS of those parts.
-	Discovery    func(discovery.Call)
-	Launch       func(launch.Call)
+	// Called is told of each call to AWS.
+	Called func(call.Call)
+	// Launch is told of what is not launched or ended, and of batches.
+	Launch launch.Observer
+	// Interruption is told of notices. Its Called is that above.
 	Interruption interruption.Observer
 	// Event is told of something about an object that its owner should know.
 	Event func(object client.Object, event interruption.Event)
@@ -106,7 +109,7 @@ func New(opts Options) (*Provider, error) {
 		discovery.Clients{EC2: opts.Clients.EC2, SSM: opts.Clients.SSM, EKS: opts.Clients.EKS, IAM: opts.Clients.IAM}, opts.Kubernetes,
 		discovery.Options{
 			Cluster: opts.Cluster, Region: opts.Region, Now: opts.Clock.Now, Lifetimes: opts.Lifetimes, Refused: unavailable.HasSubnet,
-			Observe: opts.Observer.Discovery,
+			Observe: opts.Observer.Called,
 		})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the AWS provider: %w", err)
@@ -117,7 +120,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.launcher = launch.New(launch.Options{
 		EC2: opts.Clients.EC2, Recorder: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
-		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Launch,
+		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called, Observer: opts.Observer.Launch,
 	})
 	p.shelf = newShelf(p, opts.Types)
 	return p, nil
@@ -139,6 +142,7 @@ func (o Options) withDefaults() Options {
 	if o.Changed == nil {
 		o.Changed = func() {}
 	}
+	o.Observer.Interruption.Called = o.Observer.Called
 	if o.Observer.Event == nil {
 		o.Observer.Event = func(client.Object, interruption.Event) {}
 	}

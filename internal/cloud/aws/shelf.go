@@ -70,6 +70,13 @@ func (s *shelf) setTypes(stock []catalog.Type) {
 	s.version++
 }
 
+// types are what EC2 has. Nobody may change them.
+func (s *shelf) types() []catalog.Type {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stock
+}
+
 // typeOf is the type of that name.
 func (s *shelf) typeOf(name string) (*catalog.Type, bool) {
 	s.mu.Lock()

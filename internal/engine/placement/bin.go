@@ -37,7 +37,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 			break
 		}
 		c := r.copyOf(b, row, kinds)
-		if m.share != nil && !r.spread(m, c) {
+		if m.share != nil && !r.spread(m, c, b.price, done) {
 			break
 		}
 		r.seat(b, c)

@@ -78,13 +78,15 @@ type run struct {
 	opts     Options
 	counters *counters
 	nodes    []*target
-	pools    []*market
-	bins     []*bin
-	tasks    []*task
+	// slack is what each of the nodes has free of cpu and memory.
+	slack []model.Slack
+	pools []*market
+	bins  []*bin
+	tasks []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
 	// partitions caches the nodes by their atoms on some keys, see nodesBy.
-	partitions map[string]map[string]*[]*target
+	partitions map[string]map[string]*[]int
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.

@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -36,7 +37,9 @@ type Options struct {
 	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
 	Settle time.Duration
 	// Observe is told of every call to EC2.
-	Observe func(Call)
+	Observe func(call.Call)
+	// Observer is told of what comes of them.
+	Observer Observer
 }
 
 const (
@@ -84,6 +87,7 @@ func New(o Options) *Launcher {
 	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.buy)
 	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.look)
 	l.ends = newBatcher(o.Clock, 100*time.Millisecond, 500, l.end)
+	l.batches.told, l.lookups.told, l.ends.told = l.batched("create_fleet"), l.batched("describe_instances"), l.batched("terminate_instances")
 	return l
 }
 

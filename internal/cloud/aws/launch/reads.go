@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,6 +133,9 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	}
 	id := aws.ToString(i.InstanceId)
 	if _, err := l.queue(ctx, l.ends, id); err != nil {
+		if !errors.Is(err, cloud.ErrNotFound) {
+			l.tellNotEnded(i)
+		}
 		return fmt.Errorf("terminating instance %s: %w", id, err)
 	}
 	return nil
