@@ -74,7 +74,13 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	if w.mgr, err = ctrl.NewManager(config, w.managerOptions(scheme)); err != nil {
+	lock, err := o.electionLock(config, scheme)
+	if err != nil {
+		return nil, err
+	}
+	options := w.managerOptions(scheme)
+	options.LeaderElectionResourceLockInterface = lock
+	if w.mgr, err = ctrl.NewManager(config, options); err != nil {
 		return nil, fmt.Errorf("setting up the controller: %w", err)
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
@@ -106,7 +112,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	o := w.o
-	renew, retry, shutdown := o.electionLease*2/3, o.electionLease*2/15, 8*time.Second
+	renew, retry, shutdown := o.electionRenewal(), o.electionLease*2/15, 8*time.Second
 	return ctrl.Options{
 		Scheme:                        scheme,
 		LeaderElection:                !o.noElection,
@@ -124,11 +130,13 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	}
 }
 
+// ownNamespace is the file that says, inside a cluster, in which namespace the program runs.
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
 // electionNamespace is where the Lease is: where the user says, else, outside a cluster, in kube-system. Inside one
 // the empty name means the program's own.
 func electionNamespace(given string) string {
-	const own = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	if _, err := os.Stat(own); given == "" && err != nil {
+	if _, err := os.Stat(ownNamespace); given == "" && err != nil {
 		return "kube-system"
 	}
 	return given
