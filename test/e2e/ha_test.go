@@ -83,6 +83,35 @@ func TestKilledLeader(t *testing.T) {
 	s.checkBought("the leader bought", before, 8)
 }
 
+// Replicas are replaced one after the other, each in the middle of a purchase, as a rolling upgrade does. Nothing is lost and
+// nothing is bought twice.
+func TestRollingUpgrade(t *testing.T) {
+	only(t)
+	c := ownCluster(t)
+	s := newStage(t, c, "crash")
+	start := func(name string) *controller {
+		p, err := startController(c, filepath.Join(artefacts, name+".log"), "--leader-election-lease=6s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, patience, name+" to be ready", p.ready)
+		return p
+	}
+	c.controller = start("upgrade-0")
+	before := s.ledger.count(s.name)
+	for i := range 3 {
+		next := start(fmt.Sprintf("upgrade-%d", i+1))
+		s.scale("app", 12*(i+1))
+		await(t, patience, "the leader to have begun to buy", s.decided(before, 4*i+1))
+		if err := c.controller.stop(); err != nil {
+			t.Error(err)
+		}
+		c.controller = next
+	}
+	await(t, patience, "all pods to run", s.running("app", 36))
+	s.checkBought("replicas were replaced", before, 12)
+}
+
 // The API server is out of the controller's reach for a minute, which costs it its Lease. It does not end; 10 s after
 // the API server is back it has decided about the pods that came meanwhile, and what was there is untouched.
 func TestAPIServerAway(t *testing.T) {
