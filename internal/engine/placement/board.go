@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -16,9 +18,10 @@ const boardings, mostInterruptions = 3, 100_000
 func (r *run) board() (order, late []*model.Pod) {
 	seats := r.seats()
 	defer r.hardOnly(seats)()
-	// Who may be the first of its kind comes first: once others that its affinity asks for are elsewhere, it may not.
 	waiting := r.inOrderOfAssignment(seats)
-	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return seats[a].kindred() - seats[b].kindred() })
+	slices.SortStableFunc(waiting, func(a, b *model.Pod) int {
+		return cmp.Or(cmp.Compare(r.turn(a), r.turn(b)), seats[a].kindred()-seats[b].kindred())
+	})
 	urgent, best := map[*task]bool{}, map[*task]bool{}
 	order, late = r.boardAll(waiting, seats, urgent)
 	fewest := len(late)
@@ -36,6 +39,17 @@ func (r *run) board() (order, late []*model.Pod) {
 		order, late = r.boardAll(waiting, r.seats(), best)
 	}
 	return order, late
+}
+
+// turn orders the pods that keep a seat of an earlier plan as that plan would have bound them; all others come after. Of
+// those, who may be the first of its kind comes first: once others that its affinity asks for are elsewhere, it may not.
+func (r *run) turn(p *model.Pod) int {
+	if r.kept[p] {
+		if turn, known := r.snap.Turns[p.UID]; known {
+			return turn
+		}
+	}
+	return math.MaxInt
 }
 
 // boardAll binds the pods to their seats: first those that keep what they were promised, so that no newcomer makes them

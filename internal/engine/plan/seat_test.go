@@ -28,6 +28,7 @@ func TestSeated(t *testing.T) {
 	last := &plan.Provision{
 		Claims: []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
 		Placed: []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
+		Order:  pods("gone", "joined", "placed", "bound-since", "bought"),
 	}
 	seated := plan.Seated(snap, last)
 	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
@@ -37,6 +38,9 @@ func TestSeated(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("promised (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"uid-joined": 1, "uid-placed": 2, "uid-bought": 4}, seated.Turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 	if snap.Node("n0").Promised != nil {
 		t.Error("the snapshot that was asked about has changed")
