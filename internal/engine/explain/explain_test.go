@@ -116,6 +116,9 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 50_000_000, Have: -1}, "without node n1 the fleet would cost no less; to be worth the disruption it takes 0.05 USD"},
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 1_000_000 * model.Nano, Have: 12_000},
 			"without node n1 the fleet would cost 0.000012 USD per hour less; to be worth the disruption it takes 1000000 USD"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: 2_000_000}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and only 0.002 USD per hour of the saving would be left after a node is bought for the rest; to be worth the disruption it takes 0.005 USD"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: -1}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and nothing of the saving would be left after a node is bought for the rest; to be worth the disruption it takes 0.005 USD"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Holder: &plan.Holder{Pod: "a/b"}}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and nothing could be bought for pod a/b"},
 		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Need: 500, Have: 125}, "the policy Balanced wants a score of 0.5 or more, and to remove node n1 has 0.125"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
 	} {
