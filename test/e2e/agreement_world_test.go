@@ -261,8 +261,7 @@ func (d *dice) between(w *workload) {
 }
 
 // foreignTerm adds a required rule about the pods of a workload that was made before. Nobody who is admissible in turns
-// has to stay away from others, or others from him: where he goes in the end depends on the turns. Others are kept away
-// from hosts only: with larger domains a plan that is made again while pods are bound may still buy once more.
+// has to stay away from others, or others from him: where he goes in the end depends on the turns.
 func (d *dice) foreignTerm(w *workload) {
 	if len(d.made) == 0 {
 		return
@@ -278,18 +277,17 @@ func (d *dice) foreignTerm(w *workload) {
 		}
 	case !other.inTurns() && !other.foreign && !w.inTurns():
 		if a := affinityOf(pod); a.PodAntiAffinity == nil {
-			term.TopologyKey = corev1.LabelHostname
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 			w.foreign = true
 		}
 	}
 }
 
-// volumes gives the pods volumes: made with the pod, one claim for each, or one for all that is there. One for all that is
-// made for the first of them is left out: plans do not know yet that it will hold the others in its zone.
+// volumes gives the pods volumes: made with the pod, one claim for each, one for all that is made for the first of them, or
+// one for all that is there.
 func (d *dice) volumes(w *workload) {
 	pod, class := &w.template.Spec, "agreement-"+d.one("anywhere", "two-zones")
-	switch d.IntN(3) {
+	switch d.IntN(4) {
 	case 0:
 		for i := range 1 + d.IntN(2) {
 			name := fmt.Sprintf("scratch-%d", i)
@@ -301,6 +299,9 @@ func (d *dice) volumes(w *workload) {
 		for _, p := range w.pods() {
 			w.objects = append(w.objects, claimNamed(d.name, p.Name, class))
 		}
+	case 2:
+		w.objects = append(w.objects, claimNamed(d.name, w.name, class))
+		pod.Volumes = append(pod.Volumes, claimVolume("made-once", w.name))
 	default:
 		claim := claimNamed(d.name, w.name, class)
 		claim.Spec.VolumeName = d.name + "-" + w.name

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -69,13 +73,37 @@ func startAWS(t *testing.T) *awsWorld {
 // run starts the controller.
 func (w *awsWorld) run(t *testing.T, flags ...string) {
 	t.Helper()
-	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions"}, quickTimers, flags)...)
+	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions", "--leader-election-lease=3s"}, quickTimers, flags)...)
 }
 
-// stage is where a case plays; the class is there and ready for all of them.
+// stage is where a case plays: it has a pool and a Deployment "app" of its name. The class is there for all.
 func (w *awsWorld) stage(t *testing.T, name string) *awsStage {
 	t.Helper()
-	return &awsStage{stage: newStage(t, w.cluster, name), world: w}
+	s := &awsStage{stage: newStage(t, w.cluster, name), world: w}
+	content, err := os.ReadFile(filepath.Join("testdata", "aws-case.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(filepath.Dir(w.log), name+".yaml")
+	if err := os.WriteFile(own, bytes.ReplaceAll(content, []byte("aws-case"), []byte(name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(own)
+	return s
+}
+
+// require replaces the requirements of the pool.
+func (s *awsStage) require(requirements ...karpv1.Requirement) {
+	s.t.Helper()
+	text, err := json.Marshal(requirements)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, fmt.Sprintf(`{"spec":{"template":{"spec":{"requirements":%s}}}}`, text))
+}
+
+func among(key string, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values}
 }
 
 // awsStage is a stage whose machines are instances.
@@ -84,11 +112,14 @@ type awsStage struct {
 	world *awsWorld
 }
 
-// instances are those that run, or are about to, for the pools of the case.
+// all are the instances that were ever launched for the pool of the case.
+func (s *awsStage) all() []awssim.Instance {
+	return slices.DeleteFunc(s.world.sim.Instances(), func(i awssim.Instance) bool { return i.Tags["karpenter.sh/nodepool"] != s.name })
+}
+
+// instances are those that run, or are about to.
 func (s *awsStage) instances() []awssim.Instance {
-	return slices.DeleteFunc(s.world.sim.Instances(), func(i awssim.Instance) bool {
-		return i.State != "pending" && i.State != "running" || i.Tags["karpenter.sh/nodepool"] != s.name
-	})
+	return slices.DeleteFunc(s.all(), func(i awssim.Instance) bool { return i.State != "pending" && i.State != "running" })
 }
 
 // empty fails until no claim, node or instance of the case is there.
@@ -100,24 +131,63 @@ func (s *awsStage) empty(context.Context) error {
 	return nil
 }
 
-// boughtOnce fails if two claims share an instance, if an instance runs for no claim, or if a claim has none.
-func (s *awsStage) boughtOnce() {
-	s.t.Helper()
+// owned fails until every instance that runs is the machine of one claim, and every claim that lives has one.
+func (s *awsStage) owned(context.Context) error {
 	owners := map[string]string{}
 	for _, e := range s.ledger.claimsOf(s.name) {
-		if e.gone || e.object.Status.ProviderID == "" {
+		if e.gone || e.object.DeletionTimestamp != nil {
 			continue
 		}
-		if other := owners[e.object.Status.ProviderID]; other != "" {
-			s.t.Errorf("claims %s and %s share machine %s", other, e.object.Name, e.object.Status.ProviderID)
+		id := e.object.Status.ProviderID
+		if other := owners[id]; other != "" || id == "" {
+			return fmt.Errorf("claim %s has the machine %q, which is that of %q too", e.object.Name, id, other)
 		}
-		owners[e.object.Status.ProviderID] = e.object.Name
+		owners[id] = e.object.Name
 	}
-	for _, i := range s.instances() {
+	running := s.instances()
+	for _, i := range running {
 		if owners["aws:///"+i.Zone+"/"+i.ID] == "" {
-			s.t.Errorf("instance %s, launched %s, belongs to no claim: %v", i.ID, i.Launched.Format(time.TimeOnly), i.Tags)
+			return fmt.Errorf("instance %s, launched %s, belongs to no claim: %v", i.ID, i.Launched.Format(time.TimeOnly), i.Tags)
 		}
 	}
+	if len(running) != len(owners) {
+		return fmt.Errorf("%d instances run for %d claims", len(running), len(owners))
+	}
+	return nil
+}
+
+// boughtOnce awaits that no instance is left over, and complains if more were ever bought than there were claims.
+func (s *awsStage) boughtOnce() {
+	s.t.Helper()
+	await(s.t, patience, "every instance to belong to a claim", s.owned)
+	if bought, claims := len(s.all()), s.ledger.count(s.name).claimsEver; bought > claims {
+		s.t.Errorf("%d instances were bought for %d claims", bought, claims)
+	}
+	if refused := s.world.kubelets.Refused(); len(refused) > 0 {
+		s.t.Errorf("instances did not join: %v", refused)
+	}
+}
+
+// inject breaks the cloud until the returned function is called.
+func (s *awsStage) inject(fault awssim.Fault) (restore func()) {
+	s.t.Helper()
+	id, err := s.world.sim.Inject(fault)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.world.sim.Clear(id) })
+	return func() { s.world.sim.Clear(id) }
+}
+
+// answered is how often a call ended with the code since the counts were reset.
+func (s *awsStage) answered(action, code string) int {
+	n := 0
+	for c, count := range s.world.sim.Calls() {
+		if c.Action == action && c.Code == code {
+			n += count
+		}
+	}
+	return n
 }
 
 // TestAWS plays all cases on one cluster, one after the other: some of them take the cloud away.
@@ -129,10 +199,22 @@ func TestAWS(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *awsWorld)
+		core bool // also in the core set
 	}{
-		{"scale up and down", testAWSScale},
+		{"scale up and down", testAWSScale, true},
+		{"cheapest pools are sold out", testAWSSoldOut, true},
+		{"half the fleet is interrupted", testAWSInterrupted, true},
+		{"subnets are full", testAWSFullSubnets, false},
+		{"answers are lost", testAWSLostAnswers, false},
+		{"throttled", testAWSThrottled, false},
+		{"down", testAWSDown, false},
+		{"credentials have expired", testAWSExpired, false},
+		{"two controllers", testAWSTwoControllers, false},
+		{"killed while launching", testAWSKilled, false},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, w) })
+		if test.core || effort(0, 1, 1) > 0 {
+			t.Run(test.name, func(t *testing.T) { test.run(t, w) })
+		}
 	}
 }
 
@@ -151,9 +233,6 @@ func testAWSScale(t *testing.T, w *awsWorld) {
 				t.Errorf("node %s has the label %s=%q, want %q", node.Name, label, got, want)
 			}
 		}
-	}
-	if refused := w.kubelets.Refused(); len(refused) > 0 {
-		t.Errorf("instances did not join: %v", refused)
 	}
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)

@@ -45,6 +45,9 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 		}
 	}
 	j.daemonPorts(nodes, all)
+	for _, d := range j.snap.Daemons {
+		r.carried(daemonPod(d))
+	}
 	for _, pod := range p.Order {
 		r.rulesOf(pod)
 	}
@@ -53,6 +56,7 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 			r.bind(pod, nodes[i], !pod.Terminating)
 		}
 	}
+	j.daemonsCome(r, nodes, all)
 	return r, seats
 }
 
@@ -205,7 +209,7 @@ func (r *room) rulesOf(pod *model.Pod) *podRules {
 	for i := range pod.Terms {
 		t := &pod.Terms[i]
 		switch {
-		case t.Weight > 0:
+		case t.Weight > 0 || t.Together: // see together
 		case t.Anti:
 			rules.apart = append(rules.apart, r.tally(&r.general, canonicalText("apart", t.Selector, t.Key),
 				func(p *model.Pod) bool { return concerns(t, p) }, canonical(t.Key)))

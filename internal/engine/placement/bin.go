@@ -2,6 +2,7 @@ package placement
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -20,7 +21,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 		kinds = r.withinLimits(m, kinds, b.kind)
 	}
 	kinds = r.cut(m, kinds, b.row)
-	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() {
+	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() || r.crewed() && r.clashes(m, b.row, kinds, b.planned()...) {
 		return false
 	}
 	largest := m.largest(kinds)
@@ -37,7 +38,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 			break
 		}
 		c := r.copyOf(b, row, kinds)
-		if m.share != nil && !r.spread(m, c) {
+		if m.share != nil && !r.spread(m, c, b.price, done) {
 			break
 		}
 		r.seat(b, c)
@@ -126,6 +127,7 @@ func (r *run) refill(b *bin) {
 	b.free = r.widest(b)
 	b.used = make(quantity.Vector, len(b.free))
 	b.tally, b.ports, b.claims = tally{}, nil, nil
+	b.tally.board(b.market.crew)
 	for _, s := range b.shares {
 		r.fillUp(b, s.task, len(s.pods))
 	}
@@ -228,17 +230,22 @@ func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 
 // priced lists the types at their cheapest offerings that the row admits, cheapest first.
 func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
+	return slices.AppendSeq(make([]purchase, 0, kinds.Count()), m.cheapestFirst(kinds, row))
+}
+
+// cheapestFirst goes through what priced lists.
+func (m *market) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[purchase] {
 	_, classes := m.offered(row)
 	if len(classes) == 0 {
 		_, classes = m.pool.Types.Offered(row)
 	}
-	list := make([]purchase, 0, kinds.Count())
-	for _, p := range m.priceList(classes) {
-		if kinds.Has(p.kind) {
-			list = append(list, p)
+	return func(yield func(purchase) bool) {
+		for _, p := range m.priceList(classes) {
+			if kinds.Has(p.kind) && !yield(p) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // priceList is every type on sale in one of the classes, cheapest first, made once for each set of classes.
@@ -352,6 +359,9 @@ func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 		kinds := r.kindsFor(b.market, b, row, used)
 		kinds.AndWith(b.kinds)
 		b.market.dropTaken(kinds, l.group.HostPorts)
+		if r.crewed() && r.clashes(b.market, row, kinds, append(b.tasks(), l.task)...) {
+			return 0, nil
+		}
 		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {
 			return count, kinds
 		}
