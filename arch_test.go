@@ -160,6 +160,12 @@ var importRules = []importRule{
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
+		from:    "./internal/cloud/aws/upkeep",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
+	},
+	{
 		from:    "./internal/cloud/aws/interruption",
 		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
 		except:  []string{"./internal/cloud/aws/call", "./internal/cloud/aws/interruption/notice"},
@@ -196,6 +202,13 @@ var importRules = []importRule{
 		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
 	},
 	{
+		from:    "./internal/controller/census",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./internal/cloud/..."},
+		through: true,
+		except:  []string{"./internal/cloud"},
+		because: "a census counts what is there; what is planned is not its business, and it writes nothing",
+	},
+	{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
 		through: true,
@@ -212,6 +225,11 @@ var importRules = []importRule{
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "a pool's status says what is there, not what is planned",
+	},
+	{
+		from:    "./internal/top",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{
 		from:    "./internal/telemetry/...",

@@ -103,7 +103,10 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 }
 
 // world reads the cluster, once.
-func (e *explanation) world(ctx context.Context) (*world, error) {
+func (e *explanation) world(ctx context.Context) (*world, error) { return e.worldAt(ctx, time.Now()) }
+
+// worldAt reads the cluster as of a time.
+func (e *explanation) worldAt(ctx context.Context, now time.Time) (*world, error) {
 	if e.output != "text" && e.output != "json" {
 		return nil, usageErrorf("--output is %q, want text or json", e.output)
 	}
@@ -117,7 +120,7 @@ func (e *explanation) world(ctx context.Context) (*world, error) {
 	if err := e.live.read(ctx, o, e.instanceTypes); err != nil {
 		return nil, err
 	}
-	return newWorld(o, time.Now().UTC().Format(time.RFC3339), e.policy)
+	return newWorld(o, now.UTC().Format(time.RFC3339), e.policy)
 }
 
 // print writes what becomes of an object as the flags say.

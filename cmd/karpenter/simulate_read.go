@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Reading files: every document of every file becomes an object, or a problem that names file, object and field. A
@@ -244,7 +246,11 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		o.passOver(head.GroupVersionKind())
 	case err != nil:
+		known := len(o.problems)
 		o.undecodable(origin, head.TypeMeta, text, err)
+		if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
+			o.refusePool(head.Metadata.Name, errors.New(strings.TrimPrefix(o.problems[known].Error(), origin+": ")))
+		}
 	default:
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))

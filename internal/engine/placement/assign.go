@@ -260,11 +260,16 @@ func (r *run) sellsIn(m *market, t *task, d *domain) bool {
 
 // cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
 func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
-	best, found := int64(0), false
+	best, found, weight := int64(0), false, int32(0)
 	for _, m := range r.pools {
+		if found && m.pool.Weight < weight {
+			// A lighter pool is asked only when the heavier ones sell nothing there.
+			break
+		}
 		if !m.open() || !r.sellsIn(m, t, d) {
 			continue
 		}
+		weight = m.pool.Weight
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
 				if m.holds(t.group, p.kind) {
@@ -274,10 +279,6 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 					break
 				}
 			}
-		}
-		if found {
-			// A lighter pool is asked only when the heavier ones sell nothing there.
-			break
 		}
 	}
 	return best, found
@@ -367,7 +368,12 @@ func (r *run) firstOnAnyHost(t *task) bool {
 
 // domainOfRow is the domain that a pod of the task is in on a node of the row.
 func (r *run) domainOfRow(t *task, row label.Row) *domain {
-	d := &domain{rows: []label.Row{row}}
+	return new(domain).become(r, t, row)
+}
+
+// become makes the domain that of a pod of the task on a node of the row.
+func (d *domain) become(r *run, t *task, row label.Row) *domain {
+	d.rows, d.atoms = append(d.rows[:0], row), d.atoms[:0]
 	for _, key := range t.rules.pins {
 		atom := domainOf(r.snap.Space, row, key)
 		if atom < 0 {

@@ -10,15 +10,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buy opens new bins, pool by pool in order of weight. What a pool cannot take, for its limits or for want of types,
-// goes on to the next.
+// buy opens new bins, pool by pool in order of weight, among equals by price. What a pool cannot take, for its limits or
+// for want of types, goes on to the next.
 func (r *run) buy(lots []*lot) {
-	for _, m := range r.pools {
-		from := len(r.bins)
-		if prospects := r.prospects(m, lots); len(prospects) > 0 {
-			r.packBest(m, prospects)
+	for _, tier := range r.tiers() {
+		for _, g := range r.route(tier, lots) {
+			from := len(r.bins)
+			if prospects := r.prospects(g.market, g.lots); len(prospects) > 0 {
+				r.packBest(g.market, prospects)
+			}
+			r.noteRanks(g.market, lots, from)
 		}
-		r.noteRanks(m, lots, from)
 	}
 }
 
@@ -121,9 +123,11 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		asked := k.asked
 		k.asked += opening
 		best, found := r.bestBin(k, k.prospects[seed])
-		if !found || !r.commit(m, best, k.evenly) {
+		if !found || !r.commit(m, best, k.evenly) && !r.commitPlain(k, k.prospects[seed]) {
 			// No bin can begin with it; it may still fill up others'.
 			k.barren[k.prospects[seed]] = true
+		} else if m.share != nil {
+			clear(k.barren) // the whole has grown, and with it each share
 		}
 		r.worked(k.asked - asked)
 	}
@@ -214,10 +218,13 @@ type part struct {
 	count int
 }
 
-// scratch is memory that filling a bin uses again and again: the best bin so far and the one being tried.
+// scratch is memory that is used again and again: to fill a bin, the best so far and the one being tried; to ask what a
+// node of a row answers; to look up who is like a bin.
 type scratch struct {
-	bins [2]bin
-	row  label.Row
+	bins   [2]bin
+	row    label.Row
+	domain domain
+	key    []byte
 }
 
 // bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could

@@ -75,6 +75,7 @@ func check(t *testing.T, v, w Vector, n int64) {
 		{"Add", v.Add(w), bigAdd},
 		{"Sub", v.Sub(w), bigSub},
 		{"Max", v.Max(w), bigMax},
+		{"Raise", v.Clone().Raise(w), bigMax},
 		{"Min", v.Min(w), bigMin},
 		{"AddScaled", scaled(v, w, n), func(a, b *big.Int) int64 {
 			product := clamp(new(big.Int).Mul(b, big.NewInt(n)))

@@ -78,6 +78,20 @@ func (v Vector) Max(w Vector) Vector {
 	return v.zip(w, func(a, b int64) int64 { return max(a, b) })
 }
 
+// Raise raises v in place to at least w, and returns it: longer, and then in other memory, when w is longer.
+func (v Vector) Raise(w Vector) Vector {
+	for r, have := range v {
+		v[r] = max(have, w.At(Resource(r)))
+	}
+	if len(w) > len(v) {
+		v = slices.Grow(v, len(w)-len(v))
+		for _, more := range w[len(v):] {
+			v = append(v, max(0, more))
+		}
+	}
+	return v
+}
+
 // Min returns the smaller of v and w for each resource.
 func (v Vector) Min(w Vector) Vector {
 	return v.zip(w, func(a, b int64) int64 { return min(a, b) })

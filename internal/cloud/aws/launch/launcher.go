@@ -94,7 +94,7 @@ func New(o Options) *Launcher {
 // rates that EC2 publishes for the calls that are made here.
 var rates = map[string]Rate{
 	"CreateFleet": PublishedRate, "CreateLaunchTemplate": PublishedRate, "DeleteLaunchTemplate": PublishedRate,
-	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5},
+	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5}, "CreateTags": {100, 10},
 }
 
 // seat is a claim that is being bought for, or has been.
