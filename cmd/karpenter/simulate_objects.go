@@ -231,6 +231,7 @@ func (o *objects) finish() {
 	o.refuseBudgets()
 	o.assumeHealthy()
 	o.around.index(o.pods)
+	o.seen = nil // nobody asks any more, and with many pods it is large
 	o.claimNodes()
 }
 

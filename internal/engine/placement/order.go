@@ -167,6 +167,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 			for _, s := range n.shares {
 				r.put(s.task, &n.place, len(s.pods))
 			}
+			r.slack[n.at] = model.SlackOf(n.free)
 		}
 	}
 	for _, b := range r.bins {

@@ -20,7 +20,8 @@ import (
 // of all of them together. A claim may become any of its types in any of its zones, so it counts for each, and if every
 // claim listed everything, the second would be one too many. Hence a bin is bought in one slot: one zone, and the types
 // whose number leaves the same remainder. As many slots as are needed are there, each with types of all sizes and families.
-// Invariant: whatever the provider picks, a type in a zone has one node, or no more than its share of what the pool has.
+// Invariant: whatever the provider picks, a type in a zone has one node, or no more than its share of what the pool has; and no
+// node is larger than that share of what the pool will have, unless nothing smaller holds what it is bought for.
 // Bins are looked at one by one, and what was within its share stays so, because the whole only grows. Cost: the slots of
 // a bin times its types.
 
@@ -31,6 +32,12 @@ type spotShare struct {
 	rests int
 	load  map[outlet]int64 // millicores
 	whole int64            // millicores
+	// looked counts how often it was looked which outlets are open: new bins are chosen by the last look. fresh says that
+	// nothing was bought since, stale that what was bought last cost more than the look had it.
+	looked       int
+	fresh, stale bool
+	// most cpu, in millicores, that one spot node should have: its share of what the pool will have at least.
+	most int64
 }
 
 // outlet is a type in a zone.
@@ -124,6 +131,64 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string) {
 		}
 	}
 	s.whole += leastCPU(p, kinds)
+	s.fresh = false
+}
+
+// begin prepares for a packing. Though one node of each type in each zone is within the share however large it is, it should
+// be no larger than the share of what there is and what the prospects ask for, where smaller ones would do.
+func (s *spotShare) begin(prospects []*prospect) {
+	if s == nil {
+		return
+	}
+	s.look()
+	whole := s.whole
+	for _, p := range prospects {
+		whole += p.group.Requests.At(quantity.CPU) * int64(len(p.left))
+	}
+	s.most = whole * s.percent / 100
+}
+
+// oversized reports whether the purchase is a spot node of more than its share.
+func (s *spotShare) oversized(m *market, p purchase) bool {
+	return m.pool.Types.Classes[p.class].CapacityType == spotCapacity && m.pool.Types.Total[p.kind].At(quantity.CPU) > s.most
+}
+
+// fitsShare reports whether something that is not oversized holds a pod of the seed.
+func (r *run) fitsShare(k *packing, seed *prospect) bool {
+	return k.share != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
+		return slices.ContainsFunc(r.rank(k, o), func(p rankedPurchase) bool {
+			return !k.share.oversized(k.market, p.purchase) && k.holds(seed.group, p.kind)
+		})
+	})
+}
+
+// look has new bins chosen by what is open now. Nil has nothing to look at.
+func (s *spotShare) look() {
+	if s != nil {
+		s.looked++
+		s.fresh, s.stale = true, false
+	}
+}
+
+// openList is every type on sale in one of the classes, at the cheapest that is within its share, cheapest first.
+func (m *market) openList(classes []int) []purchase {
+	x := m.pool.Types
+	list := make([]purchase, 0, x.Len())
+	for t := range x.Len() {
+		best, whole := -1, m.share.whole+x.Total[t].At(quantity.CPU)
+		for _, i := range classes {
+			c := &x.Classes[i]
+			if c.Types.Has(t) && (best < 0 || c.Price[t] < x.Classes[best].Price[t]) &&
+				(c.CapacityType != spotCapacity || m.share.admits(m.pool, outlet{t, c.Zone}, whole)) {
+				best = i
+			}
+		}
+		if best >= 0 {
+			list = append(list, purchase{kind: t, class: best, price: x.Classes[best].Price[t]})
+		}
+	}
+	sortPurchases(list)
+	return list
 }
 
 func leastCPU(p *model.Pool, kinds bitset.Set) int64 {
@@ -156,133 +221,6 @@ func (s *spotShare) open(m *market, row label.Row) bitset.Set {
 	return set
 }
 
-// slot is where a bin may be bought: a class of offerings, with some of its types; -1 for all that is not spot.
-type slot struct {
-	class int
-	kinds bitset.Set
-	price int64
-	load  int64
-}
-
-// slots are those where the bin may be bought, the cheapest first; of equal ones that which has least.
-func (s *spotShare) slots(m *market, b *bin) []slot {
-	var list []slot
-	_, classes := m.offeredTo(b, b.row)
-	var plain []int
-	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
-		if c.CapacityType != spotCapacity {
-			plain = append(plain, i)
-			continue
-		}
-		for rest := range s.rests {
-			if one, ok := s.slotOf(m, b, i, rest); ok {
-				list = append(list, one)
-			}
-		}
-	}
-	if one, ok := slotOfPlain(m, b, plain); ok {
-		list = append(list, one)
-	}
-	slices.SortStableFunc(list, func(x, y slot) int { return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.load, y.load)) })
-	return list
-}
-
-// slotOf is a class with the types of one remainder that are within their shares.
-func (s *spotShare) slotOf(m *market, b *bin, class, rest int) (slot, bool) {
-	c := &m.pool.Types.Classes[class]
-	one := slot{class: class, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
-	for kind := range b.kinds.All() {
-		if kind%s.rests == rest && c.Types.Has(kind) {
-			one.kinds.Add(kind)
-		}
-	}
-	if one.kinds.Empty() {
-		return one, false
-	}
-	whole := s.whole + leastCPU(m.pool, one.kinds)
-	for kind := range one.kinds.Clone().All() {
-		at := outlet{kind, c.Zone}
-		if !s.admits(m.pool, at, whole) {
-			one.kinds.Remove(kind)
-			continue
-		}
-		one.price, one.load = min(one.price, c.Price[kind]), max(one.load, s.load[at])
-	}
-	return one, !one.kinds.Empty()
-}
-
-// slotOfPlain is everything that is not spot.
-func slotOfPlain(m *market, b *bin, classes []int) (slot, bool) {
-	one := slot{class: -1, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
-	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
-		for kind := range c.Types.All() {
-			if b.kinds.Has(kind) {
-				one.kinds.Add(kind)
-				one.price = min(one.price, c.Price[kind])
-			}
-		}
-	}
-	return one, !one.kinds.Empty()
-}
-
-// spread narrows a bin that is about to be bought to the cheapest slot that is open, and reports whether there is one.
-func (r *run) spread(m *market, b *bin) bool {
-	if b.holds != "" {
-		return true // a reservation is no spot
-	}
-	b.row = slices.Clone(b.row) // its copies share it
-	for _, one := range m.share.slots(m, b) {
-		if !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
-			continue
-		}
-		if one.class >= 0 {
-			c := &m.pool.Types.Classes[one.class]
-			c.Pin(r.snap.Space, b.row)
-			m.share.take(m.pool, one.kinds, []string{c.Zone})
-		} else {
-			r.withoutSpot(b.row)
-		}
-		b.kinds = one.kinds
-		b.purchase = m.priced(b.kinds, b.row)[0]
-		b.lowest, b.charged = b.price, m.largest(b.kinds)
-		b.free = m.pool.Net[b.kind].Clone().Sub(b.used)
-		return true
-	}
-	return false
-}
-
-// commitPlain opens a bin that is not spot for a seed whose bin found no slot, and reports whether it did: who was in that
-// bin beside it may want spot, and alone it need not.
-func (r *run) commitPlain(k *packing, seed *prospect) bool {
-	if k.share == nil {
-		return false
-	}
-	all := seed.offers
-	defer func() { seed.offers = all }()
-	seed.offers = nil
-	asks := asksSpecial(r.snap, seed.group)
-	for _, o := range all {
-		row := slices.Clone(o.row)
-		r.withoutSpot(row)
-		plain := k.offer(r.snap.Space, row, asks)
-		if slices.ContainsFunc(plain.front, func(b purchase) bool { return k.holds(seed.group, b.kind) }) {
-			seed.offers = append(seed.offers, plain)
-		}
-	}
-	best, found := r.bestBin(k, seed)
-	return found && r.commit(k.market, best, k.evenly)
-}
-
-// withoutSpot takes spot from the capacity types of the row.
-func (r *run) withoutSpot(row label.Row) {
-	if key, known := r.snap.Space.Lookup(model.LabelCapacityType); known {
-		from, to := r.snap.Space.Span(key)
-		bitset.Set(row[from:to]).Remove(r.snap.Space.Atom(key, spotCapacity))
-	}
-}
-
 // CrowdedSpot is the greatest part of the pool's spot capacity, in percent rounded up, that one type in one zone has, of
 // those that have a whole node more than their share; 0 when none has. A share that was kept when nodes were bought can be
 // exceeded when others leave. Bought are claims that are not in the snapshot.
@@ -302,6 +240,37 @@ func CrowdedSpot(snap *model.Snapshot, pool string, bought []plan.NewClaim) int6
 		}
 	}
 	return worst
+}
+
+// Largest is a type in a zone with its part of a pool's spot capacity.
+type Largest struct {
+	Type, Zone string
+	Percent    int64 // rounded up
+}
+
+// LargestSpotShare is the type in a zone that will have the most of the pool's spot capacity when each of the claims becomes
+// the cheapest that it may be; of equals the first by name. It is false where the pool bounds no share or has no spot.
+func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim) (Largest, bool) {
+	p := snap.Pool(pool)
+	if p == nil {
+		return Largest{}, false
+	}
+	claims = slices.Clone(claims)
+	for i := range claims {
+		claims[i].Options = claims[i].Options[:min(1, len(claims[i].Options))]
+	}
+	s := spotShareOf(snap, p, claims)
+	if s == nil || s.whole <= 0 {
+		return Largest{}, false
+	}
+	var worst Largest
+	for at, load := range s.load {
+		one := Largest{p.Types.Catalogue.Types[at.kind].Name, at.zone, (load*100 + s.whole - 1) / s.whole}
+		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type), cmp.Compare(one.Zone, worst.Zone)) < 0 {
+			worst = one
+		}
+	}
+	return worst, true
 }
 
 // clone is a copy that changes by itself; nil of nil.

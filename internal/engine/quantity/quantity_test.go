@@ -121,6 +121,11 @@ func checkQuestions(t *testing.T, v, w Vector) {
 	if v.Fits(w) == isShort || v.Times(w) != times {
 		t.Fatalf("%v in %v: Fits = %v, Times = %v, want %v, %v", v, w, v.Fits(w), v.Times(w), !isShort, times)
 	}
+	for _, n := range []int64{0, 1, 3, 1 << 15, math.MaxInt64} {
+		if got := v.TimesUpTo(w, n); got != min(n, times) {
+			t.Fatalf("%v in %v: TimesUpTo(%d) = %d, want %d", v, w, n, got, min(n, times))
+		}
+	}
 	equal, zero := true, true
 	for r := range max(len(v), len(w)) {
 		equal = equal && bigAt(v, r).Cmp(bigAt(w, r)) == 0

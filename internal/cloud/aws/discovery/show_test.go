@@ -44,6 +44,10 @@ func TestShow(t *testing.T) {
 			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
 			s.Inert()
 		}, "True NotYetActedOn not yet acted on"},
+		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) {
+			s.Class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+			s.Inert()
+		}, "False NotYetActedOn not yet acted on"},
 	} {
 		class := classOf(nil)
 		test.show(Show{Class: class})
@@ -56,6 +60,13 @@ func TestShow(t *testing.T) {
 
 	class := classOf(nil)
 	show := Show{Class: class}
+	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+	show.Inert()
+	class.Spec.CapacityReservationSelectorTerms = nil
+	show.Inert()
+	if c := class.StatusConditions().Get(awsv1.ConditionCapacityReservationsReady); c != nil {
+		t.Errorf("without reservations asked for: %s %s", c.Status, c.Reason)
+	}
 	show.Subnets([]Subnet{subnet})
 	show.Groups([]Group{group, {ID: "sg-2", Name: "nodes", VPC: "vpc-2"}}, []Subnet{subnet})
 	show.Images([]Image{image}, nil)
