@@ -202,6 +202,13 @@ var importRules = []importRule{
 		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
 	},
 	{
+		from:    "./internal/controller/census",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./internal/cloud/..."},
+		through: true,
+		except:  []string{"./internal/cloud"},
+		because: "a census counts what is there; what is planned is not its business, and it writes nothing",
+	},
+	{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
 		through: true,
@@ -218,6 +225,17 @@ var importRules = []importRule{
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "a pool's status says what is there, not what is planned",
+	},
+	{
+		from:    "./internal/top",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
+	},
+	{
+		from:    "./internal/doctor",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud"},
+		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{
 		from:    "./internal/telemetry/...",

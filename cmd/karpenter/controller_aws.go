@@ -113,12 +113,11 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err := aws.Reachable(ctx, clients); err != nil {
 		return err
 	}
-	metrics, observer := w.observeAWS()
 	provider, err := aws.New(aws.Options{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
-		Clock: w.clock, Changed: w.restock, Observer: observer,
+		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(),
 	})
 	if err != nil {
 		return err
@@ -132,7 +131,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		log.Error(err, "instance types or prices are those that are built in; it is tried again")
 	}
 	w.provider = provider
-	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)), w.mgr.Add(w.measureMarket(metrics, provider)))
+	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))
 }
 
 // ownNamespace is where the program's own objects are.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,9 +36,9 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 }
 
 // observeAWS turns what the provider tells into metrics, events and lines of the log.
-func (w *wiring) observeAWS() (*telemetry.AWS, aws.Observer) {
+func (w *wiring) observeAWS() aws.Observer {
 	m, log := telemetry.NewAWS(ctrlmetrics.Registry), w.mgr.GetLogger().WithName("aws")
-	return m, aws.Observer{
+	return aws.Observer{
 		Called: func(c call.Call) {
 			m.Calls.WithLabelValues(c.Service, c.Operation, c.Code).Inc()
 			m.CallDuration.WithLabelValues(c.Service, c.Operation).Observe(c.Took.Seconds())
@@ -77,37 +76,7 @@ func (w *wiring) observeAWS() (*telemetry.AWS, aws.Observer) {
 		},
 		Event: func(object client.Object, e interruption.Event) { w.recorder.Emit(awsEvent(object, e)) },
 		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {
-			w.metrics.NodeClaimsDisrupted.WithLabelValues(string(kind), claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+			w.metrics.Disrupted(claim, string(kind), "")
 		},
-	}
-}
-
-// marketPeriod is the time between updates of the metrics of offerings.
-const marketPeriod = time.Minute
-
-// measureMarket keeps the metrics of offerings and types up to date until ctx ends.
-func (w *wiring) measureMarket(m *telemetry.AWS, provider *aws.Provider) everywhere {
-	return func(ctx context.Context) error {
-		for {
-			for _, size := range provider.Sizes() {
-				m.Cores.WithLabelValues(size.Type).Set(float64(size.VCPUs))
-				m.Memory.WithLabelValues(size.Type).Set(float64(size.Memory))
-			}
-			for _, sale := range provider.Sales() {
-				m.Price.WithLabelValues(sale.Type, sale.CapacityType, sale.Zone).Set(sale.Price)
-				available := 0.0
-				if sale.Available {
-					available = 1
-				}
-				m.Available.WithLabelValues(sale.Type, sale.CapacityType, sale.Zone).Set(available)
-			}
-			timer := w.clock.NewTimer(marketPeriod)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return nil
-			case <-timer.C():
-			}
-		}
 	}
 }

@@ -52,9 +52,13 @@ func TestControllerRuns(t *testing.T) {
 		t.Errorf("/healthz: %q", got)
 	}
 	at := "http://127.0.0.1:" + strconv.Itoa(metrics)
-	eventually(t, "the leader has taken up its work", func() bool { return strings.Contains(fetch(at+"/metrics"), "karpenter_cluster_state_synced 1") })
-	if got := fetch(at + "/metrics"); !strings.Contains(got, "karpenter_build_info{") {
-		t.Error("/metrics has no karpenter_build_info")
+	eventually(t, "the leader has taken up its work", func() bool { return strings.Contains(fetch(at+"/metrics"), "\nkarpenter_cluster_state_synced 1\n") })
+	got := fetch(at + "/metrics")
+	for _, series := range []string{"karpenter_build_info{", "karpenter_cluster_state_unsynced_time_seconds 0", "client_go_request_total{",
+		`client_go_request_duration_seconds_count{group="coordination.k8s.io",kind="leases"`, "rest_client_requests_total{"} {
+		if !strings.Contains(got, series) {
+			t.Errorf("/metrics has no %s", series)
+		}
 	}
 	if got := fetch(at + "/debug/pprof/"); !strings.Contains(got, "404") {
 		t.Errorf("/debug/pprof/ is served without being asked for: %.100q", got)

@@ -5,7 +5,9 @@
 //	sandbox      the control plane alone
 //	simulate     a plan for pods and pools in files or a live cluster
 //	replay       the same decision again, from a capture
-//	explain      what becomes of a pod of a live cluster
+//	explain      what becomes of a pod, a node or a pool of a live cluster
+//	doctor       what is wrong with the installation, and what would put it right
+//	top          its nodes, what they hold and cost, and the pods that wait
 //
 // A verb reads flags and files, checks them, builds what it needs from internal/ and prints. Here, and only here, flags
 // become the options of packages, and the cloud provider is picked by its name.
@@ -57,10 +59,12 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newControllerCommand(),
 		newDemoCommand(),
+		newDoctorCommand(),
 		newExplainCommand(),
 		newReplayCommand(),
 		newSandboxCommand(),
 		newSimulateCommand(),
+		newTopCommand(),
 		newVersionCommand(),
 	)
 	return root

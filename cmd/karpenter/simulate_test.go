@@ -308,7 +308,7 @@ func TestSimulateBoundsWorkloads(t *testing.T) {
 
 // TestSimulateEndlessInput: reading stops, and says where.
 func TestSimulateEndlessInput(t *testing.T) {
-	_, err := readText(endless{}, 1<<16)
+	_, err := readText(endless{}, 0, 1<<16)
 	if err == nil || err.Error() != "goes on after 65536 bytes, want less" {
 		t.Errorf("got %v", err)
 	}

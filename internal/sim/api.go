@@ -61,6 +61,9 @@ type pod struct {
 	protected, forbade time.Time
 	// cost of evicting it, thousandths.
 	cost int64
+	// relation is what it asks of other pods; disk is the name of its disk, zone where that is, empty while it is not made.
+	relation   relation
+	disk, zone string
 }
 
 // claim is a NodeClaim. Times are those of its conditions, zero while they are not true.
@@ -108,7 +111,7 @@ type pdb struct {
 }
 
 // pdbStatus is what the disruption controller last wrote.
-type pdbStatus struct{ allowed, healthy, desired int }
+type pdbStatus struct{ allowed, healthy, desired, expected int }
 
 // node is a Kubernetes node.
 type node struct {

@@ -11,13 +11,6 @@ type AWS struct {
 	// code of the error, OK, or NoAnswer). Our own.
 	Calls        *prometheus.CounterVec
 	CallDuration *prometheus.HistogramVec
-
-	// Price and Available are of each offering, in USD per hour and as 1 or 0. Labels: instance_type, capacity_type, zone.
-	Price     *prometheus.GaugeVec
-	Available *prometheus.GaugeVec
-	// Cores and Memory are of each instance type, in vCPUs and bytes. Label: instance_type.
-	Cores  *prometheus.GaugeVec
-	Memory *prometheus.GaugeVec
 	// LaunchFailures counts what EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
 	LaunchFailures *prometheus.CounterVec
 	// TerminationFailures counts instances that EC2 did not end. Labels: zone, zone_id.
@@ -40,16 +33,15 @@ type AWS struct {
 
 // NewAWS builds the metrics of the AWS provider and registers them, once per registry.
 func NewAWS(registerer prometheus.Registerer) *AWS {
-	f := factory{registerer}
+	var list []Metric
+	return newAWS(factory{registerer, &list})
+}
+
+func newAWS(f factory) *AWS {
 	const cloud, notices = "cloudprovider", "interruption"
-	offering := []string{"instance_type", "capacity_type", "zone"}
 	return &AWS{
 		Calls:               f.counter(cloud, "api_calls_total", "Calls to AWS.", "service", "operation", "code"),
 		CallDuration:        f.histogram(cloud, "api_call_duration_seconds", "Time of calls to AWS.", prometheus.DefBuckets, "service", "operation"),
-		Price:               f.gauge(cloud, "instance_type_offering_price_estimate", "Price of an offering, in USD per hour.", offering...),
-		Available:           f.gauge(cloud, "instance_type_offering_available", "1 if an offering is not known to be sold out.", offering...),
-		Cores:               f.gauge(cloud, "instance_type_cpu_cores", "vCPUs of an instance type.", "instance_type"),
-		Memory:              f.gauge(cloud, "instance_type_memory_bytes", "Memory of an instance type.", "instance_type"),
 		LaunchFailures:      f.counter(cloud, "instance_launch_failures_total", "What EC2 did not launch.", "zone", "zone_id", "capacity_type", "reason"),
 		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
 		BatchTime:           f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.", prometheus.DefBuckets, "batcher"),

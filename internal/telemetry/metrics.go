@@ -36,7 +36,8 @@ type Metrics struct {
 	NodeClaimsCreated *prometheus.CounterVec
 	// NodeClaimsTerminated counts claims whose finalizer was removed. Labels: nodepool, capacity_type, zone.
 	NodeClaimsTerminated *prometheus.CounterVec
-	// NodeClaimsDisrupted counts claims that we deleted. Labels: reason, nodepool, capacity_type.
+	// NodeClaimsDisrupted counts claims that we deleted, see Disrupted. Labels: reason, nodepool, capacity_type,
+	// consolidation_policy, termination_mode.
 	NodeClaimsDisrupted *prometheus.CounterVec
 	// NodeClaimsUnhealthyDisrupted counts claims deleted because a condition of their node called for it. Labels:
 	// condition (snake case), nodepool, capacity_type, image_id.
@@ -76,6 +77,12 @@ type Metrics struct {
 	PodsBound prometheus.Histogram
 	// PodsSchedulingDecision is the time from when we first saw a pod pending until we first decided about it.
 	PodsSchedulingDecision prometheus.Histogram
+	// PodsProvisioningBound and PodsProvisioningStartup are the times from when a pod was first planned until it was bound, and
+	// until it ran.
+	PodsProvisioningBound   prometheus.Histogram
+	PodsProvisioningStartup prometheus.Histogram
+	// Waits remember when pods were first planned.
+	Waits *Waits
 	// PodsEvictionRequests counts answers to eviction requests. Label: code (HTTP status; 200 on success).
 	PodsEvictionRequests *prometheus.CounterVec
 	// PodsDrained counts pods that we evicted or deleted in a drain. Label: reason.
@@ -90,6 +97,12 @@ type Metrics struct {
 	SchedulerIgnoredPods prometheus.Gauge
 	// SchedulerUnschedulablePods is the number of pods that the last pass found no place for. Label: controller.
 	SchedulerUnschedulablePods *prometheus.GaugeVec
+
+	// SchedulerPendingByZone is the number of pods of the last pass by the zone that they have to be in. Labels: controller,
+	// zone: its name, flexible for more than one, none where no zone will do.
+	SchedulerPendingByZone *prometheus.GaugeVec
+	// Passes are the scheduling passes under way.
+	Passes *Passes
 
 	// DisruptionDecisions counts commands. Labels: decision (delete or replace), reason, consolidation_type.
 	DisruptionDecisions *prometheus.CounterVec
@@ -131,12 +144,18 @@ type Metrics struct {
 	CloudErrors *prometheus.CounterVec
 	// CloudLeakedMachines counts machines that belonged to no claim and were terminated. Label: provider. Our own.
 	CloudLeakedMachines *prometheus.CounterVec
+
+	requests *requests
 }
 
 // New builds all metrics and registers them. It panics when one of them is registered already, which is a mistake of
 // the program: a registry has one Metrics.
 func New(registerer prometheus.Registerer) *Metrics {
-	f := factory{registerer}
+	var list []Metric
+	return newMetrics(factory{registerer, &list})
+}
+
+func newMetrics(f factory) *Metrics {
 	m := &Metrics{build: f.gauge("", "build_info", "Always 1. The labels say what is running.", "version", "goversion", "goarch", "commit")}
 	m.Running("")
 	f.nodeClaims(m)
@@ -147,6 +166,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 	f.disruption(m)
 	f.state(m)
 	f.cloud(m)
+	m.Passes, m.Waits, m.requests = newPasses(f), NewWaits(), newRequests(f)
 	return m
 }
 
@@ -154,7 +174,7 @@ func (f factory) nodeClaims(m *Metrics) {
 	const s = "nodeclaims"
 	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
 	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
-	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type")
+	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")
@@ -188,6 +208,10 @@ func (f factory) pods(m *Metrics) {
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsSchedulingDecision = f.histogram(s, "scheduling_decision_duration_seconds", "Time from seeing a pending pod until the first decision about it.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
+	m.PodsProvisioningBound = f.histogram(s, "provisioning_bound_duration_seconds", "Time from when a pod was first planned until it is bound.",
+		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
+	m.PodsProvisioningStartup = f.histogram(s, "provisioning_startup_duration_seconds", "Time from when a pod was first planned until it runs.",
+		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
 	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that leave.", "reason")
 }
@@ -198,6 +222,8 @@ func (f factory) scheduler(m *Metrics) {
 	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
 	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
 	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that the last pass found no place for.", "controller")
+	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count", "Pods of the last pass by the zone that they have to be in: flexible for several, none where no zone will do.",
+		"controller", "zone")
 }
 
 func (f factory) disruption(m *Metrics) {
@@ -232,36 +258,6 @@ func (f factory) cloud(m *Metrics) {
 	m.CloudDuration = f.histogram(s, "duration_seconds", "Time of calls to the cloud provider.", prometheus.DefBuckets, "controller", "method", "provider")
 	m.CloudErrors = f.counter(s, "errors_total", "Failed calls to the cloud provider.", "controller", "method", "provider", "error")
 	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines of no NodeClaim that were terminated.", "provider")
-}
-
-// factory builds metrics and registers them.
-type factory struct{ prometheus.Registerer }
-
-func (f factory) counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
-	f.MustRegister(v)
-	return v
-}
-
-func (f factory) gauge(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
-	f.MustRegister(v)
-	return v
-}
-
-func (f factory) histogram(subsystem, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels)
-	f.MustRegister(v)
-	return v
-}
-
-func (f factory) summary(subsystem, name, help string, labels ...string) *prometheus.SummaryVec {
-	v := prometheus.NewSummaryVec(prometheus.SummaryOpts{
-		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
-		Objectives: map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01},
-	}, labels)
-	f.MustRegister(v)
-	return v
 }
 
 // DurationBuckets are the 45 buckets, in seconds, of durations from 5 ms to 10 min (core specification 7.1).

@@ -15,13 +15,7 @@ type Sale struct {
 	Available bool
 }
 
-// Size is that of a type: memory in bytes, as EC2 reports it.
-type Size struct {
-	Type          string
-	VCPUs, Memory int64
-}
-
-// Sales lists all offerings of the region, for metrics.
+// Sales lists all offerings of the region, as they are known now.
 func (p *Provider) Sales() []Sale {
 	var sales []Sale
 	stock := p.shelf.types()
@@ -44,14 +38,4 @@ func (p *Provider) Sales() []Sale {
 func (p *Provider) sale(t *catalog.Type, zone, capacityType string, price float64, known bool) Sale {
 	gone := p.unavailable.Has(instance.Offer{CapacityType: capacityType, Type: t.Name, Zone: zone})
 	return Sale{Type: t.Name, Zone: zone, CapacityType: capacityType, Price: price, Available: known && !gone}
-}
-
-// Sizes lists all types, for metrics.
-func (p *Provider) Sizes() []Size {
-	var sizes []Size
-	stock := p.shelf.types()
-	for i := range stock {
-		sizes = append(sizes, Size{Type: stock[i].Name, VCPUs: stock[i].VCPUs, Memory: stock[i].MemoryMiB << 20})
-	}
-	return sizes
 }

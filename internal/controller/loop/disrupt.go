@@ -59,6 +59,9 @@ type Disrupt struct {
 // a large and busy cluster must not take the processor from what is urgent. What needs no search goes on.
 const restShare = 10
 
+// disrupter is the loop's name in metrics.
+const disrupter = "disruption"
+
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
 // in the next.
 func (d *Disrupt) Start(ctx context.Context) error {
@@ -116,8 +119,9 @@ func (d *Disrupt) Tick(ctx context.Context) {
 // decide proposes commands, and records and tells what it decided. What nodes in use are kept for is only told after a
 // search.
 func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
-	began := d.Clock.Now()
+	began, end := d.Clock.Now(), d.Metrics.Passes.Begin(disrupter)
 	proposal := d.Propose(snap, search)
+	end()
 	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
 	d.next, d.seen = proposal.Next, snap.Version

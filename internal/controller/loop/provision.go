@@ -66,7 +66,9 @@ type Provision struct {
 	beyond int
 
 	deciding sync.Mutex
-	first    sync.Once
+	// last is the latest plan, nil before the first.
+	last  *plan.Provision
+	first sync.Once
 	// targets are where the latest plan puts its pods; nil before the first.
 	targets atomic.Pointer[plan.Targets]
 }
@@ -107,9 +109,10 @@ func (p *Provision) pause() time.Duration {
 
 // Tick is one pass.
 func (p *Provision) Tick(ctx context.Context) {
-	began := p.Clock.Now()
+	began, end := p.Clock.Now(), p.Metrics.Passes.Begin(provisioner)
 	// 2. Take a snapshot, and 3. decide.
 	snap, decided := p.decide()
+	end()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
@@ -172,6 +175,13 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	}
 	p.seen = now
 	p.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(len(now)))
+	p.Metrics.SchedulerPendingByZone.Reset()
+	for zone, n := range pendingByZone(snap) {
+		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
+	}
+	for _, pod := range plan.Waiting(decided.Order) {
+		p.Metrics.Waits.Planned(pod.UID, p.Clock.Now())
+	}
 }
 
 // promise keeps nodes that pods were planned onto from being disrupted for a while.

@@ -132,6 +132,9 @@ func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue momentQueue) {
 			pod, ok := e.Object.(*corev1.Pod)
+			if ok {
+				p.Metrics.Waits.Forget(string(pod.UID))
+			}
 			if ok && pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && !karpv1.EndedPod(pod) && !daemon(pod) {
 				queue.Add(p.saw(pod.Spec.NodeName))
 			}
@@ -163,11 +166,21 @@ func boundAt(pod *corev1.Pod) time.Time {
 // measure observes how long the pod took to be bound, and to run.
 func (p *PodEvents) measure(before, after *corev1.Pod) {
 	age := p.Clock.Now().Sub(after.CreationTimestamp.Time).Seconds()
+	planned, waited := p.Metrics.Waits.Since(string(after.UID))
 	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
 		p.Metrics.PodsBound.Observe(age)
+		if waited {
+			p.Metrics.PodsProvisioningBound.Observe(p.Clock.Since(planned).Seconds())
+		}
+	}
+	if before.Status.Phase == corev1.PodPending && after.Status.Phase != corev1.PodPending {
+		p.Metrics.Waits.Forget(string(after.UID))
 	}
 	if before.Status.Phase == corev1.PodPending && after.Status.Phase == corev1.PodRunning {
 		p.Metrics.PodsStartup.Observe(age)
+		if waited {
+			p.Metrics.PodsProvisioningStartup.Observe(p.Clock.Since(planned).Seconds())
+		}
 	}
 }
 

@@ -187,7 +187,11 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	for _, seat := range c.seats {
 		if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
-			cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
+			landing := plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(seat.Pods))}
+			for i, p := range seat.Pods {
+				landing.Pods[i] = p.Promise()
+			}
+			cmd.Landing = append(cmd.Landing, landing)
 		}
 	}
 	w.shorten(&cmd)

@@ -44,7 +44,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
-		p = placement.Schedule(after, opts.Placement)
+		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
 	}
 	w.bought = p.Claims
 	for _, placed := range p.Placed {

@@ -129,6 +129,7 @@ var sayings = [...]saying{
 	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
 	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
 	plan.PoolGone:         {"PoolGone", says("the pool is gone")},
+	plan.PoolRefused:      {"PoolRefused", func(o operands) string { return "the pool of " + o.node() + " is refused: " + o.rejection() }},
 	plan.NodeStatic: {"NodeStatic", func(o operands) string {
 		return o.node() + " belongs to a pool with a fixed number of nodes, which are not consolidated"
 	}},

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -173,7 +174,7 @@ func (m *market) refund(total quantity.Vector) {
 func (m *market) largest(kinds bitset.Set) quantity.Vector {
 	var most quantity.Vector
 	for t := range kinds.All() {
-		most = most.Max(m.pool.Types.Total[t])
+		most = most.Raise(m.pool.Types.Total[t])
 	}
 	return most
 }
@@ -228,17 +229,22 @@ func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 
 // priced lists the types at their cheapest offerings that the row admits, cheapest first.
 func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
+	return slices.AppendSeq(make([]purchase, 0, kinds.Count()), m.cheapestFirst(kinds, row))
+}
+
+// cheapestFirst goes through what priced lists.
+func (m *market) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[purchase] {
 	_, classes := m.offered(row)
 	if len(classes) == 0 {
 		_, classes = m.pool.Types.Offered(row)
 	}
-	list := make([]purchase, 0, kinds.Count())
-	for _, p := range m.priceList(classes) {
-		if kinds.Has(p.kind) {
-			list = append(list, p)
+	return func(yield func(purchase) bool) {
+		for _, p := range m.priceList(classes) {
+			if kinds.Has(p.kind) && !yield(p) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // priceList is every type on sale in one of the classes, cheapest first, made once for each set of classes.
@@ -339,7 +345,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 func (r *run) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
 	for t := range b.kinds.All() {
-		most = most.Max(b.market.pool.Net[t])
+		most = most.Raise(b.market.pool.Net[t])
 	}
 	return most
 }

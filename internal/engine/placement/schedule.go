@@ -78,13 +78,15 @@ type run struct {
 	opts     Options
 	counters *counters
 	nodes    []*target
-	pools    []*market
-	bins     []*bin
-	tasks    []*task
+	// slack is what each of the nodes has free of cpu and memory.
+	slack []model.Slack
+	pools []*market
+	bins  []*bin
+	tasks []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
 	// partitions caches the nodes by their atoms on some keys, see nodesBy.
-	partitions map[string]map[string]*[]*target
+	partitions map[string]map[string]*[]int
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
@@ -94,7 +96,9 @@ type run struct {
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
-	order   []*model.Pod
+	order []*model.Pod
+	// kept are the pods that are where they were promised a place.
+	kept    map[*model.Pod]bool
 	refused []*task
 	// rivals want a claim for themselves; exclusive.go.
 	rivals  []*rival
@@ -216,10 +220,16 @@ func (r *run) assignAndFill(tasks []*task) []*lot {
 	var all []*lot
 	for again := tasks; len(again) > 0 && !r.over(); {
 		var lots []*lot
+		filled := 0
 		for _, t := range again {
+			// The first of those who want to be together decides for all: he must see what room others have left.
+			if r.decidesForAll(t) {
+				r.fillNodes(lots[filled:])
+				filled = len(lots)
+			}
 			lots = append(lots, r.assign(t)...)
 		}
-		r.fillNodes(lots)
+		r.fillNodes(lots[filled:])
 		again = nil
 		for _, l := range lots {
 			if len(l.left) == 0 || !l.roomElsewhere() {
@@ -235,6 +245,11 @@ func (r *run) assignAndFill(tasks []*task) []*lot {
 		}
 	}
 	return all
+}
+
+// decidesForAll reports whether the domain of the task's first pod is where all others will have to go.
+func (r *run) decidesForAll(t *task) bool {
+	return len(t.left) > 1 && slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 }
 
 // roomElsewhere reports whether the lot was to find room on nodes of its domain, and another domain has some.

@@ -117,18 +117,18 @@ func (r *run) spread(m *market, b *bin, expected int64, more bool) bool {
 }
 
 // shareOut goes on with a seed of which no bin was bought: it is to be tried again when what is open has changed; else a bin
-// that is not spot is opened, because who was in that bin beside it may want spot, and alone it need not. It reports whether
-// one of them was the case.
-func (r *run) shareOut(k *packing, seed *prospect, found bool) bool {
+// that is not spot is opened, because who was in that bin beside it may want spot, and alone it need not. It returns that
+// bin, if any, and whether one of them was the case.
+func (r *run) shareOut(k *packing, seed *prospect, found bool) (*bin, bool) {
 	if k.share == nil {
-		return false
+		return nil, false
 	}
 	if k.share.stale || !k.share.fresh {
 		k.share.look()
-		return true
+		return nil, true
 	}
 	if !found {
-		return false
+		return nil, false
 	}
 	all := seed.offers
 	defer func() { seed.offers = all }()
@@ -146,7 +146,7 @@ func (r *run) shareOut(k *packing, seed *prospect, found bool) bool {
 	if found = found && r.commit(k.market, best, k.evenly); found {
 		k.share.look()
 	}
-	return found
+	return best, found
 }
 
 // withoutSpot takes spot from the capacity types of the row.

@@ -95,6 +95,8 @@ const (
 	PolicyForbids
 	// PoolGone: the pool is no longer there.
 	PoolGone
+	// PoolRefused: the pool is one that the API server would refuse, so that nobody knows what it allows (Node, Rejection).
+	PoolRefused
 	// NodeStatic: the pool has a fixed number of nodes, which are not consolidated (Node).
 	NodeStatic
 	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done

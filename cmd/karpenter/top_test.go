@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/top"
+)
+
+const shopJSON = `{"instanceTypes": [
+ {"name": "m.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "4", "memory": "16Gi", "pods": "58"}, "overhead": {"cpu": "100m", "memory": "1Gi"},
+  "offerings": [{"zone": "zone-a", "capacityType": "spot", "price": 0.06, "available": true}, {"zone": "zone-a", "capacityType": "on-demand", "price": 0.2, "available": true},
+   {"zone": "zone-b", "capacityType": "spot", "price": 0.07, "available": true}, {"zone": "zone-b", "capacityType": "on-demand", "price": 0.2, "available": true}]},
+ {"name": "c.xlarge", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "8", "memory": "16Gi", "pods": "58"}, "overhead": {"cpu": "100m", "memory": "1Gi"},
+  "offerings": [{"zone": "zone-a", "capacityType": "spot", "price": 0.11, "available": true}, {"zone": "zone-b", "capacityType": "on-demand", "price": 0.34, "available": true}]}]}`
+
+// shop is a cluster with four nodes of a pool, one on its way, one node that is nobody's, and pods that wait.
+func shop(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	node := func(name, pool, kind, zone, capacityType, status string) string {
+		labels := fmt.Sprintf("kubernetes.io/hostname: %s, node.kubernetes.io/instance-type: %s, topology.kubernetes.io/zone: %s, karpenter.sh/capacity-type: %s", name, kind, zone, capacityType)
+		if pool != "" {
+			labels += ", karpenter.sh/nodepool: " + pool + ", karpenter.sh/initialized: \"true\", karpenter.sh/registered: \"true\""
+		}
+		cpu := map[string]string{"m.large": "3900m", "c.xlarge": "7900m"}[kind]
+		return fmt.Sprintf(`metadata: {name: %[1]s, uid: uid-%[1]s, creationTimestamp: "2026-01-01T00:00:00Z", labels: {%[2]s}}
+spec: {providerID: "test:///%[1]s"}
+status: {capacity: {cpu: "8", memory: 16Gi, pods: "58"}, allocatable: {cpu: %[3]s, memory: 15Gi, pods: "58"}, conditions: [{type: Ready, status: "%[4]s"}]}
+---
+`, name, labels, cpu, status)
+	}
+	pod := func(name, on, cpu, memory, more string) string {
+		status := `phase: Running, conditions: [{type: Ready, status: "True"}]`
+		if on == "" {
+			status = `phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]`
+		}
+		return fmt.Sprintf(`metadata: {name: %[1]s, namespace: shop, uid: uid-%[1]s, creationTimestamp: "2026-01-01T01:00:00Z", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]}
+spec: {nodeName: %[2]q, %[5]s containers: [{name: c, image: i, resources: {requests: {cpu: %[3]s, memory: %[4]s}}}]}
+status: {%[6]s}
+---
+`, name, on, cpu, memory, more, status)
+	}
+	claim := func(name string) string {
+		return strings.Replace(claimYAML(name, "", ""), "requirements: []", "requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]", 1)
+	}
+	return served(t, map[string]string{
+		"/apis/karpenter.sh/v1/nodepools": `metadata: {name: default, uid: pool-uid}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand, spot]}]
+status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}
+`,
+		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`,
+		"/apis/karpenter.sh/v1/nodeclaims": claim("default-a") + claim("default-b") + claim("default-c") +
+			strings.Replace(strings.Replace(claim("default-d"), "metadata: {", "metadata: {deletionTimestamp: \"2026-01-01T05:00:00Z\", finalizers: [karpenter.sh/termination], ", 1), "requirements: []", "requirements: []", 1) +
+			`metadata: {name: default-e, uid: uid-default-e, creationTimestamp: "2026-01-01T05:59:30Z", labels: {karpenter.sh/nodepool: default}, annotations: {karpenter-go.github.io/pods: uid-orders-0}}
+spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [c.xlarge]}, {key: karpenter.sh/capacity-type, operator: In, values: [spot]}], resources: {requests: {cpu: 6}}}
+`,
+		"/api/v1/nodes": node("default-a", "default", "m.large", "zone-a", "spot", "True") + node("default-b", "default", "c.xlarge", "zone-b", "on-demand", "True") +
+			node("default-c", "default", "m.large", "zone-b", "spot", "False") + node("default-d", "default", "m.large", "zone-a", "on-demand", "True") +
+			strings.Replace(node("system-1", "", "m.large", "zone-a", "on-demand", "True"), "karpenter.sh/capacity-type: on-demand", "a: b", 1),
+		"/api/v1/pods": pod("web-0", "default-a", "1500m", "4Gi", "") + pod("web-1", "default-a", "1500m", "4Gi", "") + pod("cache-0", "default-b", "1", "12Gi", "") +
+			pod("batch-0", "default-c", "500m", "1Gi", "") + pod("dns", "system-1", "200m", "256Mi", "") +
+			pod("orders-0", "", "6", "8Gi", "") + pod("search-0", "", "3", "6Gi", "") +
+			pod("train-0", "", "16", "64Gi", "") + pod("pinned-0", "", "100m", "128Mi", "nodeSelector: {topology.kubernetes.io/zone: zone-z},"),
+	})
+}
+
+// atSix is six hours after the nodes of the shop came.
+func atSix() time.Time { return time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC) }
+
+func runTop(t *testing.T, arguments ...string) (string, error) {
+	t.Helper()
+	types := filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
+	command := topCommandAt(atSix)
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SilenceUsage, command.SilenceErrors = true, true
+	command.SetArgs(append([]string{"--kubeconfig", shop(t), "--instance-types", types}, arguments...))
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// The page in docs/top.md is what the verb prints.
+func TestTopOnce(t *testing.T) {
+	out, err := runTop(t, "--once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page, begin, end = "../../docs/top.md", "<!-- top --once -->\n```\n", "```\n<!-- end -->"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	shown, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the text", page)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+out+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != out {
+		t.Errorf("%s shows (make reference)\n%s\nthe verb prints\n%s", page, shown, out)
+	}
+}
+
+func TestTopJSON(t *testing.T) {
+	out, err := runTop(t, "-o", "json", "--sort", "price", "--filter", "zone-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fleet top.Fleet
+	if err := json.Unmarshal([]byte(out), &fleet); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range fleet.Nodes {
+		names = append(names, n.Name+" "+n.State)
+	}
+	if got, want := strings.Join(names, ", "), "default-d leaving, default-a ready, system-1 ready"; got != want {
+		t.Errorf("nodes of zone a by price: %s, want %s", got, want)
+	}
+	if fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+		t.Errorf("costs %v, at least %v", fleet.PricePerHour, fleet.LowerBoundPerHour)
+	}
+}
+
+func TestTopRefusesFlags(t *testing.T) {
+	for want, arguments := range map[string][]string{
+		"--interval is 10ms, want 1s or more": {"--interval", "10ms"}, `--sort is "colour", want name, cpu`: {"--sort", "colour"}, "--output is \"yaml\"": {"-o", "yaml"},
+	} {
+		if _, err := runTop(t, arguments...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", arguments, err, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package census
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// listing is the longest that one look at the cache may take.
+const listing = 5 * time.Second
+
+// Census is a prometheus.Collector. Fill all fields.
+type Census struct {
+	Objects *telemetry.Objects
+	Waits   *telemetry.Waits
+	// Snapshot is the world now.
+	Snapshot func() *model.Snapshot
+	// Synced reports whether the mirror is complete.
+	Synced func() bool
+	// Cache lists what the informers have.
+	Cache client.Reader
+	// Classes are empty node classes, by the name of their kind in metrics.
+	Classes map[string]Class
+	Clock   clock.PassiveClock
+	Log     logr.Logger
+
+	mutex sync.Mutex
+	// since is when the mirror was first seen not to be complete.
+	since time.Time
+}
+
+// Describe implements prometheus.Collector.
+func (c *Census) Describe(to chan<- *prometheus.Desc) { c.Objects.Describe(to) }
+
+// Collect implements prometheus.Collector.
+func (c *Census) Collect(to chan<- prometheus.Metric) {
+	s := sending{to: to, now: c.Clock.Now(), Objects: c.Objects}
+	synced := c.Synced()
+	s.send(c.Objects.UnsyncedTime, c.unsynced(synced, s.now).Seconds())
+	if !synced {
+		return
+	}
+	snap := c.Snapshot()
+	s.fleet(snap)
+	ctx, cancel := context.WithTimeout(context.Background(), listing)
+	defer cancel()
+	c.conditions(ctx, s)
+	if !c.Objects.Detail {
+		return
+	}
+	s.offerings(snap)
+	var pods corev1.PodList
+	if err := c.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		c.Log.Error(err, "listing pods for metrics")
+		return
+	}
+	s.nodes(snap, limitsOf(pods.Items))
+	s.pods(snap, pods.Items, c.Waits)
+}
+
+// unsynced is for how long the mirror has not been complete.
+func (c *Census) unsynced(synced bool, now time.Time) time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch {
+	case synced:
+		c.since = time.Time{}
+		return 0
+	case c.since.IsZero():
+		c.since = now
+	}
+	return now.Sub(c.since)
+}
+
+// Begin starts the clock of what is not complete yet; call it when the process starts.
+func (c *Census) Begin() { c.unsynced(false, c.Clock.Now()) }
+
+// conditions sends how the objects of all kinds stand.
+func (c *Census) conditions(ctx context.Context, s sending) {
+	for _, kind := range c.Objects.Kinds() {
+		list := c.listOf(kind.Name)
+		if list == nil {
+			continue
+		}
+		if err := c.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			c.Log.Error(err, "listing objects for metrics", "kind", kind.Name)
+			continue
+		}
+		s.kind(kind, list)
+	}
+}
+
+// listOf is an empty list of a kind, nil for one that is not known.
+func (c *Census) listOf(kind string) client.ObjectList {
+	switch kind {
+	case kindClaim:
+		return &karpv1.NodeClaimList{}
+	case kindPool:
+		return &karpv1.NodePoolList{}
+	case kindNode:
+		return &corev1.NodeList{}
+	}
+	if class, ok := c.Classes[kind]; ok {
+		return class.List.DeepCopyObject().(client.ObjectList)
+	}
+	return nil
+}
+
+// Class is an empty object of a kind of node class, and an empty list of them.
+type Class struct {
+	Object client.Object
+	List   client.ObjectList
+}
+
+// sending is one collection.
+type sending struct {
+	*telemetry.Objects
+	to  chan<- prometheus.Metric
+	now time.Time
+}
+
+func (s sending) send(d *prometheus.Desc, value float64, labels ...string) {
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}

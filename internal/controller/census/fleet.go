@@ -1,0 +1,151 @@
+package census
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// amount is a quantity as metrics have it: cores, bytes or units.
+func amount(resource string, value int64) float64 {
+	if resource == string(corev1.ResourceCPU) {
+		return float64(value) / 1000
+	}
+	return float64(value)
+}
+
+// there reports whether a machine stands behind the node, not only a claim.
+func there(n *model.Node) bool { return n.Stage >= model.Registered }
+
+// fleet sends what is known of all nodes together.
+func (s sending) fleet(snap *model.Snapshot) {
+	var used, usable quantity.Vector
+	cost := map[string]int64{}
+	for _, pool := range snap.Pools {
+		cost[pool.Name] = 0
+	}
+	for _, n := range snap.Nodes {
+		if n.Ours() {
+			cost[n.Pool] += n.Price
+		}
+		if there(n) {
+			used, usable = used.Add(n.Used), usable.Add(n.Usable)
+		}
+	}
+	for r, name := range snap.Resources {
+		if has := usable.At(quantity.Resource(r)); has > 0 {
+			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), name)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(cost)) {
+		s.send(s.PoolCost, float64(cost[pool])/model.Nano, pool)
+	}
+}
+
+// nodes sends what each node has and holds; limits are those of its pods, by name.
+func (s sending) nodes(snap *model.Snapshot, limits map[string]limited) {
+	for _, n := range snap.Nodes {
+		if !there(n) {
+			continue
+		}
+		who := []string{n.Name, "", strconv.FormatBool(n.Ours())}
+		var labels []string
+		for _, key := range s.WellKnown {
+			labels = append(labels, n.Labels[key])
+		}
+		s.send(s.NodeLifetime, s.now.Sub(n.Created).Seconds(), slices.Concat(who, labels)...)
+		series := func(d *prometheus.Desc, resource string, value float64) {
+			s.send(d, value, slices.Concat(who, []string{resource}, labels)...)
+		}
+		daemons := daemonsOf(n)
+		for r, name := range snap.Resources {
+			r := quantity.Resource(r)
+			total := n.Total.At(r)
+			if total == 0 && n.Used.At(r) == 0 {
+				continue
+			}
+			series(s.NodeAllocatable, name, amount(name, n.Usable.At(r)))
+			series(s.NodePodRequests, name, amount(name, n.Used.At(r)))
+			series(s.NodeDaemonRequests, name, amount(name, daemons.At(r)))
+			series(s.NodeOverhead, name, amount(name, max(0, total-n.Usable.At(r))))
+			series(s.NodePodLimits, name, limits[n.Name].all[name])
+			series(s.NodeDaemonLimits, name, limits[n.Name].daemons[name])
+		}
+	}
+}
+
+func daemonsOf(n *model.Node) quantity.Vector {
+	var sum quantity.Vector
+	for _, p := range n.Pods {
+		if p.Daemon {
+			sum = sum.Add(p.Requests)
+		}
+	}
+	return sum
+}
+
+// offer is one row of what is on sale: a type in a zone as a capacity type.
+type offer struct{ instanceType, capacityType, zone string }
+
+// offerings sends what is on sale. Pools that see the same offering with different eyes are merged: it is available if it
+// is to one, at the lowest price.
+func (s sending) offerings(snap *model.Snapshot) {
+	type terms struct {
+		price     int64
+		available bool
+	}
+	sale, seen, types := map[offer]terms{}, map[*model.Catalogue]bool{}, map[string]bool{}
+	for _, pool := range snap.Pools {
+		if pool.Catalogue == nil || seen[pool.Catalogue] {
+			continue
+		}
+		seen[pool.Catalogue] = true
+		for i := range pool.Catalogue.Types {
+			t := &pool.Catalogue.Types[i]
+			if !types[t.Name] {
+				types[t.Name] = true
+				s.size(t)
+			}
+			for _, o := range t.Offerings {
+				at := offer{t.Name, o.CapacityType, o.Zone}
+				before, known := sale[at]
+				if !known {
+					before.price = math.MaxInt64
+				}
+				sale[at] = terms{min(before.price, o.Price), before.available || o.Available}
+			}
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(sale), compareOffers) {
+		available := 0.0
+		if sale[at].available {
+			available = 1
+		}
+		s.send(s.OfferingPrice, float64(sale[at].price)/model.Nano, at.instanceType, at.capacityType, at.zone)
+		s.send(s.OfferingAvailable, available, at.instanceType, at.capacityType, at.zone)
+	}
+}
+
+func compareOffers(a, b offer) int {
+	return cmp.Or(strings.Compare(a.instanceType, b.instanceType), strings.Compare(a.capacityType, b.capacityType), strings.Compare(a.zone, b.zone))
+}
+
+func (s sending) size(t *model.InstanceType) {
+	for _, a := range t.Capacity {
+		switch a.Name {
+		case string(corev1.ResourceCPU):
+			s.send(s.TypeCPU, amount(a.Name, a.Value), t.Name)
+		case string(corev1.ResourceMemory):
+			s.send(s.TypeMemory, amount(a.Name, a.Value), t.Name)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// A pod counts for the one zone that its terms and its volumes leave, of the zones that there are.
+func TestPendingByZone(t *testing.T) {
+	in := func(zones ...string) []label.Requirement {
+		return []label.Requirement{{Key: model.LabelZone, Operator: label.In, Values: zones}}
+	}
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalogue: &model.Catalogue{Types: []model.InstanceType{{
+		Name: "t", Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", Available: true}, {Zone: "b", CapacityType: "spot"}},
+	}}}})
+	b.UpsertNode(model.NodeSpec{Name: "n", UID: "n", Stage: model.Initialized, Labels: map[string]string{model.LabelZone: "c"}})
+	for _, pod := range []struct {
+		name           string
+		terms, volumes [][]label.Requirement
+	}{
+		{name: "anywhere"},
+		{name: "a", terms: [][]label.Requirement{in("a")}},
+		{name: "c", terms: [][]label.Requirement{in("c")}},
+		{name: "a or b", terms: [][]label.Requirement{in("a"), in("b")}},
+		{name: "volume", terms: [][]label.Requirement{in("a", "b")}, volumes: [][]label.Requirement{in("b", "c")}},
+		{name: "elsewhere", terms: [][]label.Requirement{in("d")}},
+		{name: "not a, not b", terms: [][]label.Requirement{{{Key: model.LabelZone, Operator: label.NotIn, Values: []string{"a", "b"}}}}},
+	} {
+		b.UpsertPod(model.PodSpec{UID: pod.name, Namespace: "default", Name: pod.name, Alternatives: pod.terms, VolumeAlternatives: pod.volumes,
+			Requests: []quantity.Amount{{Name: "pods", Value: 1}}})
+	}
+	want := map[string]int{"a": 1, "b": 1, "c": 2, zoneFlexible: 2, zoneNone: 1}
+	if diff := cmp.Diff(want, pendingByZone(b.Snapshot(time.Unix(0, 0)))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,24 @@
+package telemetry
+
+import "testing"
+
+// What a request was about is read off the path that client-go tells, in which names are replaced.
+func TestResourceOf(t *testing.T) {
+	for _, c := range []struct{ path, group, version, kind, subresource string }{
+		{"/api/v1/nodes", "", "v1", "nodes", ""},
+		{"/api/v1/nodes/{name}", "", "v1", "nodes", ""},
+		{"/api/v1/nodes/{name}/status", "", "v1", "nodes", "status"},
+		{"/api/v1/namespaces/{name}", "", "v1", "namespaces", ""},
+		{"/api/v1/namespaces/{namespace}/pods", "", "v1", "pods", ""},
+		{"/api/v1/namespaces/{namespace}/pods/{name}/eviction", "", "v1", "pods", "eviction"},
+		{"/apis/karpenter.sh/v1/nodeclaims/{name}/status", "karpenter.sh", "v1", "nodeclaims", "status"},
+		{"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}", "coordination.k8s.io", "v1", "leases", ""},
+		{"/base/apis/karpenter.sh/v1/nodepools", "karpenter.sh", "v1", "nodepools", ""},
+		{"/{prefix}", "", "", "", ""}, {"/apis", "", "", "", ""}, {"/api/v1", "", "", "", ""}, {"", "", "", "", ""},
+	} {
+		group, version, kind, subresource := resourceOf(c.path)
+		if group != c.group || version != c.version || kind != c.kind || subresource != c.subresource {
+			t.Errorf("%s: %q %q %q %q, want %q %q %q %q", c.path, group, version, kind, subresource, c.group, c.version, c.kind, c.subresource)
+		}
+	}
+}

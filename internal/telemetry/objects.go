@@ -1,0 +1,225 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Objects are the metrics that are worked out from what is there whenever they are asked for: who collects them sends
+// constant metrics of these descriptions, so that the series of an object end with it. The labels of each are in the
+// order of its constructor below.
+type Objects struct {
+	// Detail: series for each pod, node, claim and offering are wanted.
+	Detail bool
+	// WellKnown are the label keys whose values the metrics of nodes carry, after node_name, phase, managed and, but for
+	// NodeLifetime, resource_type.
+	WellKnown []string
+
+	NodeAllocatable, NodePodRequests, NodePodLimits, NodeDaemonRequests, NodeDaemonLimits, NodeOverhead *prometheus.Desc
+	NodeLifetime                                                                                        *prometheus.Desc
+	// ClusterUtilization is requests by allocatable of all nodes, in percent. Label: resource_type.
+	ClusterUtilization *prometheus.Desc
+	// PoolCost is what the nodes of a pool cost, USD per hour. Label: nodepool.
+	PoolCost *prometheus.Desc
+	// UnsyncedTime is for how long the mirror has not been complete; 0 when it is.
+	UnsyncedTime *prometheus.Desc
+	// PodState is 1. Labels: name, namespace, owner, node, scheduled, nodepool, zone, arch, capacity_type, instance_type,
+	// phase, ready, managed.
+	PodState *prometheus.Desc
+	// The others about pods have the labels name and namespace. Provisioning ones count from when the pod was first planned.
+	PodUnstarted, PodUnbound, PodProvisioningUnstarted, PodProvisioningUnbound *prometheus.Desc
+	// OfferingPrice and OfferingAvailable have the labels instance_type, capacity_type, zone; TypeCPU and TypeMemory
+	// instance_type.
+	OfferingPrice, OfferingAvailable, TypeCPU, TypeMemory *prometheus.Desc
+
+	kinds map[string]*KindSeries
+	all   []*prometheus.Desc
+}
+
+// Kind is a kind of object whose conditions are measured.
+type Kind struct {
+	// Name as it is part of metric names, such as nodeclaim.
+	Name string
+	// Labels are keys of object labels whose values the series carry too.
+	Labels []string
+	// Bounded: there are few objects of the kind, so each has its series without Detail.
+	Bounded bool
+}
+
+// KindSeries are the metrics about the conditions of one kind (core specification 7.1, status metrics).
+type KindSeries struct {
+	Kind
+	// Count is how many objects have a condition so: 1 with namespace and name, or their number with both empty. Labels:
+	// namespace, name, type, status, reason, then those of the kind.
+	Count *prometheus.Desc
+	// Current is for how long an object has had the condition so. The same labels.
+	Current *prometheus.Desc
+	// Terminating is for how long an object has been terminating. Labels: namespace, name, then those of the kind.
+	Terminating *prometheus.Desc
+	// Transitions counts changes of a condition's status. Labels: type, status, reason, then those of the kind.
+	Transitions *prometheus.CounterVec
+	// Lasted is how long a condition had the status that it left. Labels: type, status, then those of the kind.
+	Lasted *prometheus.HistogramVec
+	// Termination is the time from an object's deletion to its end. Labels: those of the kind.
+	Termination *prometheus.HistogramVec
+}
+
+// ObjectOptions say what Objects are about.
+type ObjectOptions struct {
+	Kinds []Kind
+	// WellKnown are label keys of nodes.
+	WellKnown []string
+	Detail    bool
+}
+
+// NewObjects registers the counters among them; the descriptions are for the collector that sends them.
+func NewObjects(registerer prometheus.Registerer, options ObjectOptions) *Objects {
+	var list []Metric
+	return newObjects(factory{registerer, &list}, options)
+}
+
+func newObjects(f factory, options ObjectOptions) *Objects {
+	o := &Objects{Detail: options.Detail, WellKnown: distinct(options.WellKnown), kinds: map[string]*KindSeries{}}
+	always, detail := describer{f, o, false}, describer{f, o, true}
+	always.summary()
+	detail.nodes(o.WellKnown)
+	detail.pods()
+	detail.offerings()
+	for _, kind := range options.Kinds {
+		o.kinds[kind.Name] = newKindSeries(f, o, kind)
+	}
+	return o
+}
+
+// Describe tells a registry of all that may be sent.
+func (o *Objects) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range o.all {
+		to <- d
+	}
+}
+
+// Kind is the series of a kind, nil for one that is not measured.
+func (o *Objects) Kind(name string) *KindSeries { return o.kinds[name] }
+
+// Kinds are all kinds that are measured, by name.
+func (o *Objects) Kinds() []*KindSeries {
+	list := make([]*KindSeries, 0, len(o.kinds))
+	for _, k := range o.kinds {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b *KindSeries) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// describer makes descriptions and notes them.
+type describer struct {
+	factory
+	of     *Objects
+	detail bool
+}
+
+func (d describer) gauge(subsystem, name, help string, labels ...string) *prometheus.Desc {
+	full := name
+	if subsystem != "" {
+		full = prometheus.BuildFQName(namespace, subsystem, name)
+	}
+	*d.list = append(*d.list, Metric{Name: full, Type: "gauge", Help: help, Labels: labels, Detail: d.detail})
+	desc := prometheus.NewDesc(full, help, labels, nil)
+	d.of.all = append(d.of.all, desc)
+	return desc
+}
+
+func (d describer) summary() {
+	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "What pods ask for, of what all nodes have, in percent.", "resource_type")
+	d.of.PoolCost = d.gauge("nodepools", "cost_total", "What the nodes of a NodePool cost, USD per hour.", "nodepool")
+	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds", "For how long the mirror of the cluster has not been complete; 0 when it is.")
+}
+
+func (d describer) nodes(wellKnown []string) {
+	labels := []string{"node_name", "phase", "managed", "resource_type"}
+	lifetime := slices.Clone(labels[:3])
+	for _, key := range wellKnown {
+		labels, lifetime = append(labels, LabelOf(key)), append(lifetime, LabelOf(key))
+	}
+	const s = "nodes"
+	d.of.NodeAllocatable = d.gauge(s, "allocatable", "What pods may use of a node.", labels...)
+	d.of.NodePodRequests = d.gauge(s, "total_pod_requests", "What the pods of a node ask for, daemons included.", labels...)
+	d.of.NodePodLimits = d.gauge(s, "total_pod_limits", "The limits of the pods of a node, daemons included.", labels...)
+	d.of.NodeDaemonRequests = d.gauge(s, "total_daemon_requests", "What the daemons of a node ask for.", labels...)
+	d.of.NodeDaemonLimits = d.gauge(s, "total_daemon_limits", "The limits of the daemons of a node.", labels...)
+	d.of.NodeOverhead = d.gauge(s, "system_overhead", "What a node has and pods may not use.", labels...)
+	d.of.NodeLifetime = d.gauge(s, "current_lifetime_seconds", "Age of a node.", lifetime...)
+}
+
+func (d describer) pods() {
+	const s = "pods"
+	d.of.PodState = d.gauge(s, "state", "Always 1. The labels say how a pod stands.", "name", "namespace", "owner", "node", "scheduled",
+		"nodepool", "zone", "arch", "capacity_type", "instance_type", "phase", "ready", "managed")
+	d.of.PodUnstarted = d.gauge(s, "unstarted_time_seconds", "Age of a pod that does not run yet.", "name", "namespace")
+	d.of.PodUnbound = d.gauge(s, "unbound_time_seconds", "Age of a pod that is not bound yet.", "name", "namespace")
+	d.of.PodProvisioningUnstarted = d.gauge(s, "provisioning_unstarted_time_seconds", "Time since a pod that does not run yet was first planned.", "name", "namespace")
+	d.of.PodProvisioningUnbound = d.gauge(s, "provisioning_unbound_time_seconds", "Time since a pod that is not bound yet was first planned.", "name", "namespace")
+}
+
+func (d describer) offerings() {
+	const s = "cloudprovider"
+	d.of.OfferingPrice = d.gauge(s, "instance_type_offering_price_estimate", "Price of an offering, per hour, in the currency of the region.",
+		"instance_type", "capacity_type", "zone")
+	d.of.OfferingAvailable = d.gauge(s, "instance_type_offering_available", "1 while an offering is not known to be sold out, else 0.",
+		"instance_type", "capacity_type", "zone")
+	d.of.TypeCPU = d.gauge(s, "instance_type_cpu_cores", "CPU of an instance type, in cores.", "instance_type")
+	d.of.TypeMemory = d.gauge(s, "instance_type_memory_bytes", "Memory of an instance type.", "instance_type")
+}
+
+func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
+	s, prefix := &KindSeries{Kind: kind}, "operator_"+kind.Name
+	var extra []string
+	for _, key := range kind.Labels {
+		extra = append(extra, sanitised(key))
+	}
+	with := func(labels ...string) []string { return append(labels, extra...) }
+	always, detail := describer{f, o, false}, describer{f, o, !kind.Bounded}
+	if kind.Name == "nodepool" || strings.HasSuffix(kind.Name, "nodeclass") {
+		detail.detail = false // for the reference, which knows no numbers of objects
+	}
+	s.Count = always.gauge("", prefix+"_status_condition_count", "Objects with a condition; without --metrics-detail those of one kind that are many are counted with an empty name.",
+		with("namespace", "name", "type", "status", "reason")...)
+	s.Current = detail.gauge("", prefix+"_status_condition_current_status_seconds", "For how long an object has had a condition as it is.",
+		with("namespace", "name", "type", "status", "reason")...)
+	s.Terminating = detail.gauge("", prefix+"_termination_current_time_seconds", "For how long an object has been terminating.", with("namespace", "name")...)
+	s.Transitions = f.plainCounter(prefix+"_status_condition_transitions_total", "Changes of the status of a condition.", with("type", "status", "reason")...)
+	s.Lasted = f.plainHistogram(prefix+"_status_condition_transition_seconds", "How long a condition had the status that it left.",
+		prometheus.ExponentialBuckets(0.5, 2, 15), with("type", "status")...)
+	s.Termination = f.plainHistogram(prefix+"_termination_duration_seconds", "Time from the deletion of an object to its end.",
+		DurationBuckets(), with()...)
+	return s
+}
+
+// LabelOf is the name that a node's label has in metrics: what follows the slash, in lower case, with _ for -.
+func LabelOf(key string) string {
+	_, name, found := strings.Cut(key, "/")
+	if !found {
+		name = key
+	}
+	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
+}
+
+// sanitised is a whole label key as a name in metrics.
+func sanitised(key string) string {
+	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
+}
+
+// distinct leaves out keys whose name in metrics another one has.
+func distinct(keys []string) []string {
+	var list []string
+	taken := map[string]bool{"node_name": true, "phase": true, "managed": true, "resource_type": true}
+	for _, key := range keys {
+		if name := LabelOf(key); !taken[name] {
+			taken[name] = true
+			list = append(list, key)
+		}
+	}
+	return list
+}

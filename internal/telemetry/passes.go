@@ -1,0 +1,51 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Passes are the scheduling passes under way: for how long each has been running is worked out when it is asked for.
+type Passes struct {
+	desc  *prometheus.Desc
+	mutex sync.Mutex
+	began map[string]time.Time
+}
+
+func newPasses(f factory) *Passes {
+	const name, help = namespace + "_scheduler_unfinished_work_seconds", "For how long the pass under way has been running; 0 between passes."
+	p := &Passes{desc: prometheus.NewDesc(name, help, []string{"controller"}, nil), began: map[string]time.Time{}}
+	f.MustRegister(p)
+	f.note(name, "gauge", help, []string{"controller"})
+	return p
+}
+
+// Begin says that a pass of a controller begins; call what it returns when it is over.
+func (p *Passes) Begin(controller string) (end func()) {
+	p.set(controller, time.Now())
+	return func() { p.set(controller, time.Time{}) }
+}
+
+func (p *Passes) set(controller string, began time.Time) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.began[controller] = began
+}
+
+// Describe implements prometheus.Collector.
+func (p *Passes) Describe(to chan<- *prometheus.Desc) { to <- p.desc }
+
+// Collect implements prometheus.Collector.
+func (p *Passes) Collect(to chan<- prometheus.Metric) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for controller, began := range p.began {
+		seconds := 0.0
+		if !began.IsZero() {
+			seconds = time.Since(began).Seconds()
+		}
+		to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, seconds, controller)
+	}
+}

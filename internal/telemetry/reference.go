@@ -1,0 +1,88 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Metric describes a metric for its readers. docs/reference/metrics.md is made of these, and dashboards are checked against them.
+type Metric struct {
+	Name string
+	// Type is counter, gauge, histogram or summary.
+	Type   string
+	Help   string
+	Labels []string
+	// Buckets of a histogram, their upper bounds.
+	Buckets []float64
+	// Detail: there is a series for each object, and only with --metrics-detail.
+	Detail bool
+}
+
+// factory registers metrics and notes what they are.
+type factory struct {
+	prometheus.Registerer
+	list *[]Metric
+}
+
+func (f factory) note(name, kind, help string, labels []string, buckets ...float64) {
+	*f.list = append(*f.list, Metric{Name: name, Type: kind, Help: help, Labels: labels, Buckets: buckets})
+}
+
+// counter, gauge, histogram and summary have names that begin with our namespace.
+func (f factory) counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
+	return f.plainCounter(prometheus.BuildFQName(namespace, subsystem, name), help, labels...)
+}
+
+func (f factory) gauge(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
+	full := prometheus.BuildFQName(namespace, subsystem, name)
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: full, Help: help}, labels)
+	f.MustRegister(v)
+	f.note(full, "gauge", help, labels)
+	return v
+}
+
+func (f factory) histogram(subsystem, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.plainHistogram(prometheus.BuildFQName(namespace, subsystem, name), help, buckets, labels...)
+}
+
+func (f factory) summary(subsystem, name, help string, labels ...string) *prometheus.SummaryVec {
+	full := prometheus.BuildFQName(namespace, subsystem, name)
+	v := prometheus.NewSummaryVec(prometheus.SummaryOpts{
+		Name: full, Help: help,
+		Objectives: map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01},
+	}, labels)
+	f.MustRegister(v)
+	f.note(full, "summary", help, labels)
+	return v
+}
+
+// plainCounter and plainHistogram have names that are not of our namespace.
+func (f factory) plainCounter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	f.MustRegister(v)
+	f.note(name, "counter", help, labels)
+	return v
+}
+
+func (f factory) plainHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	f.MustRegister(v)
+	f.note(name, "histogram", help, labels, buckets...)
+	return v
+}
+
+// Reference is every metric of ours, by name. Those of the AWS provider are there with that provider only.
+func Reference() []Metric {
+	var list []Metric
+	f := factory{prometheus.NewRegistry(), &list}
+	newMetrics(f)
+	newAWS(f)
+	newObjects(f, ObjectOptions{Kinds: []Kind{{Name: "nodeclaim"}, {Name: "nodepool"}, {Name: "node"}, {Name: "ec2nodeclass"}, {Name: "kwoknodeclass"}},
+		WellKnown: karpv1.CoreRules().WellKnown, Detail: true})
+	slices.SortFunc(list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}

@@ -1,0 +1,258 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+// large is a fleet of so many nodes, and a hundred reasons to wait.
+func large(nodes int) *Fleet {
+	f := &Fleet{At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Pods: 10 * nodes, CPU: 0.61, Memory: 0.4, PricePerHour: 100, LowerBoundPerHour: 81}
+	for i := range nodes {
+		f.Nodes = append(f.Nodes, Node{
+			Name: fmt.Sprintf("node-%05d", i), NodePool: "default", InstanceType: []string{"m.large", "c.xlarge"}[i%2], Zone: fmt.Sprintf("zone-%d", i%3), CapacityType: "spot",
+			State: StateReady, CPU: float64(i%100) / 100, Memory: 0.5, Pods: 10, Places: 58, PricePerHour: float64(i%7) / 10, Age: float64(60 * i),
+		})
+	}
+	for i := range 100 {
+		f.Waiting = append(f.Waiting, Waiting{Pod: fmt.Sprintf("default/pod-%d", i), Count: 2, Outcome: noPlace, Why: "needs 16 of cpu,\nat most 8 is free"})
+	}
+	return f
+}
+
+// names are the nodes that the screen shows.
+func names(s *Screen) []string {
+	var list []string
+	for line := range strings.Lines(s.Render()) {
+		if strings.HasPrefix(line, "node-") {
+			list = append(list, strings.Fields(line)[0])
+		}
+	}
+	return list
+}
+
+func TestScreenPages(t *testing.T) {
+	s := &Screen{}
+	s.Resize(140, 6+3)
+	s.Show(large(5000))
+	for _, step := range []struct {
+		keys   string
+		want   []string
+		cursor int
+	}{
+		{"", []string{"node-00000", "node-00001", "node-00002"}, 0},
+		{"down j", []string{"node-00000", "node-00001", "node-00002"}, 2},
+		{"down", []string{"node-00001", "node-00002", "node-00003"}, 3},
+		{"pgdown", []string{"node-00004", "node-00005", "node-00006"}, 6},
+		{"up up up", []string{"node-00003", "node-00004", "node-00005"}, 3},
+		{"end", []string{"node-04997", "node-04998", "node-04999"}, 4999},
+		{"down", []string{"node-04997", "node-04998", "node-04999"}, 4999},
+		{"home up", []string{"node-00000", "node-00001", "node-00002"}, 0},
+		{"r", []string{"node-04999", "node-04998", "node-04997"}, 0},
+		{"r s", []string{"node-00099", "node-00199", "node-00299"}, 0}, // by cpu
+		{"/ 0 4 9 9 9", []string{"node-04999"}, 0},
+		{"backspace backspace enter", []string{"node-00499", "node-04999", "node-00498"}, 0},
+		{"esc", []string{"node-00099", "node-00199", "node-00299"}, 0},
+		{"/ Z O N E - 1 enter", []string{"node-00199", "node-00499", "node-00799"}, 0},
+	} {
+		for _, key := range strings.Fields(step.keys) {
+			if s.Press(key) {
+				t.Fatalf("%s left the screen", key)
+			}
+		}
+		got := names(s)
+		if diff := cmp.Diff(step.want, got); diff != "" || s.cursor != step.cursor {
+			t.Errorf("after %s: line %d, want %d; -want +got:\n%s", step.keys, s.cursor, step.cursor, diff)
+		}
+	}
+	if !s.Press("q") || !s.Press("ctrl+c") {
+		t.Error("q and ctrl+c do not leave")
+	}
+}
+
+// The chosen line stays on its node when a newer fleet comes in which others have gone.
+func TestScreenKeepsItsNode(t *testing.T) {
+	s := &Screen{}
+	s.Resize(140, 10)
+	s.Show(large(100))
+	for range 20 {
+		s.Press("down")
+	}
+	newer := large(100)
+	newer.Nodes = newer.Nodes[15:]
+	s.Show(newer)
+	if got := s.chosen(); got == nil || got.Name != "node-00020" {
+		t.Errorf("chosen is %+v, want node-00020", got)
+	}
+	newer = large(3)
+	s.Show(newer)
+	if got := s.chosen(); got == nil || got.Name != "node-00002" {
+		t.Errorf("chosen is %+v, want the last", got)
+	}
+	s.Show(&Fleet{})
+	s.Press("down")
+	if got := s.Render(); !strings.Contains(got, "nodes 0-0 of 0") {
+		t.Errorf("an empty fleet:\n%s", got)
+	}
+}
+
+func TestScreenWaiting(t *testing.T) {
+	s := &Screen{}
+	s.Resize(100, 10)
+	s.Show(large(10))
+	s.Press("tab")
+	s.Press("down")
+	text := s.Render()
+	if !strings.Contains(text, "default/pod-3 ") || strings.Contains(text, "node-") || !strings.Contains(text, "needs 16 of cpu, at") || !strings.Contains(text, "waiting 1-4 of 100") {
+		t.Errorf("waiting pods:\n%s", text)
+	}
+	if !strings.Contains(text, "200 pods waiting, 200 without a place") {
+		t.Errorf("the summary does not count them:\n%s", text)
+	}
+	s.Fail(errors.New("the API server\nis away"))
+	if !strings.Contains(s.Render(), "not fresh: the API server; is away") {
+		t.Errorf("a failure is not told:\n%s", s.Render())
+	}
+}
+
+// Whatever the size of the terminal, nothing is wider or higher, and name, cpu and state stay.
+func TestScreenFits(t *testing.T) {
+	for _, width := range []int{20, 40, 60, 80, 100, 120, 200} {
+		for _, height := range []int{7, 24, 50} {
+			s := &Screen{}
+			s.Resize(width, height)
+			f := large(50)
+			f.Nodes[3].Name = "ip-" + strings.Repeat("very-long-", 10) + "name"
+			s.Show(f)
+			for _, view := range []string{"nodes", "waiting"} {
+				lines := strings.Split(s.Render(), "\n")
+				if len(lines) > height {
+					t.Errorf("%s on %dx%d: %d lines", view, width, height, len(lines))
+				}
+				for _, line := range lines {
+					if n := utf8.RuneCountInString(line); n > width && width >= 40 {
+						t.Errorf("%s on %dx%d: %d characters: %s", view, width, height, n, line)
+					}
+				}
+				if header := lines[4]; view == "nodes" && (!strings.Contains(header, "NODE") || !strings.Contains(header, "CPU") || !strings.Contains(header, "STATE")) {
+					t.Errorf("on %d characters the columns are %s", width, header)
+				}
+				s.Press("tab")
+			}
+		}
+	}
+}
+
+// A frame costs what is on the screen, not what is in the fleet.
+func TestRenderCostsWhatIsShown(t *testing.T) {
+	frame := func(nodes int) float64 {
+		s := &Screen{}
+		s.Resize(140, 50)
+		s.Show(large(nodes))
+		return testing.AllocsPerRun(20, func() { _ = s.Render() })
+	}
+	if few, many := frame(60), frame(5000); many > few*1.1 {
+		t.Errorf("a frame of 5,000 nodes allocates %.0f times, one of 60 %.0f times", many, few)
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	s := &Screen{paint: colours()}
+	s.Resize(140, 50)
+	s.Show(large(5000))
+	for b.Loop() {
+		_ = s.Render()
+	}
+}
+
+func BenchmarkShow(b *testing.B) {
+	s := &Screen{}
+	s.Resize(140, 50)
+	f := large(5000)
+	for b.Loop() {
+		s.Show(f)
+	}
+}
+
+func TestText(t *testing.T) {
+	f := large(2)
+	f.Waiting = nil
+	f.Nodes[1].State, f.Nodes[1].Places = StateNotReady, 0
+	want := `2026-11-20 12:00:00  2 nodes, 20 pods
+cpu ██████░░░░  61%   memory ████░░░░░░  40%
+100.0000 USD per hour; no plan for these pods costs less than 81.0000, which is 81% of it
+
+NODE        POOL     TYPE      ZONE    CAPACITY  CPU              MEMORY            PODS   USD/H   AGE  STATE
+node-00000  default  m.large   zone-0  spot      ░░░░░░░░░░   0%  █████░░░░░  50%  10/58       -    0s  ready
+node-00001  default  c.xlarge  zone-1  spot      ░░░░░░░░░░   1%  █████░░░░░  50%     10  0.1000  1m0s  not ready
+`
+	if diff := cmp.Diff(want, Text(f)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if f.PricePerHour = 0; strings.Contains(Text(f), "no plan") {
+		t.Error("a fleet that costs nothing is compared with a bound")
+	}
+}
+
+func TestSort(t *testing.T) {
+	for _, by := range Orders() {
+		f := large(30)
+		Sort(f.Nodes, by, false)
+		forward := slices.Clone(f.Nodes)
+		Sort(f.Nodes, by, true)
+		slices.Reverse(f.Nodes)
+		if diff := cmp.Diff(forward, f.Nodes); diff != "" {
+			t.Errorf("by %s, backwards is not the reverse:\n%s", by, diff)
+		}
+	}
+	f := large(30)
+	Sort(f.Nodes, "price", false)
+	if f.Nodes[0].PricePerHour != 0.6 || f.Nodes[0].Name != "node-00006" {
+		t.Errorf("the dearest is %+v", f.Nodes[0])
+	}
+}
+
+// The program reads, shows, reads again after the pause, and leaves when it is told to.
+func TestProgram(t *testing.T) {
+	var readings int
+	p := &Program{Interval: time.Millisecond, Read: func(context.Context) (*Fleet, error) {
+		if readings++; readings == 2 {
+			return nil, errors.New("away")
+		}
+		return large(3), nil
+	}}
+	w := &watcher{ctx: t.Context(), program: p, screen: &Screen{}}
+	w.Update(tea.WindowSizeMsg{Width: 120, Height: 20})
+	_, pause := w.Update(w.Init()())
+	if !strings.Contains(w.View().Content, "node-00002") || !w.View().AltScreen {
+		t.Errorf("it shows\n%s", w.View().Content)
+	}
+	_, again := w.Update(pause())
+	w.Update(again())
+	if !strings.Contains(w.View().Content, "not fresh: away") || !strings.Contains(w.View().Content, "node-00002") {
+		t.Errorf("when the cluster is away it shows\n%s", w.View().Content)
+	}
+	if _, leave := w.Update(tea.KeyPressMsg{Text: "q", Code: 'q'}); leave == nil || leave() != tea.Quit() {
+		t.Error("q does not leave")
+	}
+}
+
+// On something that is no terminal it runs all the same, and ends with its context or its input.
+func TestProgramRuns(t *testing.T) {
+	var out bytes.Buffer
+	p := &Program{Interval: time.Minute, In: strings.NewReader("q"), Out: &out, Sort: "price",
+		Read: func(context.Context) (*Fleet, error) { return large(3), nil }}
+	if err := p.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
