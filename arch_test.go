@@ -232,6 +232,12 @@ var importRules = []importRule{
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{
+		from:    "./internal/doctor",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud"},
+		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
+	},
+	{
 		from:    "./internal/telemetry/...",
 		never:   []string{"./..."},
 		except:  []string{"./internal/telemetry/...", "./api/...", "./internal/cloud"},

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/version"
@@ -68,7 +69,13 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
-	config, server, err := connect(o)
+	var again bool
+	o.identity, again = electionIdentity()
+	find := func() (*rest.Config, *version.Info, error) { return connect(o) }
+	if again {
+		find = func() (*rest.Config, *version.Info, error) { return reconnect(ctx, o, log) }
+	}
+	config, server, err := find()
 	if err != nil {
 		return err
 	}
@@ -77,11 +84,20 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	log.Info("starting", "version", programVersion(), "cloud-provider", o.cloudProvider, "server-version", server.GitVersion)
-	if err := mgr.Start(ctx); err != nil {
+	err = mgr.Start(ctx)
+	if lostElection(ctx, err) {
+		log.Info("the Lease is lost; starting again as a standby", "identity", o.identity)
+		flush()
+		err = startAgain(o.identity)
+	}
+	if err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
 	return nil
 }
+
+// connectTimeout bounds the questions whether the cluster is there.
+const connectTimeout = 5 * time.Second
 
 // connect finds the cluster and asks whether it is there and serves our kinds: better one clear line now than
 // informers that never fill.
@@ -97,7 +113,9 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	brief := rest.CopyConfig(config)
+	brief.Timeout = connectTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(brief)
 	if err != nil {
 		return nil, nil, usageErrorf("reading the kubeconfig: %w", err)
 	}

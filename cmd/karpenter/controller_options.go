@@ -34,9 +34,11 @@ type controllerOptions struct {
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
-	memoryLimit             int64
-	cpuRequests             int64
-	service                 string
+	// identity is this process in the election.
+	identity    string
+	memoryLimit int64
+	cpuRequests int64
+	service     string
 
 	logLevel    string
 	logOutputs  string

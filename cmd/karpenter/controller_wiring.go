@@ -78,7 +78,13 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	if w.mgr, err = ctrl.NewManager(config, w.managerOptions(scheme)); err != nil {
+	lock, err := o.electionLock(config, scheme)
+	if err != nil {
+		return nil, err
+	}
+	options := w.managerOptions(scheme)
+	options.LeaderElectionResourceLockInterface = lock
+	if w.mgr, err = ctrl.NewManager(config, options); err != nil {
 		return nil, fmt.Errorf("setting up the controller: %w", err)
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
@@ -110,7 +116,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	o := w.o
-	renew, retry, shutdown := o.electionLease*2/3, o.electionLease*2/15, 8*time.Second
+	renew, retry, shutdown := o.electionRenewal(), o.electionLease*2/15, 8*time.Second
 	return ctrl.Options{
 		Scheme:                        scheme,
 		LeaderElection:                !o.noElection,

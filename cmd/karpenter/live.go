@@ -77,8 +77,8 @@ func liveLists() []client.ObjectList {
 	}
 }
 
-// connect makes a client that knows our kinds. It asks the server nothing: their paths are fixed.
-func (l *liveOptions) connect() (client.Client, error) {
+// config is the connection to the cluster.
+func (l *liveOptions) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = l.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
@@ -90,6 +90,15 @@ func (l *liveOptions) connect() (client.Client, error) {
 	}
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "karpenter/" + programVersion()
+	return config, nil
+}
+
+// connect makes a client that knows our kinds. It asks the server nothing: their paths are fixed.
+func (l *liveOptions) connect() (client.Client, error) {
+	config, err := l.config()
+	if err != nil {
+		return nil, err
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@
 //	simulate     a plan for pods and pools in files or a live cluster
 //	replay       the same decision again, from a capture
 //	explain      what becomes of a pod, a node or a pool of a live cluster
+//	doctor       what is wrong with the installation, and what would put it right
 //	top          its nodes, what they hold and cost, and the pods that wait
 //
 // A verb reads flags and files, checks them, builds what it needs from internal/ and prints. Here, and only here, flags
@@ -58,6 +59,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newControllerCommand(),
 		newDemoCommand(),
+		newDoctorCommand(),
 		newExplainCommand(),
 		newReplayCommand(),
 		newSandboxCommand(),

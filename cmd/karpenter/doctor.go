@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/api/crds"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/doctor"
+)
+
+// mostSkew is how far clocks may differ: less than the shortest time that anything in the API goes by.
+const mostSkew = 10 * time.Second
+
+// consultation is what the flags of the verb say.
+type consultation struct {
+	live          liveOptions
+	output        string
+	account       string
+	noElection    bool
+	leaseName     string
+	leaseSpace    string
+	patience      time.Duration
+	fromVariables *pflag.FlagSet
+	now           func() time.Time
+}
+
+// newDoctorCommand makes the verb that finds out what is wrong with an installation.
+func newDoctorCommand() *cobra.Command { return doctorCommandAt(time.Now) }
+
+// doctorCommandAt makes it with a clock.
+func doctorCommandAt(now func() time.Time) *cobra.Command {
+	c := consultation{now: now}
+	command := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find out what is wrong with an installation, and what would put it right",
+		Long: `Looks at a live installation, and changes nothing: permissions, CRDs, pools and node classes, the leader, the clocks,
+claims that are stuck, finalisers that nobody takes off, PodDisruptionBudgets that hold up drains, and webhooks that
+would refuse what the controller writes. Prints what is wrong and what would put it right.
+
+Permissions are those of whoever asks; --service-account asks about the controller's. Run in the controller's pod
+(kubectl exec), it takes provider and leader election from the controller's environment.
+
+The exit code is 1 when something was found.`,
+		Example: "  karpenter doctor --cloud-provider=kwok\n  karpenter doctor --service-account karpenter/karpenter\n  kubectl -n karpenter exec deploy/karpenter -- karpenter doctor -o json",
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return c.run(command.Context(), command.OutOrStdout())
+		},
+	}
+	c.addFlags(command.Flags())
+	return command
+}
+
+func (c *consultation) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.live.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
+	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: ask for its permissions (default: those of whoever asks)")
+	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to go")
+	c.fromVariables = pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "aws", "that of the controller: aws or kwok")
+	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
+	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
+	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
+	flags.AddFlagSet(c.fromVariables)
+}
+
+func (c *consultation) check() error {
+	if err := fromEnvironment(c.fromVariables); err != nil {
+		return err
+	}
+	namespace, name, both := strings.Cut(c.account, "/")
+	switch {
+	case c.output != "text" && c.output != "json":
+		return usageErrorf("--output is %q, want text or json", c.output)
+	case c.live.cloudProvider != "aws" && c.live.cloudProvider != "kwok":
+		return usageErrorf("--cloud-provider is %q, want aws or kwok", c.live.cloudProvider)
+	case c.account != "" && (!both || namespace == "" || name == ""):
+		return usageErrorf("--service-account is %q, want NAMESPACE/NAME", c.account)
+	case c.patience < 0:
+		return usageErrorf("--patience is %s, want zero or more", c.patience)
+	}
+	return nil
+}
+
+func (c *consultation) run(ctx context.Context, out io.Writer) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
+	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // better one clear line than a finding for each list
+		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
+	}
+	facts := source.Gather(ctx)
+	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
+	findings = append(findings, c.ofProvider(ctx, source.Client)...)
+	report := doctor.NewReport(facts, findings)
+	if c.output == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", " ")
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(report)
+	} else {
+		_, err = io.WriteString(out, report.Text())
+	}
+	if err == nil && len(findings) > 0 {
+		err = fmt.Errorf("found %s", plural(len(findings), "problem"))
+	}
+	return err
+}
+
+// source is where the doctor looks.
+func (c *consultation) source() (*doctor.Source, error) {
+	config, err := c.live.config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, usageErrorf("reading the kubeconfig: %w", err)
+	}
+	s := &doctor.Source{
+		Client: reader, Config: config, Now: c.now, Account: c.account,
+		Installation: doctor.Installation{Provider: c.live.cloudProvider, LeaseName: c.leaseName, LeaseNamespace: c.leaseSpace},
+	}
+	if c.noElection {
+		s.LeaseName = ""
+	}
+	s.Classes = map[string][]client.Object{"aws": {&awsv1.EC2NodeClass{}}, "kwok": {&kwokv1alpha1.KWOKNodeClass{}}}[c.live.cloudProvider]
+	s.Expected, err = crds.Definitions()
+	return s, err
+}
+
+// ofProvider is what the provider finds in its cloud, if it can look.
+func (c *consultation) ofProvider(ctx context.Context, reader client.Client) []cloud.Finding {
+	if c.live.check() != nil {
+		return nil // the provider cannot be set up here
+	}
+	provider, err := c.live.provider(reader, "")
+	if err != nil {
+		return []cloud.Finding{{Code: doctor.CannotLook, Object: "provider " + c.live.cloudProvider, Problem: oneLine(err), Fix: "give the doctor what the controller has: its environment and credentials"}}
+	}
+	if examiner, able := provider.(cloud.Examiner); able {
+		return examiner.Examine(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/doctor"
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+// clinic is an API server with an installation that is well, as far as the doctor looks: no controller runs.
+type clinic struct {
+	client.Client
+	t          *testing.T
+	kubeconfig string
+}
+
+func newClinic(t *testing.T) *clinic {
+	t.Helper()
+	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := &clinic{t: t, kubeconfig: s.Kubeconfig()}
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	c.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind, Name: "default"}
+	pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{}
+	c.create(pool)
+	c.poolReady(metav1.ConditionTrue)
+	c.create(c.lease("kube-system"))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
+	if err := c.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *clinic) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// create creates objects, and returns what removes them.
+func (c *clinic) create(objects ...client.Object) (remove func()) {
+	c.t.Helper()
+	for _, object := range objects {
+		c.must(c.Create(c.t.Context(), object))
+	}
+	return func() {
+		for _, object := range objects {
+			c.must(client.IgnoreNotFound(c.Get(c.t.Context(), client.ObjectKeyFromObject(object), object)))
+			if len(object.GetFinalizers()) > 0 {
+				object.SetFinalizers(nil)
+				c.must(client.IgnoreNotFound(c.Update(c.t.Context(), object)))
+			}
+			c.must(client.IgnoreNotFound(c.Delete(c.t.Context(), object, client.GracePeriodSeconds(0))))
+		}
+	}
+}
+
+func (c *clinic) lease(namespace string) *coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(time.Now())
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karpenter-leader-election"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("karpenter-0"), LeaseDurationSeconds: new(int32(86400)), RenewTime: &renewed,
+	}}
+}
+
+func (c *clinic) poolReady(status metav1.ConditionStatus) {
+	c.t.Helper()
+	pool := &karpv1.NodePool{}
+	c.must(c.Get(c.t.Context(), client.ObjectKey{Name: "general"}, pool))
+	pool.StatusConditions().Clear(karpv1.ConditionValidationSucceeded)
+	for _, kind := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady} {
+		pool.StatusConditions().SetTrue(kind)
+	}
+	if status == metav1.ConditionFalse {
+		pool.StatusConditions().SetFalse(karpv1.ConditionValidationSucceeded, "NodePoolValidationFailed", "limits must be positive")
+	}
+	c.must(c.Status().Update(c.t.Context(), pool))
+}
+
+// claim is one on its way, with conditions that are true; leaving deletes it, its finaliser staying.
+func (c *clinic) claim(name string, leaving bool, conditions ...string) (remove func()) {
+	c.t.Helper()
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpv1.LabelNodePool: "general"}, Finalizers: []string{karpv1.FinalizerTermination}}}
+	claim.Spec.NodeClassRef = karpv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind, Name: "default"}
+	claim.Spec.Requirements = []karpv1.Requirement{}
+	remove = c.create(claim)
+	for _, kind := range conditions {
+		claim.StatusConditions().SetTrue(kind)
+	}
+	claim.Status.NodeName, claim.Status.ProviderID = name, "kwok://"+name
+	c.must(c.Status().Update(c.t.Context(), claim))
+	if leaving {
+		c.must(c.Delete(c.t.Context(), claim))
+	}
+	return remove
+}
+
+// edit changes an object and returns what changes it back.
+func (c *clinic) edit(object client.Object, change, back func()) (heal func()) {
+	c.t.Helper()
+	apply := func(f func()) {
+		c.t.Helper()
+		c.must(c.Get(c.t.Context(), client.ObjectKeyFromObject(object), object))
+		f()
+		c.must(c.Update(c.t.Context(), object))
+	}
+	apply(change)
+	return func() { apply(back) }
+}
+
+// consult runs the verb and returns the codes of what it found, each once.
+func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []string, report doctor.Report, err error) {
+	command := doctorCommandAt(now)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetArgs(append([]string{"--kubeconfig", c.kubeconfig, "--cloud-provider=kwok", "-o", "json"}, arguments...))
+	err = command.ExecuteContext(c.t.Context())
+	if wrong := json.Unmarshal(out.Bytes(), &report); wrong != nil {
+		c.t.Fatalf("%v (%v): %s", wrong, err, out.String())
+	}
+	for _, finding := range report.Findings {
+		codes = append(codes, finding.Code)
+		if finding.Problem == "" || finding.Fix == "" || finding.Object == "" {
+			c.t.Errorf("a finding that does not say all: %+v", finding)
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes), report, err
+}
+
+// role gives the service account default/karpenter all rights, but for one verb.
+func (c *clinic) role(but string) (remove func()) {
+	var rules []rbacv1.PolicyRule
+	for _, right := range doctor.Rights(doctor.Installation{Provider: "kwok", LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system"}) {
+		for _, verb := range right.Verbs {
+			if verb+" "+right.Resource != but {
+				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: []string{verb}})
+			}
+		}
+	}
+	return c.create(
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "clinic"}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "clinic"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "clinic"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "karpenter"}}},
+	)
+}
+
+// illness is a way for an installation to be broken, and the codes that the doctor finds, and no others.
+type illness struct {
+	codes string
+	about string
+	// fall breaks the installation; heal puts it right.
+	fall      func() (heal func())
+	now       func() time.Time
+	arguments []string
+}
+
+func (c *clinic) illnesses() []illness {
+	none := func() (heal func()) { return func() {} }
+	hasty := []string{"--patience=0s"}
+	account := []string{"--service-account=default/karpenter"}
+	definition := func() *apiextensionsv1.CustomResourceDefinition {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodeclaims.karpenter.sh"}}
+	}
+	lease := func(change func(*coordinationv1.LeaseSpec)) func() (heal func()) {
+		return func() (heal func()) {
+			object := c.lease("kube-system")
+			return c.edit(object, func() { change(&object.Spec) }, func() { object.Spec = c.lease("").Spec })
+		}
+	}
+	return []illness{
+		{codes: "PermissionMissing", about: "pods/eviction", arguments: account, fall: func() func() { return c.role("create pods/eviction") }},
+		{codes: "PoolNotReady", about: "limits must be positive", fall: func() func() {
+			c.poolReady(metav1.ConditionFalse)
+			return func() { c.poolReady(metav1.ConditionTrue) }
+		}},
+		{codes: "ClassMissing", about: "KWOKNodeClass elsewhere", fall: func() func() {
+			pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+			ref := &pool.Spec.Template.Spec.NodeClassRef
+			return c.edit(pool, func() { ref.Name = "elsewhere" }, func() { ref.Name = "default" })
+		}},
+		{codes: "ClassNotReady", about: "subnets", fall: func() func() {
+			set := func(ready bool) {
+				class := &kwokv1alpha1.KWOKNodeClass{}
+				c.must(c.Get(c.t.Context(), client.ObjectKey{Name: "default"}, class))
+				if class.StatusConditions().SetTrue("Ready"); !ready {
+					class.StatusConditions().SetFalse("Ready", "SubnetsNotFound", "no subnets")
+				}
+				c.must(c.Status().Update(c.t.Context(), class))
+			}
+			set(false)
+			return func() { set(true) }
+		}},
+		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
+		{codes: "LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
+		{codes: "LeaderMissing", about: "nobody holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
+		{codes: "LeaderSilent", about: "karpenter-0 holds the Lease and has not renewed it", fall: lease(func(l *coordinationv1.LeaseSpec) {
+			l.LeaseDurationSeconds, l.RenewTime = new(int32(15)), new(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+		})},
+		{codes: "ElectionNotExclusive", about: "2 Leases", fall: func() func() { return c.create(c.lease("default")) }},
+		{codes: "ClaimNotLaunched", about: "nodeclaim/slow", arguments: hasty, fall: func() func() { return c.claim("slow", false) }},
+		{codes: "ClaimNotRegistered", about: "did not join", arguments: hasty, fall: func() func() { return c.claim("slow", false, karpv1.ConditionLaunched) }},
+		{codes: "ClaimNotInitialized", about: "startup taint", arguments: hasty, fall: func() func() {
+			return c.claim("slow", false, karpv1.ConditionLaunched, karpv1.ConditionRegistered)
+		}},
+		{codes: "ClaimNotTerminated", about: "still there", arguments: hasty, fall: func() func() { return c.claim("slow", true, karpv1.ConditionLaunched) }},
+		{codes: "FinalizerOrphaned", about: "node/left", fall: func() func() {
+			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
+		}},
+		{codes: "DrainBlocked", about: "web-0 on leaving", fall: c.blockedDrain},
+		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
+			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"}, Webhooks: []admissionv1.ValidatingWebhook{{
+				Name: "validation.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
+				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "gone", Name: "webhook"}},
+				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule: admissionv1.Rule{APIGroups: []string{"karpenter.sh"}, APIVersions: []string{"v1"}, Resources: []string{"nodeclaims"}}}},
+			}}})
+		}},
+		{codes: "DefinitionDiffers", about: "the schema of version v1", fall: func() func() {
+			d := definition()
+			var before string
+			of := func() *apiextensionsv1.JSONSchemaProps { return d.Spec.Versions[0].Schema.OpenAPIV3Schema }
+			return c.edit(d, func() { before, of().Description = of().Description, "another" }, func() { of().Description = before })
+		}},
+		{codes: "ConversionBroken", about: "strategy", fall: func() func() {
+			d := definition()
+			return c.edit(d, func() {
+				d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+					ConversionReviewVersions: []string{"v1"},
+					ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "gone", Name: "conversion"}},
+				}}
+			}, func() {
+				d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			})
+		}},
+		// Last, because it does not heal: with the definition its objects go.
+		{codes: "ClassMissing DefinitionMissing", about: "KWOKNodeClass", fall: func() func() {
+			c.must(c.Delete(c.t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kwoknodeclasses.karpenter.kwok.sh"}}))
+			return func() {}
+		}},
+	}
+}
+
+// blockedDrain is a claim that leaves, and a pod on its node that a PodDisruptionBudget holds.
+func (c *clinic) blockedDrain() (heal func()) {
+	labels := map[string]string{"app": "web"}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", Labels: labels}, Spec: corev1.PodSpec{
+		NodeName: "leaving", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+	}}
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
+		MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+	}}
+	remove := c.create(pod, pdb)
+	pod.Status.Phase = corev1.PodRunning
+	c.must(c.Status().Update(c.t.Context(), pod))
+	claim := c.claim("leaving", true, karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized)
+	return func() { remove(); claim() }
+}
+
+// A healthy installation has no findings and the exit code 0; every way to break it has its own code and the exit code 1.
+func TestDoctor(t *testing.T) {
+	c := newClinic(t)
+	var told string
+	eventually(t, "all is well", func() bool {
+		codes, report, err := c.consult(time.Now, "--patience=0s")
+		told = fmt.Sprintf("%v %+v", err, report)
+		return err == nil && len(codes) == 0 && report.Looked["permissions"] > 50 && report.Looked["nodePools"] == 1
+	})
+	t.Log(told)
+	remove := c.role("")
+	if codes, report, err := c.consult(time.Now, "--service-account=default/karpenter"); err != nil {
+		t.Errorf("with a role of all rights: %v: %v %+v", err, codes, report.Findings)
+	}
+	remove()
+	for _, ill := range c.illnesses() {
+		heal := ill.fall()
+		now := ill.now
+		if now == nil {
+			now = time.Now
+		}
+		eventually(t, "the doctor finds "+ill.codes, func() bool {
+			codes, report, err := c.consult(now, ill.arguments...)
+			text, _ := json.Marshal(report.Findings)
+			if got := fmt.Sprint(strings.Join(codes, " "), " ", string(text)); got != told {
+				told = got
+				t.Log(got)
+			}
+			return err != nil && strings.Join(codes, " ") == ill.codes && strings.Contains(string(text), ill.about)
+		})
+		heal()
+	}
+	if n := len(c.illnesses()); n < 10 {
+		t.Errorf("only %d illnesses", n)
+	}
+}
+
+// The text is for people, and ends with what was looked at.
+func TestDoctorRefusesFlags(t *testing.T) {
+	for want, arguments := range map[string][]string{
+		"--output is": {"-o", "yaml"}, "--cloud-provider is": {"--cloud-provider=gcp"}, "NAMESPACE/NAME": {"--service-account=karpenter"},
+		"--patience is": {"--patience=-1s"}, "kubeconfig": {"--kubeconfig=" + t.TempDir() + "/none"},
+	} {
+		command := doctorCommandAt(time.Now)
+		command.SilenceErrors, command.SilenceUsage = true, true
+		command.SetArgs(arguments)
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", arguments, err, want)
+		}
+	}
+}

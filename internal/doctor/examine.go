@@ -1,0 +1,139 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Codes of findings. docs/doctor.md lists them; a test compares.
+const (
+	CannotLook           = "CannotLook"           // the doctor may not read something
+	PermissionMissing    = "PermissionMissing"    // the controller may not do something that it has to
+	DefinitionMissing    = "DefinitionMissing"    // a CRD is not installed
+	DefinitionDiffers    = "DefinitionDiffers"    // a CRD is of another version
+	ConversionBroken     = "ConversionBroken"     // a CRD is converted by a webhook that is not there
+	PoolNotReady         = "PoolNotReady"         // nothing is bought from a pool
+	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
+	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
+	ClockSkew            = "ClockSkew"            // the clocks differ
+	LeaderMissing        = "LeaderMissing"        // nobody leads
+	LeaderSilent         = "LeaderSilent"         // the leader does not renew its Lease
+	ClaimNotLaunched     = "ClaimNotLaunched"     // no machine for a claim
+	ClaimNotRegistered   = "ClaimNotRegistered"   // a machine has not become a node
+	ClaimNotInitialized  = "ClaimNotInitialized"  // a node is not ready for pods
+	ClaimNotTerminated   = "ClaimNotTerminated"   // a claim does not go
+	FinalizerOrphaned    = "FinalizerOrphaned"    // a node keeps our finaliser, and no claim stands behind it
+	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget keeps a drain from ending
+	WebhookBroken        = "WebhookBroken"        // an admission webhook would refuse what the controller writes
+	ElectionNotExclusive = "ElectionNotExclusive" // there are several Leases of the name
+)
+
+// check looks at one kind of trouble.
+type check func(*Facts, Options) []cloud.Finding
+
+var checks = []check{unread, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, drains, webhooks}
+
+// Examine tells what is wrong, by code, then object.
+func Examine(f *Facts, o Options) []cloud.Finding {
+	findings := []cloud.Finding{}
+	for _, look := range checks {
+		findings = append(findings, look(f, o)...)
+	}
+	slices.SortStableFunc(findings, func(a, b cloud.Finding) int {
+		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.Object, b.Object))
+	})
+	return findings
+}
+
+func found(code, object, problem, fix string) cloud.Finding {
+	return cloud.Finding{Code: code, Object: object, Problem: strings.Join(strings.Fields(problem), " "), Fix: fix}
+}
+
+func unread(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for _, u := range f.Unread {
+		list = append(list, found(CannotLook, u.What, "cannot be looked at: "+u.Why.Error(),
+			"run the doctor as somebody who may read that: a cluster administrator, or the controller's service account for what is its own"))
+	}
+	return list
+}
+
+// permissions are told per right, with all verbs that are missing.
+func permissions(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i, d := range f.Denied {
+		if i > 0 && sameRight(f.Denied[i-1].Right, d.Right) {
+			continue
+		}
+		var verbs []string
+		for _, other := range f.Denied[i:] {
+			if sameRight(other.Right, d.Right) {
+				verbs = append(verbs, other.Verb)
+			}
+		}
+		object := d.Resource
+		if d.Group != "" {
+			object += "." + d.Group
+		}
+		where := "in the whole cluster"
+		if d.Namespace != "" {
+			where = "in namespace " + d.Namespace
+		}
+		list = append(list, found(PermissionMissing, object, fmt.Sprintf("the controller may not %s %s %s (for: %s) %s", strings.Join(verbs, ", "), object, where, d.For, d.Why),
+			"apply the roles of the chart again, or add the verbs to the role of the controller's service account"))
+	}
+	return list
+}
+
+func sameRight(a, b Right) bool {
+	return a.Group == b.Group && a.Resource == b.Resource && a.Namespace == b.Namespace && a.Name == b.Name && a.For == b.For
+}
+
+func clock(f *Facts, o Options) []cloud.Finding {
+	if f.ServerTime.IsZero() {
+		return nil
+	}
+	skew := f.Now.Sub(f.ServerTime)
+	if skew.Abs() <= o.Skew {
+		return nil
+	}
+	return []cloud.Finding{found(ClockSkew, "clock", fmt.Sprintf("the clock here and that of the API server differ by %s", skew.Round(time.Second)),
+		"synchronise the clocks of this machine and of the control plane (chrony, NTP): leases, budgets and expiry go by them")}
+}
+
+func leader(f *Facts, _ Options) []cloud.Finding {
+	if f.NoElection || slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasPrefix(u.What, "the Lease") }) {
+		return nil
+	}
+	const start = "look at the controller's Deployment and its log: kubectl -n NAMESPACE get deployment karpenter; kubectl -n NAMESPACE logs deployment/karpenter"
+	if len(f.Leases) == 0 {
+		return []cloud.Finding{found(LeaderMissing, "lease", "there is no Lease: no controller has ever led in this cluster, or it elects under another name or in another namespace",
+			start+"; give --leader-election-name and --leader-election-namespace if they were changed")}
+	}
+	var list []cloud.Finding
+	for i := range f.Leases {
+		lease := &f.Leases[i]
+		object := "lease/" + lease.Namespace + "/" + lease.Name
+		if len(f.Leases) > 1 {
+			list = append(list, found(ElectionNotExclusive, object, fmt.Sprintf("there are %d Leases of that name: controllers that elect in different namespaces lead at the same time", len(f.Leases)),
+				"keep one installation; delete the Lease of the other, or name the namespace by --leader-election-namespace"))
+		}
+		holder := lease.Spec.HolderIdentity
+		if holder == nil || *holder == "" {
+			list = append(list, found(LeaderMissing, object, "nobody holds the Lease: no controller is running", start))
+			continue
+		}
+		if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		if silent := f.at().Sub(lease.Spec.RenewTime.Time); silent > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second {
+			list = append(list, found(LeaderSilent, object, fmt.Sprintf("%s holds the Lease and has not renewed it for %s; it is good for %ds", *holder, silent.Round(time.Second), *lease.Spec.LeaseDurationSeconds), start))
+		}
+	}
+	return list
+}

@@ -1,0 +1,185 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// definitions compares what is installed with what this version brings.
+func definitions(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for _, want := range f.Expected {
+		object := "customresourcedefinition/" + want.Name
+		at := slices.IndexFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == want.Name })
+		if at < 0 {
+			if !f.couldNot("CustomResourceDefinition") {
+				list = append(list, found(DefinitionMissing, object, "the API server does not serve "+want.Spec.Names.Kind, "install the chart karpenter-crd, or kubectl apply --server-side -f api/crds/"))
+			}
+			continue
+		}
+		if differs := difference(want, &f.Installed[at]); differs != "" {
+			list = append(list, found(DefinitionDiffers, object, "it is not that of this version: "+differs, "upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"))
+		}
+	}
+	return list
+}
+
+func (f *Facts) couldNot(read string) bool {
+	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasSuffix(u.What, read) })
+}
+
+// difference says how a definition that is installed is not the one that is wanted; "" if it is. Versions beyond those
+// wanted are nobody's harm.
+func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
+	if want.Spec.Scope != have.Spec.Scope {
+		return fmt.Sprintf("its scope is %s, want %s", have.Spec.Scope, want.Spec.Scope)
+	}
+	for i := range want.Spec.Versions {
+		version := &want.Spec.Versions[i]
+		at := slices.IndexFunc(have.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version.Name })
+		switch {
+		case at < 0:
+			return fmt.Sprintf("version %s is missing", version.Name)
+		case !have.Spec.Versions[at].Served:
+			return fmt.Sprintf("version %s is not served", version.Name)
+		case version.Storage && !have.Spec.Versions[at].Storage:
+			return fmt.Sprintf("version %s is not the one that is stored", version.Name)
+		case !reflect.DeepEqual(plainly(version.Schema), plainly(have.Spec.Versions[at].Schema)):
+			return fmt.Sprintf("the schema of version %s is another one", version.Name)
+		case !reflect.DeepEqual(plainly(version.Subresources), plainly(have.Spec.Versions[at].Subresources)):
+			return fmt.Sprintf("the subresources of version %s are others", version.Name)
+		}
+	}
+	return ""
+}
+
+// plainly is a value as JSON has it, so that only what it says is compared.
+func plainly(value any) any {
+	var plain any
+	if text, err := json.Marshal(value); err == nil {
+		_ = json.Unmarshal(text, &plain) // what was just written can be read
+	}
+	return plain
+}
+
+// conversions finds webhooks of older versions that convert our kinds and have gone with those: then nothing of the kind can
+// be read.
+func conversions(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Installed {
+		d := &f.Installed[i]
+		c := d.Spec.Conversion
+		ours := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
+		if !ours || c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil || c.Webhook.ClientConfig.Service == nil {
+			continue
+		}
+		service := c.Webhook.ClientConfig.Service
+		if why := f.unreachable(service.Namespace, service.Name); why != "" {
+			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, "objects are converted by a webhook, and "+why,
+				"this version converts nothing: kubectl patch customresourcedefinition "+d.Name+` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`))
+		}
+	}
+	return list
+}
+
+// unreachable says why nobody answers at a Service; "" if somebody seems to.
+func (f *Facts) unreachable(namespace, name string) string {
+	if f.couldNot("Service") || f.couldNot("EndpointSlice") {
+		return ""
+	}
+	there := false
+	for i := range f.Services {
+		there = there || f.Services[i].Namespace == namespace && f.Services[i].Name == name
+	}
+	if !there {
+		return fmt.Sprintf("the Service %s/%s is not there", namespace, name)
+	}
+	for i := range f.Slices {
+		slice := &f.Slices[i]
+		if slice.Namespace != namespace || slice.Labels["kubernetes.io/service-name"] != name {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("nobody is ready behind the Service %s/%s", namespace, name)
+}
+
+// webhook is what both kinds of admission webhooks have.
+type webhook struct {
+	configuration, name string
+	policy              *admissionv1.FailurePolicyType
+	service             *admissionv1.ServiceReference
+	rules               []admissionv1.RuleWithOperations
+}
+
+// webhooks finds admission webhooks that refuse everything because nobody answers, and are asked about what the controller
+// writes.
+func webhooks(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for _, w := range f.webhooks() {
+		if w.service == nil || w.policy != nil && *w.policy == admissionv1.Ignore {
+			continue
+		}
+		written := asked(w.rules)
+		why := f.unreachable(w.service.Namespace, w.service.Name)
+		if written == "" || why == "" {
+			continue
+		}
+		list = append(list, found(WebhookBroken, w.configuration, fmt.Sprintf("webhook %s is asked about %s and refuses everything, because %s", w.name, written, why),
+			"repair what serves the webhook, or delete "+w.configuration+" if nobody needs it (older versions of Karpenter left such configurations)"))
+	}
+	return list
+}
+
+func (f *Facts) webhooks() []webhook {
+	var list []webhook
+	for i := range f.Validating {
+		for k := range f.Validating[i].Webhooks {
+			w := &f.Validating[i].Webhooks[k]
+			list = append(list, webhook{"validatingwebhookconfiguration/" + f.Validating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules})
+		}
+	}
+	for i := range f.Mutating {
+		for k := range f.Mutating[i].Webhooks {
+			w := &f.Mutating[i].Webhooks[k]
+			list = append(list, webhook{"mutatingwebhookconfiguration/" + f.Mutating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules})
+		}
+	}
+	return list
+}
+
+// asked is a resource that the controller writes and that the rules are about; "" for none.
+func asked(rules []admissionv1.RuleWithOperations) string {
+	for _, right := range Rights(Installation{LeaseName: "any"}) {
+		for _, rule := range rules {
+			group := slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.APIGroups, right.Group)
+			resource := slices.ContainsFunc(rule.Resources, func(r string) bool {
+				return r == "*/*" || r == right.Resource || r == "*" && !strings.Contains(right.Resource, "/")
+			})
+			if group && resource && slices.ContainsFunc(right.Verbs, func(verb string) bool { return admitted(rule.Operations, verb) }) {
+				return right.Resource
+			}
+		}
+	}
+	return ""
+}
+
+// admitted reports whether admission is asked about requests of the verb; about reading it never is.
+func admitted(operations []admissionv1.OperationType, verb string) bool {
+	operation, writes := map[string]admissionv1.OperationType{
+		"create": admissionv1.Create, "update": admissionv1.Update, "patch": admissionv1.Update, "delete": admissionv1.Delete,
+	}[verb]
+	return writes && (slices.Contains(operations, admissionv1.OperationAll) || slices.Contains(operations, operation))
+}

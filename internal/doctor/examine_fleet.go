@@ -1,0 +1,238 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// owns reports whether the class is of a kind of the provider's; others are left to who owns them.
+func (f *Facts) owns(ref karpv1.NodeClassReference) bool {
+	return slices.Contains(f.Owned, schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+}
+
+func (f *Facts) class(ref karpv1.NodeClassReference) *Class {
+	for i := range f.Classes {
+		if c := &f.Classes[i]; c.Kind.Group == ref.Group && c.Kind.Kind == ref.Kind && c.Name == ref.Name {
+			return c
+		}
+	}
+	return nil
+}
+
+// pools that buy nothing: their class is missing, or what their conditions say.
+func pools(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Pools {
+		pool := &f.Pools[i]
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		object := "nodepool/" + pool.Name
+		if !f.owns(ref) || pool.DeletionTimestamp != nil {
+			continue
+		}
+		if f.class(ref) == nil && !f.couldNot(ref.Kind) {
+			list = append(list, found(ClassMissing, object, fmt.Sprintf("its node class, %s %s, does not exist", ref.Kind, ref.Name),
+				fmt.Sprintf("create the %s, or name another in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)))
+			continue
+		}
+		conditions := conditionsOf(pool.Status.Conditions)
+		if worst := untrue(conditions, "Ready"); worst != nil {
+			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
+				worst = cause
+			}
+			list = append(list, found(PoolNotReady, object, "nothing is bought from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; put right what the condition names"))
+		}
+	}
+	return list
+}
+
+// untrue is the first condition of these types that is there and not true.
+func untrue(conditions []Condition, types ...string) *Condition {
+	for _, kind := range types {
+		for i := range conditions {
+			if c := &conditions[i]; c.Type == kind && c.Status != string(metav1.ConditionTrue) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Condition) text() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s is %s (%s): %s", c.Type, c.Status, c.Reason, c.Message), ": ")
+}
+
+func classes(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Classes {
+		class := &f.Classes[i]
+		ready := untrue(class.Conditions, "Ready")
+		if ready == nil || class.Deleting != nil {
+			continue
+		}
+		var causes []string
+		for k := range class.Conditions {
+			if c := &class.Conditions[k]; c.Status == string(metav1.ConditionFalse) && c.Type != "Ready" {
+				causes = append(causes, c.text())
+			}
+		}
+		if len(causes) == 0 {
+			causes = []string{ready.text()}
+		}
+		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
+		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; put right what the conditions name"))
+	}
+	return list
+}
+
+// claims that take longer than they should.
+func claims(f *Facts, o Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Claims {
+		claim := &f.Claims[i]
+		if !f.owns(claim.Spec.NodeClassRef) {
+			continue
+		}
+		object := "nodeclaim/" + claim.Name
+		describe := "kubectl describe nodeclaim " + claim.Name
+		if at := claim.DeletionTimestamp; at != nil {
+			if late := f.at().Sub(at.Time); late > o.Patience {
+				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("it was deleted %s ago and is still there%s", round(late), waitingFor(claim)),
+					describe+"; kubectl describe node "+claim.Status.NodeName+" names what its drain waits for"))
+			}
+			continue
+		}
+		conditions := conditionsOf(claim.Status.Conditions)
+		code, missing, since := stage(conditions, claim.CreationTimestamp.Time)
+		if late := f.at().Sub(since); code != "" && late > o.Patience {
+			why := ""
+			if c := untrue(conditions, missing); c != nil {
+				why = ": " + c.text()
+			}
+			list = append(list, found(code, object, fmt.Sprintf("for %s it has not become %s%s", round(late), strings.ToLower(missing), why), describe+fixes[code]))
+		}
+	}
+	return list
+}
+
+var fixes = map[string]string{
+	ClaimNotLaunched:    "; the condition has the cloud's answer",
+	ClaimNotRegistered:  "; the machine did not join: look at its console, its user data, the role that it may join with, and its way to the API server",
+	ClaimNotInitialized: "; the node is not ready, keeps a startup taint, or lacks a resource (a device plugin)",
+}
+
+// stage is what a claim waits for, and since when.
+func stage(conditions []Condition, created time.Time) (code, missing string, since time.Time) {
+	since = created
+	for _, step := range []struct{ kind, code string }{
+		{karpv1.ConditionLaunched, ClaimNotLaunched}, {karpv1.ConditionRegistered, ClaimNotRegistered}, {karpv1.ConditionInitialized, ClaimNotInitialized},
+	} {
+		at := slices.IndexFunc(conditions, func(c Condition) bool { return c.Type == step.kind && c.Status == string(metav1.ConditionTrue) })
+		if at < 0 {
+			return step.code, step.kind, since
+		}
+		since = conditions[at].Since
+	}
+	return "", "", since
+}
+
+func waitingFor(claim *karpv1.NodeClaim) string {
+	if c := untrue(conditionsOf(claim.Status.Conditions), karpv1.ConditionDrained, karpv1.ConditionVolumesDetached, karpv1.ConditionInstanceTerminating); c != nil {
+		return ": " + c.text()
+	}
+	return ""
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Second) }
+
+// finalizers are ours on nodes that no claim stands behind: nobody will take them off.
+func finalizers(f *Facts, _ Options) []cloud.Finding {
+	if f.couldNot("NodeClaim") {
+		return nil
+	}
+	claimed := map[string]bool{}
+	for i := range f.Claims {
+		claimed[f.Claims[i].Status.ProviderID] = true
+	}
+	var list []cloud.Finding
+	for i := range f.Nodes {
+		node := &f.Nodes[i]
+		if !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
+			continue
+		}
+		what := "it has the finaliser " + karpv1.FinalizerTermination + ", and no NodeClaim stands behind it"
+		if node.DeletionTimestamp != nil {
+			what += "; it is being deleted and cannot go"
+		}
+		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
+			"make sure that its machine is gone, then kubectl patch node "+node.Name+` --type=merge -p '{"metadata":{"finalizers":null}}'`))
+	}
+	return list
+}
+
+// drains that a PodDisruptionBudget keeps from ending.
+func drains(f *Facts, _ Options) []cloud.Finding {
+	leaving := f.leaving()
+	blocked := map[string][]string{} // pods by budget
+	for i := range f.Pods {
+		pod := &f.Pods[i]
+		if !leaving[pod.Spec.NodeName] || pod.DeletionTimestamp != nil || karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) {
+			continue
+		}
+		for k := range f.PDBs {
+			if pdb := &f.PDBs[k]; pdb.Namespace == pod.Namespace && pdb.Status.DisruptionsAllowed <= 0 && selects(pdb, pod) {
+				key := pdb.Namespace + "/" + pdb.Name
+				blocked[key] = append(blocked[key], pod.Name+" on "+pod.Spec.NodeName)
+			}
+		}
+	}
+	var list []cloud.Finding
+	for name, pods := range blocked {
+		slices.Sort(pods)
+		namespace, budget, _ := strings.Cut(name, "/")
+		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("it allows no eviction, and nodes that leave wait for %s", few(pods)),
+			fmt.Sprintf("bring up more healthy pods of the workload, or relax it: kubectl -n %s edit poddisruptionbudget %s; spec.template.spec.terminationGracePeriod of the pool bounds such waits", namespace, budget)))
+	}
+	return list
+}
+
+// leaving are the nodes of ours that are being drained.
+func (f *Facts) leaving() map[string]bool {
+	leaving := map[string]bool{}
+	for i := range f.Claims {
+		if f.Claims[i].DeletionTimestamp != nil {
+			leaving[f.Claims[i].Status.NodeName] = true
+		}
+	}
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.DeletionTimestamp != nil && slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
+			leaving[n.Name] = true
+		}
+	}
+	delete(leaving, "")
+	return leaving
+}
+
+func selects(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// few names the first of many.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

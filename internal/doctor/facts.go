@@ -1,0 +1,96 @@
+package doctor
+
+import (
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Facts are what there is, as far as it could be read.
+type Facts struct {
+	// Now is the time here, when ServerTime was the API server's; ServerTime is zero if it did not say.
+	Now        time.Time
+	ServerTime time.Time
+	// Unread are things that could not be looked at, with the reason.
+	Unread []Unread
+	// Denied are rights that the controller does not have, a verb each.
+	Denied []Denied
+	// Reviewed is how many verbs were asked about.
+	Reviewed int
+
+	Expected  []*apiextensionsv1.CustomResourceDefinition
+	Installed []apiextensionsv1.CustomResourceDefinition
+
+	Pools  []karpv1.NodePool
+	Claims []karpv1.NodeClaim
+	Nodes  []corev1.Node
+	// Pods are those that are bound.
+	Pods []corev1.Pod
+	PDBs []policyv1.PodDisruptionBudget
+	// Owned are the kinds of node class of the provider; Classes the objects of them.
+	Owned   []schema.GroupKind
+	Classes []Class
+
+	// Leases are those of the name of leader election.
+	Leases []coordinationv1.Lease
+	// NoElection: the controller runs without.
+	NoElection bool
+
+	Validating []admissionv1.ValidatingWebhookConfiguration
+	Mutating   []admissionv1.MutatingWebhookConfiguration
+	Services   []corev1.Service
+	Slices     []discoveryv1.EndpointSlice
+}
+
+// at is the time by the clock that timestamps in the API are of, as far as it is known.
+func (f *Facts) at() time.Time {
+	if f.ServerTime.IsZero() {
+		return f.Now
+	}
+	return f.ServerTime
+}
+
+// Unread is something that could not be looked at.
+type Unread struct {
+	What string
+	Why  error
+}
+
+// Denied is a right of which one verb is missing.
+type Denied struct {
+	Right
+	Verb string
+	// Why is what the authoriser said, if anything.
+	Why string
+}
+
+// Class is a node class.
+type Class struct {
+	Kind       schema.GroupKind
+	Name       string
+	Deleting   *metav1.Time
+	Conditions []Condition
+}
+
+// Condition is a condition of any kind of object.
+type Condition struct {
+	Type, Status, Reason, Message string
+	Since                         time.Time
+}
+
+// Options say what counts as wrong.
+type Options struct {
+	// Patience is how long a claim may take to become a node, and a node to go, before it counts as stuck.
+	Patience time.Duration
+	// Skew is how far the clocks may differ.
+	Skew time.Duration
+}

@@ -1,0 +1,247 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Source is where facts come from. Fill all fields but Account.
+type Source struct {
+	// Client reads the cluster; its scheme knows the kinds of Facts and the node classes.
+	Client client.Client
+	Config *rest.Config
+	Now    func() time.Time
+	Installation
+	// Account is the service account of the controller, as namespace/name; empty to ask about whoever asks.
+	Account string
+	// Expected are the definitions of this version.
+	Expected []*apiextensionsv1.CustomResourceDefinition
+	// Classes are empty objects of the provider's kinds of node class.
+	Classes []client.Object
+}
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 1000
+
+// Gather reads all facts. What cannot be read is among them.
+func (s *Source) Gather(ctx context.Context) *Facts {
+	f := &Facts{NoElection: s.LeaseName == ""}
+	s.clock(ctx, f)
+	var definitions apiextensionsv1.CustomResourceDefinitionList
+	s.list(ctx, f, &definitions, nil)
+	f.Installed = definitions.Items
+	s.classes(ctx, f)
+	f.Expected = s.expected(f)
+	var pools karpv1.NodePoolList
+	var claims karpv1.NodeClaimList
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	var budgets policyv1.PodDisruptionBudgetList
+	var validating admissionv1.ValidatingWebhookConfigurationList
+	var mutating admissionv1.MutatingWebhookConfigurationList
+	var services corev1.ServiceList
+	var slices discoveryv1.EndpointSliceList
+	for _, list := range []client.ObjectList{&pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
+		s.list(ctx, f, list, nil)
+	}
+	s.list(ctx, f, &pods, client.MatchingFields{"status.phase": string(corev1.PodRunning)})
+	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
+	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
+	s.leases(ctx, f)
+	s.review(ctx, f)
+	return f
+}
+
+// expected are the definitions that this provider needs: the core's, and those of its classes.
+func (s *Source) expected(f *Facts) []*apiextensionsv1.CustomResourceDefinition {
+	var list []*apiextensionsv1.CustomResourceDefinition
+	for _, definition := range s.Expected {
+		needed := definition.Spec.Group == karpv1.Group
+		for _, kind := range f.Owned {
+			needed = needed || definition.Spec.Group == kind.Group && definition.Spec.Names.Kind == kind.Kind
+		}
+		if needed {
+			list = append(list, definition)
+		}
+	}
+	return list
+}
+
+// list reads all objects of a kind, page by page.
+func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, option client.ListOption) {
+	what := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", list), "*"), "List")
+	if at := strings.LastIndexByte(what, '.'); at >= 0 {
+		what = what[at+1:]
+	}
+	options := []client.ListOption{client.Limit(pageSize)}
+	if option != nil {
+		options = append(options, option)
+	}
+	var all []runtime.Object
+	for {
+		if err := s.Client.List(ctx, list, append(options, client.Continue(list.GetContinue()))...); err != nil {
+			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // else the definition is missing: a finding of its own
+				f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+			}
+			break
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+			break
+		}
+		all = append(all, items...)
+		if list.GetContinue() == "" {
+			break
+		}
+	}
+	if err := meta.SetList(list, all); err != nil {
+		f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+	}
+}
+
+// classes reads the objects of all kinds of node class that the provider owns.
+func (s *Source) classes(ctx context.Context, f *Facts) {
+	for _, object := range s.Classes {
+		gvk, err := apiutil.GVKForObject(object, s.Client.Scheme())
+		if err != nil {
+			f.Unread = append(f.Unread, Unread{fmt.Sprintf("node classes %T", object), err})
+			continue
+		}
+		f.Owned = append(f.Owned, gvk.GroupKind())
+		kind := gvk.GroupKind()
+		gvk.Kind += "List"
+		made, err := s.Client.Scheme().New(gvk)
+		list, ok := made.(client.ObjectList)
+		if err != nil || !ok {
+			f.Unread = append(f.Unread, Unread{"node classes of kind " + kind.Kind, err})
+			continue
+		}
+		s.list(ctx, f, list, nil)
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // nothing fails
+			class := Class{Kind: kind, Name: item.(client.Object).GetName(), Deleting: item.(client.Object).GetDeletionTimestamp()}
+			if told, ok := item.(interface{ GetConditions() []status.Condition }); ok {
+				class.Conditions = conditionsOf(told.GetConditions())
+			}
+			f.Classes = append(f.Classes, class)
+			return nil
+		})
+	}
+}
+
+func conditionsOf(list []status.Condition) []Condition {
+	var conditions []Condition
+	for _, c := range list {
+		conditions = append(conditions, Condition{c.Type, string(c.Status), c.Reason, c.Message, c.LastTransitionTime.Time})
+	}
+	return conditions
+}
+
+// leases reads the Lease of the election, wherever it is if nobody says.
+func (s *Source) leases(ctx context.Context, f *Facts) {
+	if s.LeaseName == "" {
+		return
+	}
+	var leases coordinationv1.LeaseList
+	options := []client.ListOption{client.MatchingFields{"metadata.name": s.LeaseName}}
+	if s.LeaseNamespace != "" {
+		options = append(options, client.InNamespace(s.LeaseNamespace))
+	}
+	if err := s.Client.List(ctx, &leases, options...); err != nil {
+		f.Unread = append(f.Unread, Unread{"the Lease " + s.LeaseName, err})
+		return
+	}
+	f.Leases = leases.Items
+	if s.LeaseNamespace == "" && len(leases.Items) == 1 {
+		s.LeaseNamespace = leases.Items[0].Namespace
+	}
+}
+
+// clock asks the API server for the time: it stands in the head of every answer, in whole seconds.
+func (s *Source) clock(ctx context.Context, f *Facts) {
+	fail := func(err error) {
+		f.Now = s.Now()
+		f.Unread = append(f.Unread, Unread{"the clock of the API server", err})
+	}
+	web, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		fail(err)
+		return
+	}
+	host, _, err := rest.DefaultServerUrlFor(s.Config)
+	if err != nil {
+		fail(err)
+		return
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.JoinPath("version").String(), nil)
+	if err != nil {
+		fail(err)
+		return
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		fail(err)
+		return
+	}
+	defer response.Body.Close()
+	f.Now = s.Now()
+	if f.ServerTime, err = http.ParseTime(response.Header.Get("Date")); err != nil {
+		fail(err)
+	}
+}
+
+// review asks whether the controller may do what it has to.
+func (s *Source) review(ctx context.Context, f *Facts) {
+	for _, right := range Rights(s.Installation) {
+		for _, verb := range right.Verbs {
+			status, err := s.ask(ctx, right, verb)
+			if err != nil {
+				f.Unread = append(f.Unread, Unread{"the controller's permissions", err})
+				return
+			}
+			f.Reviewed++
+			if !status.Allowed {
+				f.Denied = append(f.Denied, Denied{right, verb, strings.Join(strings.Fields(status.Reason+" "+status.EvaluationError), " ")})
+			}
+		}
+	}
+}
+
+func (s *Source) ask(ctx context.Context, right Right, verb string) (*authorizationv1.SubjectAccessReviewStatus, error) {
+	resource, subresource, _ := strings.Cut(right.Resource, "/")
+	about := &authorizationv1.ResourceAttributes{
+		Group: right.Group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: right.Namespace, Name: right.Name,
+	}
+	if s.Account == "" {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: about}}
+		err := s.Client.Create(ctx, review)
+		return &review.Status, err
+	}
+	namespace, name, _ := strings.Cut(s.Account, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: about, User: "system:serviceaccount:" + namespace + ":" + name,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}}
+	err := s.Client.Create(ctx, review)
+	return &review.Status, err
+}

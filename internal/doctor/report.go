@@ -1,0 +1,38 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Report is what the verb prints.
+type Report struct {
+	Findings []cloud.Finding `json:"findings"`
+	// Looked says at how much was looked: by kind, or what was asked.
+	Looked map[string]int `json:"looked"`
+}
+
+// NewReport puts together what was found.
+func NewReport(f *Facts, findings []cloud.Finding) *Report {
+	return &Report{Findings: findings, Looked: map[string]int{
+		"permissions": f.Reviewed, "definitions": len(f.Expected), "nodePools": len(f.Pools), "nodeClasses": len(f.Classes), "nodeClaims": len(f.Claims),
+		"nodes": len(f.Nodes), "pods": len(f.Pods), "webhooks": len(f.webhooks()),
+	}}
+}
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var b strings.Builder
+	for _, finding := range r.Findings {
+		fmt.Fprintf(&b, "%s  %s\n  %s\n  fix: %s\n", finding.Code, finding.Object, finding.Problem, finding.Fix)
+	}
+	if len(r.Findings) == 0 {
+		b.WriteString("nothing is wrong\n")
+	}
+	l := r.Looked
+	fmt.Fprintf(&b, "looked at %d permissions, %d definitions, %d pools, %d node classes, %d claims, %d nodes, %d running pods, %d webhooks, the leader and the clocks\n",
+		l["permissions"], l["definitions"], l["nodePools"], l["nodeClasses"], l["nodeClaims"], l["nodes"], l["pods"], l["webhooks"])
+	return b.String()
+}

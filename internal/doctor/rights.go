@@ -1,0 +1,97 @@
+package doctor
+
+import "slices"
+
+// Right is something that the controller asks of the API server.
+type Right struct {
+	Group string
+	// Resource in lower case and plural, with its subresource after a slash.
+	Resource string
+	Verbs    []string
+	// Namespace is where: empty for the whole cluster.
+	Namespace string
+	// Name is set where the right is about one object only.
+	Name string
+	// For says what for.
+	For string
+}
+
+// Installation is what rights depend on.
+type Installation struct {
+	// Provider is the value of --cloud-provider.
+	Provider string
+	// LeaseNamespace and LeaseName are those of leader election.
+	LeaseNamespace string
+	LeaseName      string
+}
+
+// KwokNamespace is where the kwok provider keeps its records.
+const KwokNamespace = "kube-system"
+
+var (
+	watch = []string{"list", "watch"}
+	read  = []string{"get", "list", "watch"}
+)
+
+// Rights are all that the controller needs. Default topology spread (--scheduler-config) needs those on services and
+// controllers.
+func Rights(i Installation) []Right {
+	rights := []Right{
+		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "patch"}, For: "what may be bought; the drift hash"},
+		{Group: "karpenter.sh", Resource: "nodepools/status", Verbs: []string{"patch"}, For: "conditions and counts"},
+		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "buying nodes and letting them go"},
+		{Group: "karpenter.sh", Resource: "nodeclaims/status", Verbs: []string{"patch"}, For: "conditions"},
+		{Resource: "pods", Verbs: []string{"get", "list", "watch", "delete"}, For: "what is planned for; drains with a deadline"},
+		{Resource: "pods/status", Verbs: []string{"patch"}, For: "telling kube-scheduler where a pod was planned"},
+		{Resource: "pods/eviction", Verbs: []string{"create"}, For: "drains"},
+		{Resource: "nodes", Verbs: []string{"get", "list", "watch", "patch", "delete"}, For: "labels, taints, the finaliser; nodes whose machine is gone"},
+		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, For: "telling users"},
+	}
+	for _, mirrored := range []struct {
+		group     string
+		resources []string
+	}{
+		{"", []string{"namespaces", "persistentvolumes", "persistentvolumeclaims"}},
+		{"apps", []string{"daemonsets"}},
+		{"storage.k8s.io", []string{"storageclasses", "csinodes", "volumeattachments"}},
+		{"policy", []string{"poddisruptionbudgets"}},
+		{"", []string{"services", "replicationcontrollers"}},
+		{"apps", []string{"replicasets", "statefulsets"}},
+	} {
+		for _, resource := range mirrored.resources {
+			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
+		}
+	}
+	rights = append(rights, classRights(i.Provider)...)
+	return append(rights, leaseRights(i)...)
+}
+
+// classRights are those that a provider adds.
+func classRights(provider string) []Right {
+	switch provider {
+	case "kwok":
+		return []Right{
+			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: watch, For: "how nodes are made"},
+			{Resource: "nodes", Verbs: []string{"create"}, For: "simulated machines join by themselves"},
+			{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "delete"}, Namespace: KwokNamespace, For: "the records of simulated machines"},
+		}
+	case "aws":
+		return []Right{
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
+		}
+	}
+	return nil
+}
+
+// leaseRights are those of leader election; none without a name.
+func leaseRights(i Installation) []Right {
+	if i.LeaseName == "" {
+		return nil
+	}
+	return []Right{
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Name: i.LeaseName, For: "electing the leader"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "electing the first leader"},
+		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, For: "telling who leads"},
+	}
+}
