@@ -21,7 +21,7 @@ demo: build ## watch pods get nodes and nodes leave, on a real control plane on 
 
 .PHONY: build
 build: ## build bin/karpenter
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler.
 .PHONY: sandbox
@@ -30,13 +30,14 @@ sandbox: build
 
 .PHONY: test
 test: sandbox bin/gotestsum ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
-	@# Both modules, whatever the first one says: one failure must not hide the other.
+	@# All modules, whatever the first one says: one failure must not hide another.
 	@# End-to-end cases share one cluster and two cores with everything else. At most three that fail are run once more, alone:
 	@# a real fault fails again, and gotestsum prints both runs of one that does not.
 	@failed=0; \
 	$(GO) test -timeout 20m ./... || failed=1; \
 	(cd test && ../bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures=3 \
 		--packages ./... -- -timeout 25m) || failed=1; \
+	$(GO) -C tools test -timeout 20m ./... || failed=1; \
 	exit $$failed
 
 bin/gotestsum: tools/go.mod
@@ -46,9 +47,16 @@ bin/gotestsum: tools/go.mod
 .PHONY: check
 check: generated vet staticcheck race test ## everything that must hold before a commit lands
 
+# The image is built without a container engine. IMAGE_ARGS goes to the program, such as '-reference HOST/NAME:TAG -push'.
+.PHONY: image
+image: ## build the container image for amd64 and arm64 into bin/image
+	$(GO) -C tools run ./image -source .. -out ../bin/image -release $(VERSION) $(IMAGE_ARGS)
+
 .PHONY: generate
-generate: ## write the deep copies and CRDs again
+generate: ## write the deep copies and CRDs again, those of the charts too
 	$(GO) generate ./api/...
+	cp api/crds/*.yaml charts/karpenter/crds/
+	cp api/crds/*.yaml charts/karpenter-crd/files/
 
 .PHONY: reference
 reference: ## write docs/reference and the texts that docs hold again
@@ -56,7 +64,7 @@ reference: ## write docs/reference and the texts that docs hold again
 
 .PHONY: generated
 generated: generate
-	@git diff --exit-code -- api || { echo "make generate changed api/: commit what it wrote"; exit 1; }
+	@git diff --exit-code -- api charts || { echo "make generate changed api/: commit what it wrote"; exit 1; }
 
 .PHONY: vet
 vet:

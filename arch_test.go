@@ -121,13 +121,30 @@ var importRules = []importRule{
 		because: "the simulated AWS judges the provider: what they shared they would agree on, right or wrong",
 	},
 	{
+		from:    "./internal/cloud/aws/awssim/kubelet",
+		never:   []string{"./...", "github.com/aws/..."},
+		except:  []string{"./internal/cloud/aws/awssim"},
+		because: "simulated kubelets judge the user data that the provider writes: they read it in their own ways",
+	},
+	{
+		from:    "./internal/cloud/aws",
+		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/kwok"},
+		because: "the provider meets the simulator over the wire only, as it meets AWS",
+	},
+	{
 		from:    "./internal/cloud/aws/instance",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/aws/...", "net/...", "os/...", "context"},
 		because: "what a class sells is worked out from facts; who has a client fetches them",
 	},
 	{
+		from:    "./internal/cloud/aws/call",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/aws-sdk-go-v2/service/..."},
+		because: "a call is a call, whatever service it is of and whoever makes it",
+	},
+	{
 		from:    "./internal/cloud/aws/discovery",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/..."},
+		except:  []string{"./internal/cloud/aws/call"},
 		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
 	},
 	{
@@ -139,12 +156,19 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/launch",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
+	},
+	{
+		from:    "./internal/cloud/aws/upkeep",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
 	},
 	{
 		from:    "./internal/cloud/aws/interruption",
 		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
+		except:  []string{"./internal/cloud/aws/call", "./internal/cloud/aws/interruption/notice"},
 		because: "notices are heard and decided upon without a cluster; who has a client finds the claims and deletes them",
 	},
 	{

@@ -129,6 +129,21 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	return config, server, nil
 }
 
+// serverVersion asks the API server for its version, such as v1.36.1.
+func serverVersion(config *rest.Config) (func(context.Context) (string, error), error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the question for the version of Kubernetes: %w", err)
+	}
+	return func(context.Context) (string, error) {
+		server, err := client.ServerVersion()
+		if err != nil {
+			return "", err
+		}
+		return server.GitVersion, nil
+	}, nil
+}
+
 // programVersion is the version that the program was built from: of the release, the module, or else the commit.
 func programVersion() string {
 	version := telemetry.VersionOf(release)

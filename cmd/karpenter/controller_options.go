@@ -58,6 +58,7 @@ type controllerOptions struct {
 
 	instanceTypesFile string
 	kwok              kwokDelays
+	aws               awsOptions
 
 	timersText string
 	timers     controller.Timers
@@ -116,6 +117,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
+	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
 }
 
@@ -173,8 +175,6 @@ func (o *controllerOptions) complete() error {
 		}
 	}
 	switch {
-	case o.cloudProvider == "aws":
-		return usageErrorf("--cloud-provider is aws, which is not built yet; --cloud-provider=kwok runs with simulated nodes")
 	case !o.ignoreDRA:
 		return usageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
 	case o.qps <= 0 || o.burst <= 0:
@@ -201,7 +201,17 @@ func (o *controllerOptions) complete() error {
 			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers())
+	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+}
+
+// checkProvider checks what only one of the providers reads.
+func (o *controllerOptions) checkProvider() error {
+	if o.cloudProvider != "aws" {
+		return nil
+	}
+	notes, err := o.aws.check()
+	o.notes = append(o.notes, notes...)
+	return err
 }
 
 // readPlacement reads what the flags say about placing pods.

@@ -39,6 +39,9 @@ func readOptions(t *testing.T, environment map[string]string, arguments ...strin
 // The table of core specification 7.3: flag, its default, and the type that --help shows.
 func TestControllerFlagsAreKarpenters(t *testing.T) {
 	want := map[string]string{
+		"cluster-name": "", "cluster-endpoint": "", "cluster-ca-bundle": "", "isolated-vpc": "false", "eks-control-plane": "false",
+		"vm-memory-overhead-percent": "0.075", "interruption-queue": "", "reserved-enis": "0", "disable-dry-run": "false",
+		"enable-zonal-shift": "false", "ami-refresh-interval": "1m0s", "subnet-refresh-interval": "1m0s", "aws-feature-gates": "",
 		"karpenter-service": "", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
 		"enable-profiling": "false", "disable-controller-warmup": "true", "disable-leader-election": "false",
 		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
@@ -112,7 +115,13 @@ func TestControllerRefuses(t *testing.T) {
 		arguments   []string
 		want        string
 	}{
-		{nil, nil, "--cloud-provider is aws, which is not built yet"},
+		{nil, nil, "--cluster-name is missing"},
+		{nil, []string{"--cloud-provider=aws", "--cluster-name=c", "--vm-memory-overhead-percent=7.5"}, "--vm-memory-overhead-percent is 7.5, want 0 or more and less than 1"},
+		{nil, []string{"--cloud-provider=aws", "--cluster-name=c", "--reserved-enis=-1"}, "--reserved-enis is -1, want 0 or more"},
+		{map[string]string{"CLUSTER_NAME": "c", "SUBNET_REFRESH_INTERVAL": "10s"}, nil, "want 1m0s or more"},
+		{nil, []string{"--cloud-provider=aws", "--cluster-name=c", "--cluster-endpoint=10.0.0.1"}, `--cluster-endpoint is "10.0.0.1", want a URL`},
+		{nil, []string{"--cloud-provider=aws", "--cluster-name=c", "--cluster-ca-bundle=-----BEGIN"}, "--cluster-ca-bundle is not base64"},
+		{nil, []string{"--cloud-provider=aws", "--cluster-name=c", "--aws-feature-gates=NodeClassCEL"}, `--aws-feature-gates: "NodeClassCEL", want Name=true or Name=false`},
 		{nil, []string{"--cloud-provider=gcp"}, `--cloud-provider is "gcp", want aws, kwok`},
 		{map[string]string{"METRICS_PORT": "many"}, nil, `environment variable METRICS_PORT is "many"`},
 		{map[string]string{"DISABLE_LEADER_ELECTION": "1"}, nil, `environment variable DISABLE_LEADER_ELECTION is "1", want true or false`},

@@ -25,6 +25,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -62,6 +63,9 @@ type wiring struct {
 	executor *execute.Executor
 	history  *loop.History
 	clock    clock.RealClock
+	config   *rest.Config
+	// stock says that catalogues are to be read again.
+	stock chan struct{}
 }
 
 // newController puts the controller together. Nothing runs before the manager is started.
@@ -69,7 +73,7 @@ type wiring struct {
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
 func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
-	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords)}
+	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords), config: config, stock: make(chan struct{}, 1)}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -107,7 +111,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme))
 }
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
@@ -130,13 +134,13 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	}
 }
 
-// ownNamespace is the file that says, inside a cluster, in which namespace the program runs.
-const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+// namespaceFile names, inside a cluster, the namespace that the program runs in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // electionNamespace is where the Lease is: where the user says, else, outside a cluster, in kube-system. Inside one
 // the empty name means the program's own.
 func electionNamespace(given string) string {
-	if _, err := os.Stat(ownNamespace); given == "" && err != nil {
+	if _, err := os.Stat(namespaceFile); given == "" && err != nil {
 		return "kube-system"
 	}
 	return given
@@ -177,12 +181,14 @@ func nominates(placement string, server *version.Info) bool {
 	return major > 1 || major == 1 && minor >= 35
 }
 
-func (w *wiring) addProvider(context.Context) error {
+func (w *wiring) addProvider(ctx context.Context) error {
 	switch w.o.cloudProvider {
 	case "kwok":
 		return w.addKwok()
+	case "aws":
+		return w.addAWS(ctx)
 	}
-	return usageErrorf("--cloud-provider is %s, which is not built yet", w.o.cloudProvider)
+	return usageErrorf("--cloud-provider is %q, want aws or kwok", w.o.cloudProvider)
 }
 
 func (w *wiring) addKwok() error {

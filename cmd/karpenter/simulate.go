@@ -188,6 +188,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}
+	for _, notice := range w.notices() {
+		fmt.Fprintln(progress, notice)
+	}
 	// What reading left behind goes before deciding begins: what follows finds room there.
 	runtime.GC()
 	// 2. Convert and decide.

@@ -30,7 +30,18 @@ type answer struct {
 	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
 	// Preferences is what preferences of pods cost; left out where there are none, or where they cost nothing.
 	Preferences *preferences `json:"preferences,omitempty"`
-	Stats       *stats       `json:"stats,omitempty"`
+	// SpotShares are of the pools that bound them.
+	SpotShares []spotShare `json:"spotShares,omitempty"`
+	Stats      *stats      `json:"stats,omitempty"`
+}
+
+// spotShare is the type in a zone that will have the most of a pool's spot capacity, in percent of its vCPUs.
+type spotShare struct {
+	NodePool     string `json:"nodePool"`
+	MaxPercent   int64  `json:"maxPercent"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	Percent      int64  `json:"percent"`
 }
 
 type podCounts struct {
@@ -105,6 +116,11 @@ func (d *decision) answer() *answer {
 	price, cost = d.lowerBound()
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
+	for _, p := range d.snap.Pools {
+		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {
+			a.SpotShares = append(a.SpotShares, spotShare{p.Name, p.MaxSpotShare, worst.Type, worst.Zone, worst.Percent})
+		}
+	}
 	a.Pods.Unschedulable = len(a.Unschedulable)
 	a.Pods.Total = a.Pods.New + a.Pods.Existing + a.Pods.Unschedulable
 	return a

@@ -82,13 +82,16 @@ type disruptionStep struct {
 	Remove []string     `json:"remove"`
 	Add    []addedNode  `json:"add"`
 	Moved  int          `json:"podsMoved"`
+	Moves  []podMove    `json:"moves"`
 	Saving float64      `json:"savingPerHour"`
 	Score  *float64     `json:"score"`
 	After  fleetFigures `json:"after"`
 }
 
-// addedNode is a node to buy, as its cheapest offering.
+// addedNode is a node to buy, as its cheapest offering. Its name is that of its claim, and the same whenever the same pods
+// are to go there.
 type addedNode struct {
+	Name         string  `json:"name"`
 	NodePool     string  `json:"nodePool"`
 	InstanceType string  `json:"instanceType"`
 	Zone         string  `json:"zone"`
@@ -116,6 +119,7 @@ type disruptDecision struct {
 // decidedStep is a command and the fleet after it.
 type decidedStep struct {
 	plan.Command
+	moves []podMove
 	score *float64
 	after fleetFigures
 }
@@ -160,7 +164,7 @@ func (d *disruptDecision) run(untilStable bool) {
 		d.proposal = disruption.Propose(d.last, d.opts)
 		snap := d.last
 		for _, c := range d.proposal.Commands {
-			step := decidedStep{Command: c}
+			step := decidedStep{Command: c, moves: movesOf(snap, &c)}
 			if score, priced := d.opts.Score(snap, &c); priced {
 				step.score = &score
 			}
@@ -206,7 +210,7 @@ func (d *disruptDecision) answer() *disruptAnswer {
 }
 
 func (s *decidedStep) told() disruptionStep {
-	step := disruptionStep{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []addedNode{}, Moved: s.Worth.Pods,
+	step := disruptionStep{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []addedNode{}, Moved: s.Worth.Pods, Moves: s.moves,
 		Saving: usd(s.Worth.Saving), Score: s.score, After: s.after}
 	for _, c := range s.Candidates {
 		step.Remove = append(step.Remove, c.Node)
@@ -217,7 +221,7 @@ func (s *decidedStep) told() disruptionStep {
 			continue
 		}
 		o := r.Options[0]
-		step.Add = append(step.Add, addedNode{r.Pool, o.Type, o.Zone, o.CapacityType, usd(o.Price)})
+		step.Add = append(step.Add, addedNode{r.Name, r.Pool, o.Type, o.Zone, o.CapacityType, usd(o.Price)})
 	}
 	return step
 }

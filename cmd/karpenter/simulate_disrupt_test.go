@@ -96,8 +96,12 @@ func TestDisrupt(t *testing.T) {
 		t.Errorf("after:\n%s", diff)
 	}
 	var out []string
+	var moves []podMove
 	for i, s := range a.Steps {
-		out = append(out, s.Remove...)
+		out, moves = append(out, s.Remove...), append(moves, s.Moves...)
+		if len(s.Moves) != s.Moved {
+			t.Errorf("step %d moves %d pods and says of %d where they go", i+1, s.Moved, len(s.Moves))
+		}
 		if s.Reason == "Empty" && (s.Method != "empty" || s.Score != nil || s.Moved != 0 || i != 0) {
 			t.Errorf("the empty node leaves by %+v", s)
 		}
@@ -111,6 +115,10 @@ func TestDisrupt(t *testing.T) {
 	slices.Sort(out)
 	if diff := cmp.Diff([]string{"empty", "idle-1", "idle-2"}, out); diff != "" {
 		t.Errorf("removed:\n%s", diff)
+	}
+	slices.SortFunc(moves, func(a, b podMove) int { return strings.Compare(a.Pod, b.Pod) })
+	if diff := cmp.Diff([]podMove{{"default/one", "idle-1", "held"}, {"default/two", "idle-2", "held"}}, moves); diff != "" {
+		t.Errorf("moves:\n%s", diff)
 	}
 	want := []keptNode{{"held", []keptReason{{For: "Underutilized", reason: reason{Code: "NodeProtected", NodePool: "default", Message: "node held is protected by the annotation karpenter.sh/do-not-disrupt of pod default/held"}}}}}
 	if diff := cmp.Diff(want, a.Kept, cmp.AllowUnexported(keptReason{})); diff != "" {
@@ -149,8 +157,15 @@ func TestDisruptReplaces(t *testing.T) {
 		t.Fatalf("steps %+v", a.Steps)
 	}
 	s := a.Steps[0]
-	if diff := cmp.Diff([]addedNode{{"default", "small", "a", "on-demand", 0.1}}, s.Add); diff != "" || s.Method != "single" {
+	if len(s.Add) != 1 || !strings.HasPrefix(s.Add[0].Name, "default-") {
+		t.Fatalf("added %+v, want a node whose name begins with its pool's", s.Add)
+	}
+	name := s.Add[0].Name
+	if diff := cmp.Diff([]addedNode{{name, "default", "small", "a", "on-demand", 0.1}}, s.Add); diff != "" || s.Method != "single" {
 		t.Errorf("%s: added:\n%s", s.Method, diff)
+	}
+	if diff := cmp.Diff([]podMove{{"default/one", "big", name}}, s.Moves); diff != "" {
+		t.Errorf("moves:\n%s", diff)
 	}
 	if len(a.Kept) != 1 || a.Kept[0].Reasons[0].Code != "NodeUnsettled" {
 		t.Errorf("kept %+v", a.Kept)
@@ -236,7 +251,7 @@ func TestDisruptText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"STEP  REASON", "1     Empty          empty   empty", "STAYS held\n  NodeProtected (Underutilized): node held is protected",
+	for _, want := range []string{"STEP  REASON", "1     Empty          empty   empty", "STEP 2 from idle-1 to held: default/one\nSTEP 3 from idle-2 to held: default/two\n", "STAYS held\n  NodeProtected (Underutilized): node held is protected",
 		"3 steps: 4 nodes become 1, price 2.0000 USD per hour becomes 0.5000, cost 2.0200 becomes 0.5050\n2 pods moved, 1.3 for each USD per hour saved\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

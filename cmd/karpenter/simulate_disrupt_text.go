@@ -28,6 +28,13 @@ func (a *disruptAnswer) writeText(out io.Writer) error {
 	if len(a.Steps) > 0 {
 		b.WriteByte('\n')
 	}
+	moved, _ := a.moves()
+	for i := range a.Steps {
+		a.Steps[i].writeMoves(&b, i+1)
+	}
+	if moved > 0 {
+		b.WriteByte('\n')
+	}
 	a.writeKept(&b)
 	a.writeSummary(&b)
 	_, err := io.WriteString(out, b.String())

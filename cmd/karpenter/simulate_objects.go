@@ -37,6 +37,8 @@ type objects struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []from[*policyv1.PodDisruptionBudget]
+	// refused are pools of files that the API server would not take, and why.
+	refused []refusedPool
 	// priorities by class; ordinary is that of pods without one.
 	priorities map[string]int32
 	ordinary   int32
@@ -226,8 +228,10 @@ func (o *objects) finish() {
 			assumeUnschedulable(p.object)
 		}
 	}
+	o.refuseBudgets()
 	o.assumeHealthy()
 	o.around.index(o.pods)
+	o.seen = nil // nobody asks any more, and with many pods it is large
 	o.claimNodes()
 }
 
@@ -280,35 +284,6 @@ func setUp(pool *karpv1.NodePool) {
 	pool.Status.Conditions = nil
 	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
-}
-
-// claimNodes gives a node of a file that belongs to a pool and has no claim an initialized one.
-func (o *objects) claimNodes() {
-	claimed := map[string]bool{}
-	for _, c := range o.claims {
-		if c.object.Status.ProviderID != "" {
-			claimed[c.object.Status.ProviderID] = true
-		}
-	}
-	for _, n := range o.nodes {
-		node := n.object
-		if n.live || node.Labels[karpv1.LabelNodePool] == "" || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
-			continue
-		}
-		if node.Spec.ProviderID == "" {
-			node.Spec.ProviderID = "simulated:///" + node.Name
-		}
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: node.Name, UID: "claim/" + node.UID, Labels: node.Labels, CreationTimestamp: node.CreationTimestamp}}
-		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
-		for _, kind := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
-			claim.StatusConditions().SetTrue(kind)
-		}
-		for i := range claim.Status.Conditions {
-			claim.Status.Conditions[i].LastTransitionTime = node.CreationTimestamp
-		}
-		o.claims = append(o.claims, from[*karpv1.NodeClaim]{claim, n.origin, n.live})
-	}
 }
 
 // passOver counts an object of a kind that is no part of a decision.

@@ -1,12 +1,73 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
+
+// refuseBudgets leaves out PodDisruptionBudgets of files that the API server would refuse, and says why.
+func (o *objects) refuseBudgets() {
+	o.budgets = slices.DeleteFunc(o.budgets, func(b from[*policyv1.PodDisruptionBudget]) bool {
+		if b.live {
+			return false
+		}
+		wrong := budgetProblem(&b.object.Spec)
+		if wrong != nil {
+			o.problem(fmt.Errorf("%s: %w", b.origin, wrong))
+		}
+		return wrong != nil
+	})
+}
+
+// budgetProblem is what the API server would refuse (kubernetes, pkg/apis/policy/validation/validation.go), nil for
+// nothing. No selector selects no pod, an empty one every pod of the namespace; both are allowed.
+func budgetProblem(spec *policyv1.PodDisruptionBudgetSpec) error {
+	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
+		return fmt.Errorf("spec.maxUnavailable: is %s beside spec.minAvailable %s, want one of the two", spec.MaxUnavailable.String(), spec.MinAvailable.String())
+	}
+	if err := shareProblem("spec.minAvailable", spec.MinAvailable); err != nil {
+		return err
+	}
+	if err := shareProblem("spec.maxUnavailable", spec.MaxUnavailable); err != nil {
+		return err
+	}
+	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.IfHealthyBudget && *p != policyv1.AlwaysAllow {
+		return fmt.Errorf("spec.unhealthyPodEvictionPolicy: is %q, want %s or %s", *p, policyv1.IfHealthyBudget, policyv1.AlwaysAllow)
+	}
+	wrong := metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "selector"))
+	if len(wrong) > 0 {
+		return wrong[0]
+	}
+	return nil
+}
+
+// shareProblem is what is wrong with a number of pods or a percentage of them.
+func shareProblem(name string, share *intstr.IntOrString) error {
+	const want = "want a number of pods, zero or more, or a percentage from \"0%\" to \"100%\""
+	switch {
+	case share == nil:
+		return nil
+	case share.Type == intstr.Int && share.IntVal < 0:
+		return fmt.Errorf("%s: is %d, %s", name, share.IntVal, want)
+	case share.Type == intstr.Int:
+		return nil
+	}
+	digits := strings.TrimLeft(strings.TrimSuffix(share.StrVal, "%"), "0")
+	if len(validation.IsValidPercent(share.StrVal)) > 0 || len(digits) > 3 || len(digits) == 3 && digits > "100" {
+		return fmt.Errorf("%s: is %q, %s", name, share.StrVal, want)
+	}
+	return nil
+}
 
 // assumeHealthy gives what files hold the status that a cluster would have given it: pods on nodes that do not say
 // otherwise are ready, and PodDisruptionBudgets without a status allow what the disruption controller would let them

@@ -47,7 +47,6 @@ func TestStatusOfPDBsInFiles(t *testing.T) {
 		"all":                   {selects + ", maxUnavailable: 100%", allowance{6, 0, 3, 3}},
 		"two available":         {selects + ", minAvailable: 2", allowance{5, 2, 3, 1}},
 		"half available":        {selects + ", minAvailable: 33%", allowance{6, 2, 3, 1}},
-		"no number":             {selects + ", minAvailable: some", allowance{0, 0, 3, 0}},
 		"nothing said":          {selects, allowance{0, 0, 3, 0}},
 		"nobody selected":       {"selector: {matchLabels: {app: none}}, minAvailable: 0", allowance{}},
 		"no selector":           {"maxUnavailable: 1", allowance{}},

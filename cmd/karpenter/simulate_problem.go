@@ -102,12 +102,12 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// jsonProblem says where JSON is broken; all is the text that the decoder reads.
-func jsonProblem(all []byte, err error) error {
+// jsonProblem says where JSON is broken; all is the whole text, from is where the decoder began to read.
+func jsonProblem(all []byte, from int, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return err
 	}
-	line := 1 + bytes.Count(all[:min(int(syntax.Offset), len(all))], []byte("\n"))
+	line := 1 + bytes.Count(all[:min(from+int(syntax.Offset), len(all))], []byte("\n"))
 	return fmt.Errorf("line %d: is not JSON: %w", line, err)
 }

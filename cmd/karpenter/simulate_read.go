@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Reading files: every document of every file becomes an object, or a problem that names file, object and field. A
@@ -24,7 +26,7 @@ import (
 // readPath reads a file, a folder's files in the order of their names, or standard input.
 func (o *objects) readPath(path string, in io.Reader) {
 	if path == "-" {
-		data, err := readText(in, largestFile)
+		data, err := readText(in, 0, largestFile)
 		if err != nil {
 			o.problem(fmt.Errorf("standard input: %w", err))
 			return
@@ -114,30 +116,35 @@ func readTextFile(path string) ([]byte, error) {
 		return nil, readable(err)
 	}
 	defer file.Close()
-	if about, err := file.Stat(); err == nil && about.Size() > largestFile {
-		return nil, fmt.Errorf("%s: has %d bytes, want at most %d", path, about.Size(), largestFile)
+	size := int64(0)
+	if about, err := file.Stat(); err == nil {
+		if size = about.Size(); size > largestFile {
+			return nil, fmt.Errorf("%s: has %d bytes, want at most %d", path, size, largestFile)
+		}
 	}
-	data, err := readText(file, largestFile)
+	data, err := readText(file, size, largestFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, readable(err))
 	}
 	return data, nil
 }
 
-// readText reads to the end, unless what comes is no text or more bytes than the most.
-func readText(in io.Reader, most int64) ([]byte, error) {
+// readText reads to the end, unless what comes is no text or more bytes than the most. It makes room for what is expected.
+func readText(in io.Reader, expected, most int64) ([]byte, error) {
 	buffered := bufio.NewReader(in)
 	if head, _ := buffered.Peek(512); bytes.IndexByte(head, 0) >= 0 {
 		return nil, errors.New("has zero bytes, want text: YAML or JSON, as UTF-8")
 	}
-	data, err := io.ReadAll(io.LimitReader(buffered, most+1))
+	var data bytes.Buffer
+	data.Grow(int(expected) + bytes.MinRead)
+	_, err := data.ReadFrom(io.LimitReader(buffered, most+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > most:
+	case int64(data.Len()) > most:
 		return nil, fmt.Errorf("goes on after %d bytes, want less", most)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // readAll reads a file's documents: JSON values one after the other, or YAML documents.
@@ -171,21 +178,66 @@ type brokenStreamError struct{ err error }
 func (e *brokenStreamError) Error() string { return e.err.Error() }
 func (e *brokenStreamError) Unwrap() error { return e.err }
 
+// nextJSON finds the JSON values of a file, one after the other, without copying them: a list of 100,000 pods is 60 MB.
+// Where what comes is not one, the decoder of the standard library says what is wrong.
 func nextJSON(data []byte) func() ([]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	rest := data
 	return func() ([]byte, error) {
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		if n := objectLength(rest); n > 0 && json.Valid(rest[:n]) {
+			text := rest[:n:n]
+			rest = rest[n:]
+			return text, nil
+		}
+		done := len(data) - len(rest)
+		decoder := json.NewDecoder(bytes.NewReader(rest))
 		var text json.RawMessage
 		err := decoder.Decode(&text)
 		switch {
 		case err == nil:
+			rest = rest[decoder.InputOffset():]
 			return text, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, &brokenStreamError{errors.New("is cut off in the middle of a JSON object")}
 		case errors.Is(err, io.EOF):
 			return nil, err
 		}
-		return nil, &brokenStreamError{jsonProblem(data, err)}
+		return nil, &brokenStreamError{jsonProblem(data, done, err)}
 	}
+}
+
+// objectLength is how many bytes the object takes with which the text begins, 0 when it begins with none or does not end.
+func objectLength(text []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth == 0 && !quoted {
+			if text[0] != '{' {
+				return 0
+			}
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// excerpt is a JSON value inside a text, not a copy of it as json.RawMessage is: texts are not changed once they are read.
+type excerpt []byte
+
+// UnmarshalJSON takes the value as it is.
+func (e *excerpt) UnmarshalJSON(value []byte) error {
+	*e = value
+	return nil
 }
 
 func nextYAML(data []byte) func() ([]byte, error) {
@@ -210,7 +262,7 @@ func (o *objects) read(origin string, text []byte) {
 			Name      string `json:"name"`
 			Namespace string `json:"namespace"`
 		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
+		Items []excerpt `json:"items"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
@@ -244,7 +296,11 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		o.passOver(head.GroupVersionKind())
 	case err != nil:
+		known := len(o.problems)
 		o.undecodable(origin, head.TypeMeta, text, err)
+		if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
+			o.refusePool(head.Metadata.Name, errors.New(strings.TrimPrefix(o.problems[known].Error(), origin+": ")))
+		}
 	default:
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))

@@ -308,7 +308,7 @@ func TestSimulateBoundsWorkloads(t *testing.T) {
 
 // TestSimulateEndlessInput: reading stops, and says where.
 func TestSimulateEndlessInput(t *testing.T) {
-	_, err := readText(endless{}, 1<<16)
+	_, err := readText(endless{}, 0, 1<<16)
 	if err == nil || err.Error() != "goes on after 65536 bytes, want less" {
 		t.Errorf("got %v", err)
 	}
@@ -647,5 +647,38 @@ func TestSimulateBadInput(t *testing.T) {
 				t.Errorf("%v: got %q, want one line with %q", c.arguments, err, want)
 			}
 		}
+	}
+}
+
+// TestSimulateSpotShare: a pool with a bound on spot says how near the plan comes to it.
+func TestSimulateSpotShare(t *testing.T) {
+	types := `{"instanceTypes": [`
+	for i, name := range []string{"c5.large", "c6.large", "m5.large"} {
+		if i > 0 {
+			types += ","
+		}
+		types += `{"name": "` + name + `", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "8Gi", "pods": "20"}, "offerings": [` +
+			`{"zone": "a", "capacityType": "spot", "price": 0.03, "available": true}, {"zone": "b", "capacityType": "spot", "price": 0.03, "available": true}]}`
+	}
+	pool := strings.NewReplacer("metadata: {name: default}", `metadata: {name: default, annotations: {karpenter-go.github.io/max-spot-share: "30"}}`, "[on-demand]", "[spot]").Replace(poolYAML)
+	web := strings.NewReplacer("replicas: 3", "replicas: 10", "cpu: 500m", "cpu: 1500m").Replace(webYAML)
+	folder := files(t, map[string]string{"pool.yaml": pool, "web.yaml": web, "types.json": types + "]}"})
+	out, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", filepath.Join(folder, "web.yaml"), "--instance-types", filepath.Join(folder, "types.json"), "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got answer
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Nodes) != 10 || len(got.SpotShares) != 1 {
+		t.Fatalf("%d nodes, spot shares %+v; want 10 and those of one pool", len(got.Nodes), got.SpotShares)
+	}
+	if s := got.SpotShares[0]; s.NodePool != "default" || s.MaxPercent != 30 || s.Percent > 30 || s.Percent < 17 {
+		t.Errorf("spot shares %+v: want at most 30%%, and no less than six places make necessary", s)
+	}
+	text, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", filepath.Join(folder, "web.yaml"), "--instance-types", filepath.Join(folder, "types.json"))
+	if err != nil || !strings.Contains(text, "the pool allows 30% (max-spot-share)") {
+		t.Errorf("the text does not say it: %v\n%s", err, text)
 	}
 }

@@ -168,6 +168,9 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "no plan costs less than %.4f: at most %.1f%% could be saved\n", a.LowerBoundCostPerHour, gap)
 	}
+	for _, s := range a.SpotShares {
+		fmt.Fprintf(b, "of the spot capacity of pool %s, %s in %s has %d%% then; the pool allows %d%% (max-spot-share)\n", s.NodePool, s.InstanceType, s.Zone, s.Percent, s.MaxPercent)
+	}
 	if a.Preferences != nil {
 		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
 	}

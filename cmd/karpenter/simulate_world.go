@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ type world struct {
 	// defaultSpread is the scheduler configuration's.
 	defaultSpread []corev1.TopologySpreadConstraint
 	now           time.Time
-	// nodeOf finds the node of a claim.
+	// nodeOf finds the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
 }
 
@@ -91,21 +92,24 @@ func (w *world) prepare() {
 	}
 	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
 	w.pools = slices.DeleteFunc(w.pools, func(p from[*karpv1.NodePool]) bool {
+		known := len(w.problems)
 		if errs := karpv1.Validate(p.object, rules); len(errs) > 0 && !p.live {
 			w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
+			w.refusePool(p.object.Name, errs[0])
 			return true
 		}
-		return !p.live && w.violates(p.origin, "NodePool", p.object)
+		if p.live || !w.violates(p.origin, "NodePool", p.object) {
+			return false
+		}
+		w.refusePool(p.object.Name, errors.Unwrap(w.problems[known]))
+		return true
 	})
 	w.claims = slices.DeleteFunc(w.claims, func(c from[*karpv1.NodeClaim]) bool {
 		return !c.live && w.violates(c.origin, "NodeClaim", c.object)
 	})
-	w.nodeOf = make(map[string]*corev1.Node, len(w.nodes))
+	w.joinMachines()
 	for _, n := range w.nodes {
 		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
-		if n.object.Spec.ProviderID != "" {
-			w.nodeOf[n.object.Spec.ProviderID] = n.object
-		}
 	}
 }
 
@@ -192,6 +196,9 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		}
 		convert.AddCatalogue(&spec, s.Catalogue, s.why)
 		t.builder.UpsertPool(spec)
+	}
+	for _, r := range w.refused {
+		t.builder.UpsertPool(r.spec())
 	}
 }
 

@@ -1,14 +1,13 @@
 package cluster
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -211,20 +210,25 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 
 // describe works out what a unit is.
 func (s *Store) describe(u *unit) outcome {
-	own, all := s.eldestFirst(u)
-	if len(own) > 0 {
-		return s.describeClaims(own, all)
+	m := s.machineOf(u)
+	if len(m.Claims) > 0 {
+		return s.describeClaims(m)
 	}
 	var out outcome
-	for _, node := range all {
-		if visible(node) {
-			spec, _ := convert.Node(node, nil, s.vocabulary)
-			convert.AddAttachLimits(&spec, s.csiNode(node.Name))
-			out.add(s, spec)
-			if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // ours, and no claim can be told to be its
-				out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
-			}
+	m.Nodes = slices.DeleteFunc(m.Nodes, func(n *corev1.Node) bool { return !visible(n) })
+	slices.SortFunc(m.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, node := range m.Nodes {
+		spec, _ := convert.Node(node, nil, s.vocabulary)
+		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
+		out.add(s, spec)
+		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // ours, and no claim can be told to be its
+			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
 		}
+	}
+	_, doubles := m.Twins()
+	for _, twin := range doubles {
+		twin.Why.Reason += "; no claim is theirs: pods may run on both, and neither is taken away"
+		out.refuse(nodes, twin.Object, twin.Why)
 	}
 	return out
 }
@@ -238,7 +242,7 @@ func (o *outcome) add(s *Store, spec model.NodeSpec) {
 	o.specs = append(o.specs, spec)
 }
 
-func (o *outcome) refuse(k kind, object client.Object, why model.Rejection) {
+func (o *outcome) refuse(k kind, object metav1.Object, why model.Rejection) {
 	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
@@ -247,16 +251,15 @@ func visible(node *corev1.Node) bool {
 	return node.Labels[karpv1.LabelNodePool] == "" || convert.Registered(node)
 }
 
-func (s *Store) describeClaims(own []*karpv1.NodeClaim, all []*corev1.Node) outcome {
+func (s *Store) describeClaims(m convert.Machine) outcome {
 	var out outcome
-	claim, node := own[0], nodeOf(own[0], all)
-	for _, other := range own[1:] {
-		out.refuse(claims, other, model.Rejection{Field: "status.providerID", Reason: fmt.Sprintf("claim %s has the same; a machine has one claim", claim.Name)})
+	claim, node := m.Claim(), m.Node()
+	claimTwins, nodeTwins := m.Twins()
+	for _, twin := range claimTwins {
+		out.refuse(claims, twin.Object, twin.Why)
 	}
-	for _, other := range all {
-		if other != node {
-			out.refuse(nodes, other, model.Rejection{Field: "spec.providerID", Reason: fmt.Sprintf("node %s has the same; a machine has one node", node.Name)})
-		}
+	for _, twin := range nodeTwins {
+		out.refuse(nodes, twin.Object, twin.Why)
 	}
 	if node == nil && s.foreign(claim.Name) {
 		out.refuse(claims, claim, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
@@ -284,35 +287,13 @@ func (s *Store) foreign(name string) bool {
 	return visible(node) || u != nil && len(u.claims) > 0
 }
 
-// nodeOf is the claim's node among those of its provider id: the one it names, else the eldest; nil if there is none.
-func nodeOf(claim *karpv1.NodeClaim, all []*corev1.Node) *corev1.Node {
-	for _, node := range all {
-		if node.Name == claim.Status.NodeName {
-			return node
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all[0]
-}
-
-func (s *Store) eldestFirst(u *unit) ([]*karpv1.NodeClaim, []*corev1.Node) {
-	own, all := make([]*karpv1.NodeClaim, 0, len(u.claims)), make([]*corev1.Node, 0, len(u.nodes))
+func (s *Store) machineOf(u *unit) convert.Machine {
+	m := convert.Machine{Claims: make([]*karpv1.NodeClaim, 0, len(u.claims)), Nodes: make([]*corev1.Node, 0, len(u.nodes))}
 	for _, name := range u.claims {
-		own = append(own, s.claim(name))
+		m.Claims = append(m.Claims, s.claim(name))
 	}
 	for _, name := range u.nodes {
-		all = append(all, s.node(name))
+		m.Nodes = append(m.Nodes, s.node(name))
 	}
-	slices.SortFunc(own, func(a, b *karpv1.NodeClaim) int { return compareAge(a, b) })
-	slices.SortFunc(all, func(a, b *corev1.Node) int { return compareAge(a, b) })
-	return own, all
-}
-
-func compareAge(a, b client.Object) int {
-	if order := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time); order != 0 {
-		return order
-	}
-	return strings.Compare(a.GetName(), b.GetName())
+	return m
 }

@@ -249,8 +249,8 @@ func testExpires(t *testing.T, s *apiServer) {
 	if !lasting.DeletionTimestamp.IsZero() {
 		t.Error("a claim that never expires was deleted")
 	}
-	w.counted("expired, launched", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, "general", "spot"))
-	w.counted("expired, not launched", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, "general", ""))
+	w.counted("expired, launched", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, "general", "spot", "", "graceful"))
+	w.counted("expired, not launched", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, "general", "", "", "graceful"))
 	if age := brief.DeletionTimestamp; age != nil && age.Sub(brief.CreationTimestamp.Time) < 3*time.Second {
 		t.Errorf("expired after %s, want 3s", age.Sub(brief.CreationTimestamp.Time))
 	}
@@ -303,7 +303,7 @@ func testRepair(t *testing.T, s *apiServer) {
 	if !w.read(well) || !well.DeletionTimestamp.IsZero() {
 		t.Error("a healthy node was replaced")
 	}
-	w.counted("unhealthy", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedUnhealthy, "general", "spot"))
+	w.counted("unhealthy", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedUnhealthy, "general", "spot", "", "graceful"))
 	w.counted("unhealthy by condition", 1, w.metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues("ready", "general", "spot", "image-1"))
 	w.untilSaid("Disrupting NodeClaim: Unhealthy")
 }

@@ -178,7 +178,7 @@ func testInsufficientCapacity(t *testing.T, s *apiServer) {
 	if _, launches := w.cloud.count(); launches != 1 {
 		t.Errorf("%d launches, want 1", launches)
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", ""))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", "", "", "graceful"))
 }
 
 // The API accepts what the recorder writes, about an object without a namespace and with a long message.
@@ -229,7 +229,7 @@ func testClassNotReady(t *testing.T, s *apiServer) {
 	w.create(claim)
 	w.gone(claim)
 	w.untilSaid("NodeClassNotReady")
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", ""))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", "", "", "graceful"))
 }
 
 func testCreateError(t *testing.T, s *apiServer) {
@@ -272,7 +272,7 @@ func testNeverRegisters(t *testing.T, s *apiServer) {
 	if w.cloud.has(id) {
 		t.Error("the machine is still there")
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot", "", "graceful"))
 }
 
 func testNeverLaunches(t *testing.T, s *apiServer) {
@@ -286,7 +286,7 @@ func testNeverLaunches(t *testing.T, s *apiServer) {
 	if machines, _ := w.cloud.count(); machines != 0 {
 		t.Errorf("%d machines left", machines)
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", ""))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", "", "", "graceful"))
 }
 
 // After an outage longer than the time limits, a node that has joined is registered, and a claim that was not launched
@@ -595,7 +595,7 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 	if !w.read(kept) || !kept.DeletionTimestamp.IsZero() {
 		t.Error("a claim with a node was collected")
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected, "general", "spot"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected, "general", "spot", "", "graceful"))
 }
 
 // Within the grace period the claim only says that its node is gone; a kubelet that starts again makes another.

@@ -408,6 +408,7 @@ func testCommand(t *testing.T, b *bench) {
 }
 
 func testDelete(t *testing.T, b *bench) {
+	b.pool("p")
 	claim := b.claim("delete")
 	x := b.with(interceptor.Funcs{})
 	b.do(x, plan.DeleteClaim{Claim: "delete", UID: "other", Reason: plan.Empty})
@@ -419,7 +420,7 @@ func testDelete(t *testing.T, b *bench) {
 	if b.get(claim); claim.DeletionTimestamp.IsZero() {
 		t.Error("the claim is not being deleted")
 	}
-	if n := testutil.ToFloat64(x.Metrics.NodeClaimsDisrupted.WithLabelValues("empty", "p", "spot")); n != 1 {
+	if n := testutil.ToFloat64(x.Metrics.NodeClaimsDisrupted.WithLabelValues("empty", "p", "spot", "when_empty_or_underutilized", "graceful")); n != 1 {
 		t.Errorf("counted %v deletions, want 1", n)
 	}
 	if diff := cmp.Diff([]string{"deleted delete"}, b.store.take()); diff != "" {

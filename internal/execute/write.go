@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,11 +233,22 @@ func (x *Executor) deleteClaim(ctx context.Context, a plan.DeleteClaim) error {
 	return nil
 }
 
+// policy is the consolidation policy behind the reason, empty where there is none.
+func (x *Executor) policy(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) karpv1.ConsolidationPolicy {
+	if reason != plan.Empty && reason != plan.Underutilized {
+		return ""
+	}
+	pool := &karpv1.NodePool{}
+	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Labels[karpv1.LabelNodePool]}, pool) != nil {
+		return ""
+	}
+	return cmp.Or(pool.Spec.Disruption.ConsolidationPolicy, karpv1.ConsolidateWhenEmptyOrUnderutilized)
+}
+
 // deleted shows the deletion to the store, to metrics and to users.
 func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) {
 	x.Store.Deleted(claim)
-	x.Metrics.NodeClaimsDisrupted.WithLabelValues(strings.ToLower(string(reason)), claim.Labels[karpv1.LabelNodePool],
-		claim.Labels[karpv1.LabelCapacityType]).Inc()
+	x.Metrics.Disrupted(claim, strings.ToLower(string(reason)), x.policy(ctx, claim, reason))
 	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
 	node := &corev1.Node{}
 	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {

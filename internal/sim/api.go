@@ -108,7 +108,7 @@ type pdb struct {
 }
 
 // pdbStatus is what the disruption controller last wrote.
-type pdbStatus struct{ allowed, healthy, desired int }
+type pdbStatus struct{ allowed, healthy, desired, expected int }
 
 // node is a Kubernetes node.
 type node struct {

@@ -105,7 +105,7 @@ func (b *pdb) String() string {
 // pdbSpec is what cluster/convert makes of it.
 func pdbSpec(b *pdb) model.PDBSpec {
 	return model.PDBSpec{UID: b.uid, Namespace: "default", Name: b.name, Allowed: int64(b.status.allowed), AlwaysEvictUnready: b.always,
-		Healthy: b.status.desired > 0 && b.status.healthy >= b.status.desired, Blocking: b.byMost && b.most == 0,
+		Healthy: b.status.desired > 0 && b.status.healthy >= b.status.desired, Blocking: b.byMost && b.most == 0, Full: b.status.expected > 0 && b.status.desired >= b.status.expected,
 		Selector: model.Selector{Namespaces: []string{"default"},
 			Requirements: []label.Requirement{{Key: labelApp, Operator: label.In, Values: []string{b.app}}}}}
 }
@@ -137,13 +137,17 @@ func (w *world) recount() {
 func (w *world) statusOf(b *pdb, pods []*pod) pdbStatus {
 	var s pdbStatus
 	for _, p := range pods {
-		if p.app == b.app && !p.daemon && p.ready && p.deleting.IsZero() {
-			s.healthy++
+		if p.app == b.app && !p.daemon {
+			s.expected++
+			if p.ready && p.deleting.IsZero() {
+				s.healthy++
+			}
 		}
 	}
 	s.desired = b.least
 	if b.byMost {
-		s.desired = max(0, w.setting.app(b.app).replicas-b.most)
+		s.expected = w.setting.app(b.app).replicas
+		s.desired = max(0, s.expected-b.most)
 	}
 	s.allowed = max(0, s.healthy-s.desired)
 	return s

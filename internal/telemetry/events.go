@@ -258,10 +258,15 @@ func UnregisteredTaintMissing(claim *karpv1.NodeClaim, node string) Event {
 		fmt.Sprintf("Missing taint %s on node %s: pods may start there before its labels and taints are complete", karpv1.Group+"/unregistered", node), uid(claim))
 }
 
-// InvalidDoNotDisrupt says that a pod's karpenter.sh/do-not-disrupt is neither "true" nor a positive duration.
-func InvalidDoNotDisrupt(pod *corev1.Pod, value string) Event {
+// InvalidDoNotDisrupt says that a pod's karpenter.sh/do-not-disrupt is neither "true" nor a positive duration, or one that
+// is too long to count and so protects for ever.
+func InvalidDoNotDisrupt(pod *corev1.Pod, value string, forever bool) Event {
+	is := "it is ignored"
+	if forever {
+		is = "that is longer than can be counted, so it protects for ever"
+	}
 	return event(pod, warning, ReasonInvalidDoNotDisrupt,
-		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; it is ignored", value), uid(pod), value)
+		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; %s", value, is), uid(pod), value)
 }
 
 func event(object client.Object, kind, reason, message string, key ...string) Event {

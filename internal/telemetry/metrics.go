@@ -36,7 +36,8 @@ type Metrics struct {
 	NodeClaimsCreated *prometheus.CounterVec
 	// NodeClaimsTerminated counts claims whose finalizer was removed. Labels: nodepool, capacity_type, zone.
 	NodeClaimsTerminated *prometheus.CounterVec
-	// NodeClaimsDisrupted counts claims that we deleted. Labels: reason, nodepool, capacity_type.
+	// NodeClaimsDisrupted counts claims that we deleted, see Disrupted. Labels: reason, nodepool, capacity_type,
+	// consolidation_policy, termination_mode.
 	NodeClaimsDisrupted *prometheus.CounterVec
 	// NodeClaimsUnhealthyDisrupted counts claims deleted because a condition of their node called for it. Labels:
 	// condition (snake case), nodepool, capacity_type, image_id.
@@ -173,7 +174,7 @@ func (f factory) nodeClaims(m *Metrics) {
 	const s = "nodeclaims"
 	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
 	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
-	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type")
+	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")

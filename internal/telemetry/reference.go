@@ -75,11 +75,12 @@ func (f factory) plainHistogram(name, help string, buckets []float64, labels ...
 	return v
 }
 
-// Reference is every metric of ours, by name. Labels that a provider adds are not in it.
+// Reference is every metric of ours, by name. Those of the AWS provider are there with that provider only.
 func Reference() []Metric {
 	var list []Metric
 	f := factory{prometheus.NewRegistry(), &list}
 	newMetrics(f)
+	newAWS(f)
 	newObjects(f, ObjectOptions{Kinds: []Kind{{Name: "nodeclaim"}, {Name: "nodepool"}, {Name: "node"}, {Name: "ec2nodeclass"}, {Name: "kwoknodeclass"}},
 		WellKnown: karpv1.CoreRules().WellKnown, Detail: true})
 	slices.SortFunc(list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })

@@ -111,6 +111,7 @@ func (described) Collect(chan<- prometheus.Metric) {}
 func TestReferenceIsComplete(t *testing.T) {
 	var d descriptions
 	telemetry.New(&d)
+	telemetry.NewAWS(&d)
 	d.MustRegister(described{telemetry.NewObjects(&d, telemetry.ObjectOptions{})})
 	var listed []string
 	for _, m := range telemetry.Reference() {

@@ -285,11 +285,11 @@ func (d *dice) foreignTerm(w *workload) {
 	}
 }
 
-// volumes gives the pods volumes: made with the pod, one claim for each, or one for all that is there. One for all that is
-// made for the first of them is left out: plans do not know yet that it will hold the others in its zone.
+// volumes gives the pods volumes: made with the pod, one claim for each, one for all that is made for the first of them, or
+// one for all that is there.
 func (d *dice) volumes(w *workload) {
 	pod, class := &w.template.Spec, "agreement-"+d.one("anywhere", "two-zones")
-	switch d.IntN(3) {
+	switch d.IntN(4) {
 	case 0:
 		for i := range 1 + d.IntN(2) {
 			name := fmt.Sprintf("scratch-%d", i)
@@ -301,6 +301,9 @@ func (d *dice) volumes(w *workload) {
 		for _, p := range w.pods() {
 			w.objects = append(w.objects, claimNamed(d.name, p.Name, class))
 		}
+	case 2:
+		w.objects = append(w.objects, claimNamed(d.name, w.name, class))
+		pod.Volumes = append(pod.Volumes, claimVolume("made-once", w.name))
 	default:
 		claim := claimNamed(d.name, w.name, class)
 		claim.Spec.VolumeName = d.name + "-" + w.name

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -30,7 +31,9 @@ type cluster struct {
 	sandbox    *sandbox.Sandbox
 	ledger     *ledger
 	controller *controller // the one that runs, nil while none does
-	end        context.CancelFunc
+	// environment are variables that the controller gets beside our own, as NAME=value.
+	environment []string
+	end         context.CancelFunc
 }
 
 func startCluster(ctx context.Context, directory string) (*cluster, error) {
@@ -64,7 +67,8 @@ func (c *cluster) connect(ctx context.Context) error {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme,
+		karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err

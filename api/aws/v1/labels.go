@@ -72,9 +72,10 @@ const (
 	AnnotationNodeClassHashVersion = Group + "/ec2nodeclass-hash-version"
 	// AnnotationInstanceProfile, on a claim, is the name of the instance profile that its machine was launched with.
 	AnnotationInstanceProfile = Group + "/instance-profile-name"
-	// AnnotationMaxSpotShare, on a NodePool, is the greatest share of its spot capacity, in percent (1 to 100), that one
-	// instance type in one zone may have. Only this implementation knows it.
-	AnnotationMaxSpotShare = "karpenter-go.github.io/max-spot-share"
+	// AnnotationTagged and AnnotationClusterNameTagged, on a claim, say "true" once its instance has the tags Name and
+	// karpenter.sh/nodeclaim, and eks:eks-cluster-name.
+	AnnotationTagged            = Group + "/tagged"
+	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
 )
 
 // FinalizerTermination keeps a class in the API until no claim uses it and what was made for it in AWS is gone.

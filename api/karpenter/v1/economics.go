@@ -3,6 +3,7 @@ package v1
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,15 @@ func ParsePayback(text string) (time.Duration, error) {
 		return 0, errors.New("is not such a time; it is a duration, zero to 8760h, such as 1h30m")
 	}
 	return d, nil
+}
+
+// ParseMaxSpotShare reads the value of AnnotationMaxSpotShare, percent.
+func ParseMaxSpotShare(text string) (int64, error) {
+	percent, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
+	if err != nil || percent < 1 || percent > 100 {
+		return 0, errors.New("is not such a share; it is a whole number of percent, 1 to 100, such as 25")
+	}
+	return percent, nil
 }
 
 func parseMoney(text string, most float64, is string) (float64, error) {

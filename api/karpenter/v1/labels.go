@@ -71,6 +71,10 @@ const AnnotationCommand = OwnAnnotationPrefix + "command"
 // AnnotationNodeOverheadPrice, on a pool, is what each of its nodes costs beyond its price, in decimal USD per hour.
 const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
 
+// AnnotationMaxSpotShare, on a pool, is the greatest part of its spot capacity (of its vCPUs), in percent, that may be of one
+// instance type in one zone: what one interruption takes at a time.
+const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
+
 // The economics of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) over which what a
 // change saves must exceed the price of the disruption; AnnotationMovePrice that price per unit of eviction cost, in
 // decimal USD; AnnotationMinSaving the least saving, in decimal USD per hour.

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,14 +37,18 @@ func EndedPod(pod *corev1.Pod) bool {
 //
 // +kubebuilder:object:generate=false
 type Protection struct {
-	// Forever is set by "true", and by a duration as long as the pod has not started.
+	// Forever is set by "true", by a duration as long as the pod has not started, and by one that is too long to count.
 	Forever bool
 	// Until is the end of a duration from the pod's start.
 	Until time.Time
 }
 
+// durationForm is what time.ParseDuration reads, of any length and not negative.
+var durationForm = regexp.MustCompile(`^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
+
 // ProtectionOf reads the annotation: "true", or a positive duration from the pod's start. valid is false for a value
-// that is neither; it protects nothing.
+// that is neither: a duration of more than time.Duration holds, some 292 years, protects for ever, because that is what was
+// meant; anything else protects nothing.
 func ProtectionOf(pod *corev1.Pod) (p Protection, valid bool) {
 	text, there := pod.Annotations[AnnotationDoNotDisrupt]
 	if !there || text == "true" {
@@ -51,7 +56,7 @@ func ProtectionOf(pod *corev1.Pod) (p Protection, valid bool) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return Protection{}, false
+		return Protection{Forever: err != nil && durationForm.MatchString(text)}, false
 	}
 	if pod.Status.StartTime == nil {
 		return Protection{Forever: true}, true

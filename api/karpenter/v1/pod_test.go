@@ -47,6 +47,11 @@ func TestProtection(t *testing.T) {
 		"a duration":            {map[string]string{AnnotationDoNotDisrupt: "30m"}, true, 30 * time.Minute, true},
 		"a duration, not begun": {map[string]string{AnnotationDoNotDisrupt: "30m"}, false, -1, true},
 		"no time at all":        {map[string]string{AnnotationDoNotDisrupt: "0s"}, true, 0, false},
+		"longer than can be":    {map[string]string{AnnotationDoNotDisrupt: "9999999999999h"}, true, -1, false},
+		"longer, in parts":      {map[string]string{AnnotationDoNotDisrupt: "2562047h48m"}, true, -1, false},
+		"as long as can be":     {map[string]string{AnnotationDoNotDisrupt: "2562047h47m"}, true, 2562047 * time.Hour, true},
+		"less than nothing":     {map[string]string{AnnotationDoNotDisrupt: "-9999999999999h"}, true, 0, false},
+		"no unit":               {map[string]string{AnnotationDoNotDisrupt: "99999999999999999999"}, true, 0, false},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
 		if test.started {

@@ -68,6 +68,7 @@ func validateEconomics(annotations map[string]string) field.ErrorList {
 		{AnnotationPayback, func(text string) error { _, err := ParsePayback(text); return err }},
 		{AnnotationMovePrice, money(ParseMovePrice)},
 		{AnnotationMinSaving, money(ParseMinSaving)},
+		{AnnotationMaxSpotShare, func(text string) error { _, err := ParseMaxSpotShare(text); return err }},
 	} {
 		if text, has := annotations[a.name]; has {
 			if err := a.check(text); err != nil {

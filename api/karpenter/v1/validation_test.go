@@ -221,7 +221,8 @@ func TestValidateEconomics(t *testing.T) {
 	money := map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true, "much": true, "1e10": true}
 	for name, texts := range map[string]map[string]bool{
 		"node-overhead-price": money, "move-price": money, "min-saving": money,
-		"payback": {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
+		"max-spot-share": {"1": false, "25": false, "25%": false, "100": false, "0": true, "101": true, "-5": true, "12.5": true, "half": true, "": true, "%": true},
+		"payback":        {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
 	} {
 		for text, wrong := range texts {
 			pool := &NodePool{}

@@ -20,7 +20,7 @@ import (
 // Harness makes a cloud without machines for one test, and ends it with the test.
 type Harness func(t *testing.T) World
 
-// World is a cloud and what a test can do to it. All fields are required.
+// World is a cloud and what a test can do to it. All fields but Chooses are required.
 type World struct {
 	// Provider starts the provider as a new process would: over the same cloud, with nothing in memory. An earlier one
 	// need not end; two may run for a while, as when a leader does not know yet that it is none.
@@ -32,9 +32,23 @@ type World struct {
 	// LoseAnswers lets the cloud carry out what it is asked, without an answer to the requests that launch a machine,
 	// until restore is called.
 	LoseAnswers func(t *testing.T) (restore func())
+	// Chooses says how much of the choice is the cloud's own.
+	Chooses Choosing
 	// Hang keeps every request to the cloud waiting until the context ends, until restore is called.
 	Hang func(t *testing.T) (restore func())
 }
+
+// Choosing is how the cloud chooses among the offerings that a launch allows.
+type Choosing int
+
+const (
+	// CheapestFirst is the order of cloud.Need.Choices.
+	CheapestFirst Choosing = iota
+	// AmongEqualPrices takes the cheapest, whichever zone it is in.
+	AmongEqualPrices
+	// AmongAll weighs more than the price, as EC2's strategies for spot do.
+	AmongAll
+)
 
 // Offering names one offering of the catalogue.
 type Offering struct {
@@ -175,6 +189,21 @@ func cheapest(t *testing.T, types []cloud.InstanceType, c *karpv1.NodeClaim) clo
 	}
 	t.Fatalf("the catalogue has nothing available for claim %s", c.Name)
 	return cloud.Choice{}
+}
+
+// right is the choice that was bought, if it is one that the cloud may make; want is the first of all.
+func (w World) right(t *testing.T, choices []cloud.Choice, want cloud.Choice, got Offering) cloud.Choice {
+	t.Helper()
+	for _, choice := range choices {
+		if !choice.Offering.Available || offeringOf(choice) != got {
+			continue
+		}
+		if w.Chooses == AmongAll || w.Chooses == AmongEqualPrices && choice.Offering.Price == want.Offering.Price || got == offeringOf(want) {
+			return choice
+		}
+	}
+	t.Errorf("bought %+v, want the cheapest, %+v", got, offeringOf(want))
+	return want
 }
 
 func bought(m *cloud.Machine) Offering {

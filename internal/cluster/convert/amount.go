@@ -67,11 +67,17 @@ const tiny = 1e-9
 // one.
 func beyond(list corev1.ResourceList) (corev1.ResourceName, bool) {
 	for name, q := range list {
-		if about := math.Abs(q.AsApproximateFloat64()); about > math.MaxInt64 || about < tiny && q.Sign() != 0 || q.Sign() < 0 {
+		if unreasonable(q) {
 			return name, true
 		}
 	}
 	return "", false
+}
+
+// unreasonable reports whether the amount is negative, too large or too small to be reckoned with.
+func unreasonable(q resource.Quantity) bool {
+	about := math.Abs(q.AsApproximateFloat64())
+	return about > math.MaxInt64 || about < tiny && q.Sign() != 0 || q.Sign() < 0
 }
 
 // fromMap converts a provider's amounts, sorted by name. Zero amounts are left out.

@@ -131,6 +131,9 @@ func TestPDB(t *testing.T) {
 		"wants nobody healthy":   {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
 		"none unavailable":       {"maxUnavailable: 1", "maxUnavailable: 0", func(p *model.PDBSpec) { p.Blocking = true }},
 		"0% unavailable":         {"maxUnavailable: 1", "maxUnavailable: 0%", func(p *model.PDBSpec) { p.Blocking = true }},
+		"all there are":          {"desiredHealthy: 2", "desiredHealthy: 3", func(p *model.PDBSpec) { p.Full = true }},
+		"all, status behind":     {"observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2", "observedGeneration: 1, desiredHealthy: 3, currentHealthy: 3", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"none there":             {"desiredHealthy: 2, expectedPods: 3", "desiredHealthy: 2, expectedPods: 0", func(*model.PDBSpec) {}},
 		"10% unavailable":        {"maxUnavailable: 1", "maxUnavailable: 10%", func(*model.PDBSpec) {}},
 		"unavailable, no number": {"maxUnavailable: 1", "maxUnavailable: '%'", func(*model.PDBSpec) {}},
 		"all available":          {"maxUnavailable: 1", "minAvailable: 100%", func(p *model.PDBSpec) { p.Blocking = true }},
@@ -156,6 +159,7 @@ type economicsOf struct {
 	payback      time.Duration
 	move, saving int64
 	blocked      string
+	share        int64
 }
 
 func TestEconomicsOfPool(t *testing.T) {
@@ -164,15 +168,17 @@ func TestEconomicsOfPool(t *testing.T) {
 		want        economicsOf
 	}{
 		"nothing said": {nil, economicsOf{}},
+		"share":        {map[string]string{"max-spot-share": "25%"}, economicsOf{share: 25}},
+		"no share":     {map[string]string{"max-spot-share": "half"}, economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is a whole number`}},
 		"all said": {map[string]string{"payback": "90m", "move-price": "0.002", "min-saving": "0.05"},
-			economicsOf{90 * time.Minute, 2_000_000, 50_000_000, ""}},
-		"zero is nothing": {map[string]string{"payback": "0s", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, ""}},
-		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`}},
-		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, neverPays, `"-1h" is not such a time`}},
-		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, neverPays, `zero to 8760h`}},
-		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`}},
-		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`}},
-		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, neverPays, `payback]`}},
+			economicsOf{90 * time.Minute, 2_000_000, 50_000_000, "", 0}},
+		"zero is nothing": {map[string]string{"payback": "0s", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, "", 0}},
+		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`, 0}},
+		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, neverPays, `"-1h" is not such a time`, 0}},
+		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, neverPays, `zero to 8760h`, 0}},
+		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`, 0}},
+		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`, 0}},
+		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, neverPays, `payback]`, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := decode[karpv1.NodePool](t, poolText)
@@ -181,7 +187,7 @@ func TestEconomicsOfPool(t *testing.T) {
 				pool.Annotations[karpv1.OwnAnnotationPrefix+key] = value
 			}
 			spec := Pool(pool, words())
-			got := economicsOf{payback: spec.Payback, move: spec.MovePrice, saving: spec.MinSaving}
+			got := economicsOf{payback: spec.Payback, move: spec.MovePrice, saving: spec.MinSaving, share: spec.MaxSpotShare}
 			if spec.Blocked != nil {
 				got.blocked = spec.Blocked.Field + ": " + spec.Blocked.Reason
 			}

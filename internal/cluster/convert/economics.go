@@ -38,6 +38,15 @@ func Payback(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// MaxSpotShare reads the greatest share of one type in one zone, percent, as model.PoolSpec.MaxSpotShare has it.
+func MaxSpotShare(text string) (int64, error) {
+	percent, err := karpv1.ParseMaxSpotShare(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q %w", text, err)
+	}
+	return percent, nil
+}
+
 func money(text string, parse func(string) (float64, error)) (int64, error) {
 	usd, err := parse(text)
 	if err != nil {
@@ -68,6 +77,7 @@ func addEconomics(spec *model.PoolSpec, annotations map[string]string) *model.Re
 	known := read(karpv1.AnnotationPayback, func(text string) (err error) { spec.Payback, err = Payback(text); return err })
 	known = read(karpv1.AnnotationMovePrice, func(text string) (err error) { spec.MovePrice, err = MovePrice(text); return err }) && known
 	known = read(karpv1.AnnotationMinSaving, func(text string) (err error) { spec.MinSaving, err = MinSaving(text); return err }) && known
+	known = read(karpv1.AnnotationMaxSpotShare, func(text string) (err error) { spec.MaxSpotShare, err = MaxSpotShare(text); return err }) && known
 	if !known {
 		spec.MinSaving = neverPays
 	}

@@ -23,6 +23,7 @@ func PDB(pdb *policyv1.PodDisruptionBudget) model.PDBSpec {
 	}
 	if status.ObservedGeneration >= pdb.Generation {
 		spec.Allowed = max(0, int64(status.DisruptionsAllowed))
+		spec.Full = status.ExpectedPods > 0 && status.DesiredHealthy >= status.ExpectedPods
 	}
 	return spec
 }

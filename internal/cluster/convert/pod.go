@@ -65,6 +65,7 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 		spec.Rejected = reject(pod, spec.Alternatives, v)
 	}
 	spec.Volumes, spec.VolumeAlternatives, refused = volumes(pod, v, around)
+	keepTogether(&spec)
 	if spec.Rejected == nil && (disposition == Pending || spec.Reschedulable) {
 		spec.Rejected = refused
 	}

@@ -43,11 +43,11 @@ func isPlain(pod *corev1.Pod) bool {
 
 func plainRequests(pod *corev1.Pod) ([]quantity.Amount, *model.Rejection) {
 	list := pod.Spec.Containers[0].Resources.Requests
-	if name, bad := beyond(list); bad {
-		return []quantity.Amount{{Name: string(corev1.ResourcePods), Value: 1}}, unreadable("spec.containers[0].resources.requests", name)
-	}
 	to := make([]quantity.Amount, 0, len(list)+1)
 	for name, q := range list {
+		if unreasonable(q) {
+			return []quantity.Amount{{Name: string(corev1.ResourcePods), Value: 1}}, unreadable("spec.containers[0].resources.requests", name)
+		}
 		if value := units(name, q, up); value != 0 && name != corev1.ResourcePods {
 			to = append(to, quantity.Amount{Name: string(name), Value: value})
 		}

@@ -96,14 +96,14 @@ func optOut(alternatives [][]label.Requirement) bool {
 
 // refuseSelector applies the rules of core specification 1.7 to the node selector and the required node affinity.
 func refuseSelector(pod *corev1.Pod, v *Vocabulary) *model.Rejection {
-	at := field.NewPath("spec", "nodeSelector")
 	for _, key := range sortedKeys(pod.Spec.NodeSelector) {
 		if v.plain(key, corev1.NodeSelectorOpIn, pod.Spec.NodeSelector[key]) {
 			continue
 		}
+		at := field.NewPath("spec", "nodeSelector").Key(key)
 		one := []karpv1.Requirement{{Key: key, Operator: karpv1.OperatorIn, Values: []string{pod.Spec.NodeSelector[key]}}}
-		if errs := karpv1.ValidateRequirements(at.Key(key), one, v.Rules); len(errs) > 0 {
-			return &model.Rejection{Field: at.Key(key).String(), Reason: errs[0].ErrorBody()}
+		if errs := karpv1.ValidateRequirements(at, one, v.Rules); len(errs) > 0 {
+			return &model.Rejection{Field: at.String(), Reason: errs[0].ErrorBody()}
 		}
 	}
 	terms, _ := requiredTerms(&pod.Spec)

@@ -84,6 +84,7 @@ func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, []
 			first = refused
 		}
 		d.volume.Shared, d.volume.Exclusive = shared, shared && d.volume.Exclusive
+		d.volume.Waits = d.volume.Waits && shared && !d.volume.Exclusive
 		list = append(list, d.volume)
 		demands = append(demands, d)
 	}
@@ -329,6 +330,7 @@ func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabula
 	case slices.Contains(v.unsupportedProvisioners, class.Provisioner) || slices.Contains(v.unsupportedProvisioners, d.volume.Driver):
 		return d, refuse("", "storage class %q of claim %q has the provisioner %s, whose volumes the cloud's nodes cannot use", class.Name, claim, class.Provisioner)
 	}
+	d.volume.Waits = true
 	for _, term := range class.AllowedTopologies {
 		if len(term.MatchLabelExpressions) == 0 {
 			continue // selects no node

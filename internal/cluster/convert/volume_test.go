@@ -346,3 +346,35 @@ func TestContradiction(t *testing.T) {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
 }
+
+// TestSharedVolumeToBeMade: pods that share a claim whose volume is made for the first of them are to be in one zone; not
+// those of one that is there, that belongs to one pod, or that only one may use.
+func TestSharedVolumeToBeMade(t *testing.T) {
+	together := model.Term{Key: model.LabelZone, Together: true, Selector: model.Selector{Namespaces: []string{"shop"},
+		Requirements: []label.Requirement{{Key: "volume:shop/waiting", Operator: label.Exists}}}}
+	tests := []struct {
+		name, volume string
+		labels       map[string]string
+		terms        []model.Term
+	}{
+		{"to be made", "persistentVolumeClaim: {claimName: waiting}", map[string]string{"app": "a", "volume:shop/waiting": ""}, []model.Term{together}},
+		{"there", "persistentVolumeClaim: {claimName: bound}", map[string]string{"app": "a"}, nil},
+		{"its own", "ephemeral: {volumeClaimTemplate: {spec: {storageClassName: plain}}}", map[string]string{"app": "a"}, nil},
+		{"of one at a time", "persistentVolumeClaim: {claimName: alone}", map[string]string{"app": "a"}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			pod := decode[corev1.Pod](t, "metadata: {namespace: shop, name: a, uid: a, labels: {app: a}}\nspec: {volumes: [{name: v, "+test.volume+"}]}"+unschedulableStatus)
+			spec, _ := Pod(pod, words(), &Around{Volumes: newStorage(t, storageText)})
+			if diff := cmp.Diff(test.labels, spec.Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.terms, spec.Terms); diff != "" {
+				t.Errorf("terms (-want +got):\n%s", diff)
+			}
+			if len(pod.Labels) != 1 {
+				t.Errorf("the pod's own labels were changed to %v", pod.Labels)
+			}
+		})
+	}
+}

@@ -13,14 +13,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// decide makes a plan on a snapshot of now, with what is leaving gone, and keeps where it puts its pods. Only one plan is made at a time, so that
+// decide makes a plan on a snapshot of now, with what is leaving gone, in which pods keep the seats that the plan before
+// gave them; and keeps where it puts its pods. Only one plan is made at a time, so that
 // an older one never replaces a newer.
 func (p *Provision) decide() (*model.Snapshot, *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap := p.Snapshot()
-	decided := p.Schedule(plan.Ahead(snap))
+	decided := p.Schedule(plan.Reseated(plan.Ahead(snap), p.last))
 	decided.Stamp(snap)
+	p.last = decided
 	p.targets.Store(new(decided.Targets()))
 	return snap, decided
 }

@@ -66,7 +66,9 @@ type Provision struct {
 	beyond int
 
 	deciding sync.Mutex
-	first    sync.Once
+	// last is the latest plan, nil before the first.
+	last  *plan.Provision
+	first sync.Once
 	// targets are where the latest plan puts its pods; nil before the first.
 	targets atomic.Pointer[plan.Targets]
 }

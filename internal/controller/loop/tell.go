@@ -81,7 +81,7 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 	}
 	for i, shares := range d.Options.Shares(snap, commands) {
 		for _, s := range shares {
-			policy := snake(s.Policy)
+			policy := telemetry.PolicyLabel(karpv1.ConsolidationPolicy(s.Policy))
 			d.Metrics.ConsolidationScore.WithLabelValues("approved", s.Pool, policy).Observe(s.Score)
 			d.Metrics.ConsolidationMoves.WithLabelValues("approved", s.Pool, policy).Inc()
 			if s.Policy == string(karpv1.ConsolidateBalanced) {
@@ -93,7 +93,7 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 		if k.Verdict.Code != plan.ScoreTooLow {
 			continue
 		}
-		policy := snake(string(karpv1.ConsolidateBalanced))
+		policy := telemetry.PolicyLabel(karpv1.ConsolidateBalanced)
 		d.Metrics.ConsolidationScore.WithLabelValues("rejected", k.Pool, policy).Observe(float64(k.Verdict.Have) / 1000)
 		d.Metrics.ConsolidationMoves.WithLabelValues("rejected", k.Pool, policy).Inc()
 	}
@@ -164,25 +164,10 @@ func classOf(code plan.Code) string {
 	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled,
-		plan.PolicyForbids, plan.PoolGone, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
+		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
 		return "churn"
 	}
 	return "unknown"
-}
-
-// snake is a CamelCase word as metrics write it.
-func snake(word string) string {
-	var b strings.Builder
-	for i, r := range word {
-		if r >= 'A' && r <= 'Z' {
-			if i > 0 {
-				b.WriteByte('_')
-			}
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // objectsOf are what events about the node are about.

@@ -187,7 +187,7 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illne
 	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "NodeClaim", claim.Name, "condition", ill.condition, "status", ill.status, "tolerated-until", ill.due)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
 	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
-	r.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedUnhealthy, pool, capacity).Inc()
+	r.Metrics.Disrupted(claim, telemetry.DisruptedUnhealthy, "")
 	r.Metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues(snake(string(ill.condition)), pool, capacity, claim.Status.ImageID).Inc()
 	return nil
 }

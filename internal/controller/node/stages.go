@@ -108,7 +108,8 @@ func (r *Reconciler) push(l *leave, left left) {
 		r.evictor.add(pod, o)
 	}
 	for _, pod := range left.mistaken {
-		r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
+		protection, _ := karpv1.ProtectionOf(pod)
+		r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt], protection.Forever))
 	}
 	for _, pod := range left.elapsed {
 		r.Recorder.Emit(telemetry.ProtectionElapsed(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))

@@ -237,6 +237,5 @@ func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 // collected notes that a claim was deleted for want of its other half.
 func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
 	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "provider-id", claim.Status.ProviderID)
-	c.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected,
-		claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")
 }

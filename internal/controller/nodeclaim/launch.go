@@ -82,7 +82,7 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *
 	} else {
 		r.Recorder.Emit(telemetry.NodeClassNotReady(claim, said.err))
 	}
-	r.Metrics.NodeClaimsDisrupted.WithLabelValues(said.refusal, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	r.Metrics.Disrupted(claim, said.refusal, "")
 	return nil
 }
 

@@ -223,7 +223,7 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter", claim.Spec.ExpireAfter.String(), "provider-id", claim.Status.ProviderID)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
-	r.Metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedExpired, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	r.Metrics.Disrupted(claim, telemetry.DisruptedExpired, "")
 	return true, 0, nil
 }
 
@@ -233,7 +233,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "provider-id", claim.Status.ProviderID)
-	r.Metrics.NodeClaimsDisrupted.WithLabelValues(reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]).Inc()
+	r.Metrics.Disrupted(claim, reason, "")
 	if r.Attempted != nil {
 		r.Attempted(claim, false)
 	}

@@ -32,6 +32,7 @@ func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 	}
 	j.claims(p.Claims)
 	j.exclusive(p)
+	j.together(p)
 	j.turns(p)
 	return j.problems
 }

@@ -31,6 +31,7 @@ func (j *judge) claims(claims []plan.NewClaim) {
 		j.limits(pool.PoolSpec, c, accounts[c.Pool])
 	}
 	j.reservations(claims)
+	j.spotShares(claims)
 	j.weights(claims, accounts)
 }
 

@@ -205,7 +205,7 @@ func (r *room) rulesOf(pod *model.Pod) *podRules {
 	for i := range pod.Terms {
 		t := &pod.Terms[i]
 		switch {
-		case t.Weight > 0:
+		case t.Weight > 0 || t.Together: // see together
 		case t.Anti:
 			rules.apart = append(rules.apart, r.tally(&r.general, canonicalText("apart", t.Selector, t.Key),
 				func(p *model.Pod) bool { return concerns(t, p) }, canonical(t.Key)))

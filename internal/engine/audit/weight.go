@@ -117,8 +117,8 @@ func (j *judge) topologyKeys() []string {
 	return j.topology
 }
 
-// takes reports whether a new node of the pool could take the pod alone. Pools with minValues and offerings of
-// reservations are left aside: what they leave depends on the rest of the plan.
+// takes reports whether a new node of the pool could take the pod alone. Pools with minValues, offerings of reservations, and
+// spot that is shared out, are left aside: what they leave depends on the rest of the plan.
 func (j *judge) takes(pool *model.PoolSpec, pod *model.Pod, pins []label.Requirement, a *account) bool {
 	if pool.Blocked != nil || pool.Catalogue == nil || a.full(pool) {
 		return false
@@ -154,6 +154,9 @@ func (j *judge) takesNow(pool *model.PoolSpec, pod *model.Pod, pins []label.Requ
 				p.defined[canonical(r.Key)] = true
 			}
 			for _, o := range p.outcomes() {
+				if pool.MaxSpotShare > 0 && o.offering.CapacityType == "spot" {
+					continue
+				}
 				if o.offering.Available && o.offering.ReservationID == "" && (special || !o.kind.Special) && j.alone(pool, pod, o, a) {
 					return true
 				}

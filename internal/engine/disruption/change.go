@@ -145,6 +145,9 @@ func (w *world) decide(c *change) plan.Verdict {
 	if v := w.spotRules(c); !v.OK() {
 		return v
 	}
+	if v := w.keepsSpread(c); !v.OK() {
+		return v
+	}
 	if len(c.claims) > 0 {
 		slack := (c.worth.Saving - least) / int64(len(c.claims))
 		for i := range c.claims {
@@ -184,7 +187,11 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	for _, seat := range c.seats {
 		if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
-			cmd.Landing = append(cmd.Landing, plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID})
+			landing := plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(seat.Pods))}
+			for i, p := range seat.Pods {
+				landing.Pods[i] = p.Promise()
+			}
+			cmd.Landing = append(cmd.Landing, landing)
 		}
 	}
 	w.shorten(&cmd)

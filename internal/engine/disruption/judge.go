@@ -1,8 +1,6 @@
 package disruption
 
 import (
-	"slices"
-
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -89,23 +87,37 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	// 4. Everybody else moves, first to what was bought for him.
-	seats := map[string][]string{}
+	// 4. Everybody else moves, to the seats that the commands have for them.
 	for _, n := range j.snap.Nodes {
 		if command[n.Name] != "" {
 			j.nodes = append(j.nodes, n)
 		}
-		if bought[n.Claim] && len(n.BoughtFor) > 0 {
-			seats[n.Name] = n.BoughtFor
-		}
 	}
-	j.snap = j.snap.Promising(seats)
-	for id, v := range j.move() {
+	for id, v := range j.fewest() {
 		if j.against[id].OK() {
 			j.against[id] = v
 		}
 	}
 	return j
+}
+
+// fewest are the commands whose pods go nowhere, with the seats that they were planned or, where that is better because
+// somebody else has taken some, without: pods that may go anywhere may otherwise take the room of those that may not, and
+// what was proposed would be taken back for ever.
+func (j *judgement) fewest() map[string]plan.Verdict {
+	free := j.snap
+	j.snap = plan.Seated(free, j.began, departing)
+	against := j.move()
+	if len(against) == 0 {
+		return nil
+	}
+	seated := j.snap
+	j.snap = free
+	if other := j.move(); len(other) < len(against) {
+		return other
+	}
+	j.snap = seated
+	return against
 }
 
 // move asks where the pods of all candidates go, and returns the commands whose pods go nowhere.
@@ -152,44 +164,8 @@ func (j *judgement) move() map[string]plan.Verdict {
 	return against
 }
 
-// seated asks again about a command whose pods found no place, with the places that it had for them. Pods that may go
-// anywhere may otherwise take the room of those that may not, and what was proposed would be taken back for ever. It is
-// right if then nobody is homeless who was not.
-func (j *judgement) seated(cmd plan.Command) bool {
-	seats := map[string][]string{}
-	seat := func(n *model.Node, pods []*model.Pod) {
-		if n == nil || len(pods) == 0 {
-			return
-		}
-		seats[n.Name] = slices.Clone(n.Promised)
-		for _, p := range pods {
-			seats[n.Name] = append(seats[n.Name], p.UID)
-		}
-	}
-	for i := range cmd.Replacements {
-		seat(j.snap.Claim(cmd.Replacements[i].Name), cmd.Replacements[i].Pods)
-	}
-	for _, s := range cmd.Seats {
-		seat(j.snap.Node(s.Node), s.Pods)
-	}
-	if len(seats) == 0 {
-		return false
-	}
-	before := j.snap
-	j.snap = j.snap.Promising(seats)
-	against := j.move()
-	for id := range against {
-		if id == cmd.ID || j.against[id].OK() {
-			j.snap = before
-			return false
-		}
-	}
-	delete(j.against, cmd.ID)
-	return true
-}
-
 func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
-	if v := j.against[cmd.ID]; !v.OK() && !(v.Code == plan.PodsHomeless && j.seated(cmd)) {
+	if v := j.against[cmd.ID]; !v.OK() {
 		return v
 	}
 	if cmd.Reason != plan.Underutilized { // what must be need not pay

@@ -74,13 +74,13 @@ func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
 	for i := range c.Replacements {
 		c.Replacements[i].Pods = nil
 	}
-	if v := disruption.Judge(stored, disruption.Options{})(c); v.Code != plan.PodsHomeless {
+	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
 		t.Errorf("without, code %d, want PodsHomeless: then this test shows nothing", v.Code)
 	}
 	// A seat that is too small is none.
 	c = command(snapshot(""))
 	c.Replacements[0].Pods, c.Replacements[1].Pods = c.Replacements[1].Pods, c.Replacements[0].Pods
-	if v := disruption.Judge(stored, disruption.Options{})(c); v.Code != plan.PodsHomeless {
+	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
 		t.Errorf("with places that do not hold the pods, code %d, want PodsHomeless", v.Code)
 	}
 }

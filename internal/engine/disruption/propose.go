@@ -187,7 +187,7 @@ func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdi
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
-		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden:
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded:
 			return true
 		}
 		return false

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 // TestScenarios reads testdata/*.txtar. A file begins with what it shows; "world" has lines of
 //
 //	type NAME cpu=N price=USD [spot=USD]
-//	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD] [cpu-limit=N]
+//	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD] [cpu-limit=N] [max-spot-share=N]
 //	node NAME pool=P type=T [spot] [notready] [bought=D ago by a consolidation]
 //	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating]
 //	pdb NAME allowed=N        for all pods
@@ -186,6 +186,7 @@ func typeOf(t *testing.T, name string, has said) model.InstanceType {
 func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	p := pool(t, name, map[string]string{"policy": has.text("policy"), "after": has.span(t, "after").String(), "budget": joined(has["budget"])})
 	p.Requirements = []label.Requirement{in(model.LabelPool, name)}
+	p.MaxSpotShare = int64(has.number(t, "max-spot-share"))
 	p.NodePrice, p.Payback = -1, has.span(t, "payback")
 	if has.has("move-price") {
 		if p.MovePrice = int64(model.Nano * has.number(t, "move-price")); p.MovePrice == 0 {

@@ -24,6 +24,8 @@ type world struct {
 	// moving are the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
 	memory *placement.Memory
+	// bought are the claims that this run decided on, and those that provisioning will buy for who is pending.
+	bought []plan.NewClaim
 }
 
 // settle makes the world of a snapshot, in which certain nodes are gone.
@@ -42,8 +44,9 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
-		p = placement.Schedule(after, opts.Placement)
+		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
 	}
+	w.bought = p.Claims
 	for _, placed := range p.Placed {
 		w.taken[placed.Node] = true
 	}
@@ -102,7 +105,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 		}
 	}
 	opts := w.opts.Placement
-	opts.Closed, opts.Moving, opts.Memory = closed, w.moving, w.memory
+	opts.Closed, opts.Moving, opts.Memory, opts.Bought = closed, w.moving, w.memory, w.bought
 	p := placement.Schedule(what, opts)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
@@ -140,6 +143,7 @@ func (w *world) apply(c *change) {
 	w.snap = w.snap.Without(names...).Bound(c.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	w.snap.Pools = charged(pools, c.claims)
+	w.bought = append(w.bought[:len(w.bought):len(w.bought)], c.claims...)
 	for _, s := range c.seats {
 		w.taken[s.Node] = true
 	}

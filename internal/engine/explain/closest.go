@@ -28,7 +28,7 @@ func remoteness(p *plan.PoolVerdict) int {
 	switch p.Verdict.Code {
 	case plan.PoolBlocked, plan.PoolContradiction:
 		return 9 // nothing was asked
-	case plan.NoPlaceFound, plan.LimitReached, plan.NodeLimitReached, plan.ReservationTaken,
+	case plan.NoPlaceFound, plan.LimitReached, plan.NodeLimitReached, plan.ReservationTaken, plan.SpotShareReached,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		return 0
 	}

@@ -117,6 +117,9 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 1_000_000 * model.Nano, Have: 12_000},
 			"without node n1 the fleet would cost 0.000012 USD per hour less; to be worth the disruption it takes 1000000 USD"},
 		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Need: 500, Have: 125}, "the policy Balanced wants a score of 0.5 or more, and to remove node n1 has 0.125"},
+		{plan.Verdict{Code: plan.SpotShareReached, Have: 25, Types: 3}, "all that would do is on sale as spot only, and each has its 25% of the pool's spot capacity (max-spot-share)"},
+		{plan.Verdict{Code: plan.SpotShareExceeded, Node: "n1", Need: 25, Have: 40},
+			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, of 25% that it may have (max-spot-share)"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
 	} {
 		if got := Verdict(snap, c.verdict); got != c.want {

@@ -65,6 +65,8 @@ func rule(snap *model.Snapshot, v plan.Verdict) string {
 		return "on sale"
 	case plan.ReservationTaken:
 		return "reserved capacity that is not used up"
+	case plan.SpotShareReached:
+		return "within the share of spot capacity"
 	case plan.LimitReached:
 		return "within the limits"
 	case plan.NodeLimitReached:
@@ -99,6 +101,8 @@ func change(snap *model.Snapshot, c plan.Change) string {
 		return would + "if the limit left " + need + " of " + o.resource()
 	case plan.NodeLimitReached:
 		return would + "if the limit of nodes were higher"
+	case plan.SpotShareReached:
+		return would + "if one of them might have a larger share of the spot capacity"
 	case plan.TypesSpared:
 		return count(c.Types, "type") + " with devices would do, and are left to pods that ask for some"
 	}

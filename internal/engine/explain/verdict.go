@@ -129,6 +129,7 @@ var sayings = [...]saying{
 	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
 	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
 	plan.PoolGone:         {"PoolGone", says("the pool is gone")},
+	plan.PoolRefused:      {"PoolRefused", func(o operands) string { return "the pool of " + o.node() + " is refused: " + o.rejection() }},
 	plan.NodeStatic: {"NodeStatic", func(o operands) string {
 		return o.node() + " belongs to a pool with a fixed number of nodes, which are not consolidated"
 	}},
@@ -160,9 +161,16 @@ var sayings = [...]saying{
 	plan.ReplacementChanged: {"ReplacementChanged", func(o operands) string {
 		return "the replacement " + o.Node + " is no longer what would be bought"
 	}},
-	plan.PodGone:           {"PodGone", says("the pods no longer wait")},
-	plan.ReplacementLost:   {"ReplacementLost", func(o operands) string { return "the replacement " + o.Node + " is gone" }},
-	plan.DeadlinePassed:    {"DeadlinePassed", says("it took too long")},
+	plan.PodGone:         {"PodGone", says("the pods no longer wait")},
+	plan.ReplacementLost: {"ReplacementLost", func(o operands) string { return "the replacement " + o.Node + " is gone" }},
+	plan.DeadlinePassed:  {"DeadlinePassed", says("it took too long")},
+	plan.SpotShareReached: {"SpotShareReached", func(o operands) string {
+		return "all that would do is on sale as spot only, and each has its " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity (max-spot-share)"
+	}},
+	plan.SpotShareExceeded: {"SpotShareExceeded", func(o operands) string {
+		return "without " + o.node() + " one instance type in one zone would have " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity, of " +
+			strconv.FormatInt(o.Need, 10) + "% that it may have (max-spot-share)"
+	}},
 	plan.CommandUnreadable: {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
 }
 

@@ -66,6 +66,9 @@ type Term struct {
 	Selector Selector
 	// Weight is 1 to 100 for a preferred term, 0 for a required one.
 	Weight int
+	// Together: the term stands for a volume that the pods it selects share and that is made in the zone of the first of
+	// them (see Volume.Waits). It is asked alone, not together with the pod's own affinity.
+	Together bool
 }
 
 // Required reports whether the term must hold.
@@ -102,6 +105,9 @@ type Volume struct {
 	Shared bool
 	// Exclusive: of the pods that share the claim only one at a time may use it (access mode ReadWriteOncePod).
 	Exclusive bool
+	// Waits: the volume is not there yet. It is made where the first of the pods that share it goes (volumeBindingMode
+	// WaitForFirstConsumer), and holds the others in that zone.
+	Waits bool
 }
 
 // volumeResource is the name under which volumes of a driver are counted like any other resource. A node or type that

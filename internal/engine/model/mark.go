@@ -119,7 +119,7 @@ func (b *Builder) markShape(s *Shape) {
 	for i := range s.Terms {
 		t := &s.Terms[i]
 		selector := t.Selector
-		if isJoint && !t.Anti && t.Required() {
+		if isJoint && !t.Anti && t.Required() && !t.Together {
 			selector = joint
 		}
 		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: selector}))
@@ -148,7 +148,7 @@ func jointSelector(terms []Term) (Selector, bool) {
 	var joint Selector
 	n := 0
 	for i := range terms {
-		if t := &terms[i]; !t.Anti && t.Required() {
+		if t := &terms[i]; !t.Anti && t.Required() && !t.Together {
 			if n++; n == 1 {
 				joint = t.Selector
 			} else {

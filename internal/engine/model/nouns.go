@@ -264,6 +264,9 @@ type PoolSpec struct {
 	// Blocked says why nothing may be bought from the pool now (not ready, static, deleting, class of another
 	// provider, no catalogue), nil when something may.
 	Blocked *Rejection
+	// Refused says what is wrong with a pool as it is written that the API server would not take: nothing more is known of
+	// it, nothing is bought from it, and its nodes stay. It is nil for pools that exist.
+	Refused *Rejection
 	// Requirements are the template's requirements and labels, the pool's own label and the class label.
 	Requirements []label.Requirement
 	Taints       []Taint
@@ -272,6 +275,9 @@ type PoolSpec struct {
 	// NodePrice is what a node of the pool costs beyond its price, nano-USD per hour: 0 for what the run says, a negative
 	// value for nothing.
 	NodePrice int64
+	// MaxSpotShare is the greatest part of the pool's spot cpu, in percent, that may be of one instance type in one zone; 0
+	// for any.
+	MaxSpotShare int64
 	// Catalogue is what can be bought. Pools share one where the provider says the same for both.
 	Catalogue *Catalogue
 
@@ -324,6 +330,9 @@ type PDBSpec struct {
 	Healthy            bool
 	// Blocking: as it is written it never allows any eviction (maxUnavailable 0 or 0%, minAvailable 100%).
 	Blocking bool
+	// Full: as many pods must be healthy as there are, so that it allows no eviction before there are more of them
+	// (minAvailable 3 of 3 pods).
+	Full bool
 }
 
 // DaemonSpec is a DaemonSet: what it will put on a node that it admits.

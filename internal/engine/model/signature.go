@@ -49,6 +49,7 @@ func appendConstraints(to []byte, p *PodSpec) []byte {
 		if v.Shared {
 			to = appendText(to, v.Claim)
 			to = appendBool(to, v.Exclusive)
+			to = appendBool(to, v.Waits)
 		}
 	}
 	to = binary.AppendUvarint(to, uint64(len(p.Preferred)))
@@ -66,6 +67,7 @@ func appendConstraints(to []byte, p *PodSpec) []byte {
 		to = appendText(to, t.Key)
 		to = appendBool(to, t.Anti)
 		to = binary.AppendVarint(to, int64(t.Weight))
+		to = appendBool(to, t.Together)
 		to = appendSelector(to, &t.Selector)
 	}
 	to = binary.AppendUvarint(to, uint64(len(p.HostPorts)))

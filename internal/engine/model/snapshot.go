@@ -127,9 +127,9 @@ type Pod struct {
 	Reschedulable  bool
 	Terminating    bool
 	Ready          bool
+	state          PodState
 	EvictionCost   int64
 	ProtectedUntil time.Time
-	state          PodState
 	class          *class
 }
 
@@ -147,6 +147,7 @@ type Node struct {
 	Used     quantity.Vector
 	Reserved quantity.Vector
 	free     quantity.Vector
+	slack    Slack
 	// Pods bound to it, by namespace and name.
 	Pods []*Pod
 	// matchings of the pods, in their order; nil when there are no marks.
@@ -166,7 +167,22 @@ type Node struct {
 func (n *Node) Free() quantity.Vector { return n.free }
 
 // weigh works out what is free.
-func (n *Node) weigh() { n.free = n.Usable.Sub(n.Used).Sub(n.Reserved) }
+func (n *Node) weigh() {
+	n.free = n.Usable.Sub(n.Used).Sub(n.Reserved)
+	n.slack = SlackOf(n.free)
+}
+
+// Slack is the part of a vector that decides most questions of room: millicores of cpu and bytes of memory.
+type Slack struct{ CPU, Memory int64 }
+
+// SlackOf is that part of a vector.
+func SlackOf(v quantity.Vector) Slack { return Slack{v.At(quantity.CPU), v.At(quantity.Memory)} }
+
+// Holds reports whether there is as much of both as is asked for. Where there is not, no vector with this slack fits.
+func (s Slack) Holds(want Slack) bool { return want.CPU <= s.CPU && want.Memory <= s.Memory }
+
+// Slack is that of what is free.
+func (n *Node) Slack() Slack { return n.slack }
 
 // Ours reports whether a claim of ours stands behind the node.
 func (n *Node) Ours() bool { return n.Claim != "" }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -19,7 +20,8 @@ import (
 type domain struct {
 	atoms []int
 	rows  []label.Row
-	// room is how many more pods of the group nodes of the domain may take, as far as their free resources say.
+	// room is how many more pods of the group nodes of the domain may take, as far as their free resources say, counted
+	// no further than there are pods.
 	room int
 	// buys: some pool sells a node in the domain that holds a pod. price is what the cheapest such node costs.
 	buys  bool
@@ -27,8 +29,8 @@ type domain struct {
 	id    string
 	// counted says, for each counter that the task's pods touch, whether they count there.
 	counted []membership
-	// nodes are those of the run that are in the domain.
-	nodes []*target
+	// nodes are those of the run that are in the domain, by index.
+	nodes []int
 }
 
 // assign splits a task into lots, one for each domain that gets pods. Pods that no domain may have stay in t.left.
@@ -186,26 +188,34 @@ next:
 	return rows
 }
 
-// findRoom finds the nodes of each domain, and how many pods of the task they may take. A node whose labels are open is in
-// no domain yet.
+// findRoom finds the nodes of each domain, and how many pods of the task they may take: no more than there are, but where
+// pods that want to be together choose by it. A node whose labels are open is in no domain yet.
 func (r *run) findRoom(t *task, domains []*domain) {
 	byID := r.nodesBy(t.rules.pins)
+	want, enough := model.SlackOf(t.group.Requests), len(t.left)
+	if len(t.rules.affinities) > 0 {
+		enough = math.MaxInt32
+	}
 	for _, d := range domains {
 		list := byID[d.id]
 		if list == nil {
 			continue
 		}
 		d.nodes = *list
-		for _, n := range d.nodes {
-			if t.group.Requests.Fits(n.free) {
-				d.room = min(d.room+r.roomOn(t, d, n), math.MaxInt32)
+		for _, i := range d.nodes {
+			if !r.slack[i].Holds(want) || !t.group.Requests.Fits(r.nodes[i].free) {
+				continue
+			}
+			if d.room = min(d.room+r.roomOn(t, d, r.nodes[i]), math.MaxInt32); d.room >= enough {
+				break
 			}
 		}
 	}
 }
 
-// nodesBy are the nodes of the run by their atoms on the keys, see idOf. Many tasks pin the same keys; they share the lists.
-func (r *run) nodesBy(keys []label.Key) map[string]*[]*target {
+// nodesBy are the nodes of the run, by index, by their atoms on the keys, see idOf. Many tasks pin the same keys; they
+// share the lists.
+func (r *run) nodesBy(keys []label.Key) map[string]*[]int {
 	var of []byte
 	for _, key := range keys {
 		of = binary.AppendUvarint(of, uint64(key))
@@ -213,10 +223,10 @@ func (r *run) nodesBy(keys []label.Key) map[string]*[]*target {
 	if known := r.partitions[string(of)]; known != nil {
 		return known
 	}
-	byID := map[string]*[]*target{}
+	byID := map[string]*[]int{}
 	var id []byte
 next:
-	for _, n := range r.nodes {
+	for i, n := range r.nodes {
 		id = id[:0]
 		for _, key := range keys {
 			atom := r.snap.Space.Only(n.row, key)
@@ -227,13 +237,13 @@ next:
 		}
 		list := byID[string(id)]
 		if list == nil {
-			list = new([]*target)
+			list = new([]int)
 			byID[string(id)] = list
 		}
-		*list = append(*list, n)
+		*list = append(*list, i)
 	}
 	if r.partitions == nil {
-		r.partitions = map[string]map[string]*[]*target{}
+		r.partitions = map[string]map[string]*[]int{}
 	}
 	r.partitions[string(of)] = byID
 	return byID
@@ -260,11 +270,16 @@ func (r *run) sellsIn(m *market, t *task, d *domain) bool {
 
 // cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
 func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
-	best, found := int64(0), false
+	best, found, weight := int64(0), false, int32(0)
 	for _, m := range r.pools {
+		if found && m.pool.Weight < weight {
+			// A lighter pool is asked only when the heavier ones sell nothing there.
+			break
+		}
 		if !m.open() || !r.sellsIn(m, t, d) {
 			continue
 		}
+		weight = m.pool.Weight
 		for _, o := range r.offersTo(m, t, d.rows) {
 			for _, p := range o.front {
 				if m.holds(t.group, p.kind) {
@@ -274,10 +289,6 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 					break
 				}
 			}
-		}
-		if found {
-			// A lighter pool is asked only when the heavier ones sell nothing there.
-			break
 		}
 	}
 	return best, found
@@ -319,7 +330,7 @@ func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 }
 
 // affinityAdmits is the rule of affinity. What is required: the domain holds a pod that is asked for, on every key; or
-// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish is asked alone.
+// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish, and each volume that holds pods together, is asked alone.
 func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	near := true
 	var key label.Key
@@ -367,7 +378,12 @@ func (r *run) firstOnAnyHost(t *task) bool {
 
 // domainOfRow is the domain that a pod of the task is in on a node of the row.
 func (r *run) domainOfRow(t *task, row label.Row) *domain {
-	d := &domain{rows: []label.Row{row}}
+	return new(domain).become(r, t, row)
+}
+
+// become makes the domain that of a pod of the task on a node of the row.
+func (d *domain) become(r *run, t *task, row label.Row) *domain {
+	d.rows, d.atoms = append(d.rows[:0], row), d.atoms[:0]
 	for _, key := range t.rules.pins {
 		atom := domainOf(r.snap.Space, row, key)
 		if atom < 0 {

@@ -36,24 +36,33 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 		if _, ok := m.within(largest); !ok || !r.takeReservation(m, b) {
 			break
 		}
-		m.charge(largest)
-		r.bins = append(r.bins, r.copyOf(b, row, kinds))
+		c := r.copyOf(b, row, kinds)
+		if m.share != nil && !r.spread(m, c, b.price, done) {
+			break
+		}
+		r.seat(b, c)
+		m.charge(c.charged)
+		r.bins = append(r.bins, c)
 		done = true
 	}
 	return done
 }
 
-// copyOf makes a bin of its own from the one tried, and takes its pods.
+// copyOf makes a bin of its own from the one tried, without its pods.
 func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
 		holds: b.holds, charged: b.charged}
 	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
+	return c
+}
+
+// seat takes the pods of the bin tried into its copy.
+func (r *run) seat(b, c *bin) {
 	c.shares = make([]share, len(b.parts))
 	for i, p := range b.parts {
 		c.shares[i] = share{p.task, p.take(p.count)}
 		r.counters.addHosts(p.rules, p.count)
 	}
-	return c
 }
 
 // repeats is how often the groups of the bin can fill it as they do now. Pods that want to be together, and volumes that
@@ -164,7 +173,7 @@ func (m *market) refund(total quantity.Vector) {
 func (m *market) largest(kinds bitset.Set) quantity.Vector {
 	var most quantity.Vector
 	for t := range kinds.All() {
-		most = most.Max(m.pool.Types.Total[t])
+		most = most.Raise(m.pool.Types.Total[t])
 	}
 	return most
 }
@@ -330,7 +339,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 func (r *run) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
 	for t := range b.kinds.All() {
-		most = most.Max(b.market.pool.Net[t])
+		most = most.Raise(b.market.pool.Net[t])
 	}
 	return most
 }

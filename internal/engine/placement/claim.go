@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -14,6 +15,7 @@ import (
 
 // listClaims writes down the bins.
 func (r *run) listClaims() {
+	r.result.Claims = make([]plan.NewClaim, 0, len(r.bins))
 	for _, b := range r.bins {
 		r.result.Claims = append(r.result.Claims, r.claim(b))
 	}
@@ -43,10 +45,11 @@ type saying struct {
 // said returns what the bin's claim says, made once for all bins that say the same.
 func (r *run) said(b *bin) *saying {
 	m := b.market
-	key := rowKey(b.row, false) + rowKey(label.Row(b.kinds), false)
-	if known := m.sayings[key]; known != nil {
+	like := r.likeness(b)
+	if known := m.sayings[string(like)]; known != nil {
 		return known
 	}
+	key := string(like)
 	s := &saying{labels: r.openLabels(m, b.row), daemons: m.leastDaemons(b.kinds)}
 	priced := m.priced(b.kinds, b.row)
 	s.options = make([]plan.Option, len(priced))
@@ -59,6 +62,18 @@ func (r *run) said(b *bin) *saying {
 	s.relaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
 	m.sayings[key] = s
 	return s
+}
+
+// likeness is the same for bins of one pool that have the same row and the same types. It is overwritten by the next.
+func (r *run) likeness(b *bin) []byte {
+	key := append(r.scratch.key[:0], b.market.pool.Name...)
+	for _, words := range [][]uint64{b.row, b.kinds} {
+		for _, w := range words {
+			key = binary.LittleEndian.AppendUint64(key, w)
+		}
+	}
+	r.scratch.key = key
+	return key
 }
 
 // leastDaemons is what the daemons ask for on every one of the types.
@@ -148,7 +163,7 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 
 // requests are those of the pods, and of the daemons as far as every type runs them.
 func (r *run) requests(said *saying, b *bin) []quantity.Amount {
-	var amounts []quantity.Amount
+	amounts := make([]quantity.Amount, 0, len(b.used))
 	for i, n := range b.used.Add(said.daemons) {
 		if n > 0 && !model.IsVolumeResource(r.snap.Resources[i]) {
 			amounts = append(amounts, quantity.Amount{Name: r.snap.Resources[i], Value: n})

@@ -48,6 +48,7 @@ func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict
 	q.askResources()
 	q.askPorts()
 	q.askOfferings()
+	q.askSpotShare()
 	q.askLimits()
 	v := q.walk(firstResource)
 	switch v.Verdict.Code {
@@ -194,6 +195,13 @@ func (q *inquiry) askOfferings() {
 		}
 	}
 	q.add(plan.Verdict{Code: code}, onSale)
+}
+
+// askSpotShare asks which types may still be bought of those that are on sale.
+func (q *inquiry) askSpotShare() {
+	if q.m.share != nil {
+		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.m.share.percent}, q.m.share.open(q.m, q.both))
+	}
 }
 
 func (q *inquiry) askLimits() {

@@ -36,6 +36,8 @@ type market struct {
 	// buys are what the prospects of the packing may buy, for the duals; nil before that was asked for.
 	buys    []purchase
 	sayings map[string]*saying
+	// share bounds what one type in one zone may have of the pool's spot capacity; nil where nothing does.
+	share *spotShare
 }
 
 // minimum is a requirement of the pool with minValues: the types of a claim must have so many values of the label.
@@ -61,6 +63,7 @@ func (r *run) openPools() {
 	for _, p := range r.snap.Pools {
 		m := newMarket(p, r.opts.Memory.goodsOf(p), reservations)
 		m.nodePrice = r.opts.NodePriceOf(p.PoolSpec)
+		m.share = spotShareOf(r.snap, p, r.opts.Bought)
 		r.pools = append(r.pools, m)
 		r.avoidable = r.avoidable || prefersNot(p.Taints)
 	}

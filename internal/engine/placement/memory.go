@@ -13,6 +13,7 @@ type Memory struct {
 	goods map[*model.PoolSpec]*goods
 	slab  []target
 	nodes []*target
+	slack []model.Slack
 }
 
 // goods are what a pool sells, and what was found out about it.
@@ -60,13 +61,13 @@ func (m *Memory) goodsOf(p *model.Pool) *goods {
 	return known
 }
 
-// targets is room for notes about so many nodes, and for a list of them.
-func (m *Memory) targets(n int) ([]target, []*target) {
+// targets is room for notes about so many nodes, for a list of them, and for what they have free.
+func (m *Memory) targets(n int) ([]target, []*target, []model.Slack) {
 	if m == nil {
-		return make([]target, n), make([]*target, 0, n)
+		return make([]target, n), make([]*target, 0, n), make([]model.Slack, 0, n)
 	}
 	if len(m.slab) < n {
-		m.slab, m.nodes = make([]target, n), make([]*target, 0, n)
+		m.slab, m.nodes, m.slack = make([]target, n), make([]*target, 0, n), make([]model.Slack, 0, n)
 	}
-	return m.slab[:n], m.nodes[:0]
+	return m.slab[:n], m.nodes[:0], m.slack[:0]
 }

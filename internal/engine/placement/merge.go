@@ -16,8 +16,8 @@ const worst = 10
 
 // merge joins pairs of bins opened since from while that saves something.
 func (r *run) merge(m *market, from int) {
-	if m.limited() || m.nodes != model.NoLimit {
-		return // the limits were charged for two, and others were turned away for them
+	if m.limited() || m.nodes != model.NoLimit || m.share != nil {
+		return // the limits and shares were charged for two, and others were turned away for them
 	}
 	for {
 		a, b, joined := r.bestPair(m, r.worstBins(m, from))

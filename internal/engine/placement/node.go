@@ -31,6 +31,8 @@ type share struct {
 type target struct {
 	place
 	node *model.Node
+	// at is its index in the run's list of nodes.
+	at int
 	// row and taints are the node's, at hand because every task asks every node for them.
 	row    label.Row
 	taints []model.Taint
@@ -39,7 +41,7 @@ type target struct {
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
 	var slab []target
-	slab, r.nodes = r.opts.Memory.targets(len(r.snap.Nodes))
+	slab, r.nodes, r.slack = r.opts.Memory.targets(len(r.snap.Nodes))
 	for i, n := range r.snap.Nodes {
 		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
@@ -47,7 +49,8 @@ func (r *run) openNodes() {
 		t := &slab[i]
 		t.shares = nil
 		t.open(n)
-		r.nodes = append(r.nodes, t)
+		t.at = len(r.nodes)
+		r.nodes, r.slack = append(r.nodes, t), append(r.slack, n.Slack())
 		r.avoidable = r.avoidable || prefersNot(n.Taints)
 	}
 }
@@ -136,7 +139,7 @@ func (r *run) copies(t *task, p *place, n int, first bool) int {
 			return 0
 		}
 	} else {
-		n = int(min(t.group.Requests.Times(free), int64(n)))
+		n = int(t.group.Requests.TimesUpTo(free, int64(n)))
 	}
 	if n == 0 {
 		return 0
@@ -294,103 +297,40 @@ func (c *counters) addHosts(rs *rules, n int) {
 	}
 }
 
-// keepPromises puts pods where they were promised a place, while they still may be there: on the node that we
-// nominated, or on the claim that was bought for them. Everything else is planned around them, so that a plan made again
-// says the same. The rules by domain are asked in the end, when everybody has a place: what matters is that there is an
-// order in which all can be bound.
-func (r *run) keepPromises(tasks []*task) {
-	promised := r.promises(tasks)
-	if promised == nil {
-		return
-	}
-	// What was wished for then may have been dropped: only what must hold is asked.
-	for _, t := range tasks {
-		t.force(len(t.levels) - 1)
-	}
-	for _, t := range tasks {
-		rest := make([]*model.Pod, 0, len(t.left))
-		for _, p := range t.left {
-			n := r.firstReturn(t, promised(p))
-			if n == nil {
-				rest = append(rest, p)
-				continue
-			}
-			for _, c := range t.rules.touched {
-				// It may be open in which domain the node will be: then it may be in any of them.
-				c.put(r.snap.Space, n.node.Row, 1, n.node.Taints)
-			}
-			r.onto(t, n, []*model.Pod{p})
-			r.order = append(r.order, p)
-		}
-		t.left = rest
-	}
-	for _, t := range tasks {
-		t.force(0)
-	}
-}
-
-// firstReturn is the first of the nodes that takes one more pod of the task, nil if none does.
-func (r *run) firstReturn(t *task, nodes []*target) *target {
-	for _, n := range nodes {
-		if r.mayReturn(t, n) {
-			return n
-		}
-	}
-	return nil
-}
-
-func (r *run) mayReturn(t *task, n *target) bool {
-	fit := r.fits(t, t.group.Rows, n)
-	return fit.Count > 0 || fit.Verdict.Code == plan.AffinityUnmet && r.fitsPlace(t, &n.place, true).Count > 0
-}
-
-// promises answers which nodes a pod was promised; nil when no pod was promised any. The nomination comes first. A pod
-// may have been promised more than one: where it no longer fits, a claim was bought for it since.
-func (r *run) promises(tasks []*task) func(*model.Pod) []*target {
-	byPod := map[string][]*target{}
-	for _, n := range r.nodes {
-		for _, uid := range n.node.Promised {
-			byPod[uid] = append(byPod[uid], n)
-		}
-	}
-	nominated := func(p *model.Pod) bool { return p.Nominated != "" }
-	if len(byPod) == 0 && !slices.ContainsFunc(tasks, func(t *task) bool { return slices.ContainsFunc(t.left, nominated) }) {
-		return nil
-	}
-	byName := map[string]*target{}
-	for _, n := range r.nodes {
-		byName[n.node.Name] = n
-	}
-	return func(p *model.Pod) []*target {
-		if n := byName[p.Nominated]; n != nil {
-			return append([]*target{n}, byPod[p.UID]...)
-		}
-		return byPod[p.UID]
-	}
-}
-
 // fillNodes puts lots onto the nodes, in order.
 func (r *run) fillNodes(lots []*lot) {
 	for _, l := range lots {
-		nodes := r.nodes
-		if l.to != nil {
-			nodes = l.to.nodes
+		want := model.SlackOf(l.group.Requests)
+		if l.to == nil {
+			for i := 0; i < len(r.nodes) && len(l.left) > 0 && !r.over(); i++ {
+				r.fillNode(l, want, i)
+			}
+			continue
 		}
-		for _, n := range nodes {
+		for _, i := range l.to.nodes {
 			if len(l.left) == 0 || r.over() {
 				break
 			}
-			if !l.group.Requests.Fits(n.free) {
-				continue
-			}
-			fit := r.fits(l.task, l.rows, n)
-			if fit.Count == 0 && len(l.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
-				fit = r.firstOn(l, n)
-			}
-			if fit.Count > 0 {
-				r.onto(l.task, n, l.take(min(fit.Count, len(l.left))))
-			}
+			r.fillNode(l, want, i)
 		}
+	}
+}
+
+// fillNode puts as many pods of the lot, which ask for so much cpu and memory, onto a node as it takes.
+func (r *run) fillNode(l *lot, want model.Slack, at int) {
+	if !r.slack[at].Holds(want) {
+		return
+	}
+	n := r.nodes[at]
+	if !l.group.Requests.Fits(n.free) {
+		return
+	}
+	fit := r.fits(l.task, l.rows, n)
+	if fit.Count == 0 && len(l.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
+		fit = r.firstOn(l, n)
+	}
+	if fit.Count > 0 {
+		r.onto(l.task, n, l.take(min(fit.Count, len(l.left))))
 	}
 }
 
@@ -405,6 +345,7 @@ func (r *run) firstOn(l *lot, n *target) Fit {
 
 func (r *run) onto(t *task, n *target, pods []*model.Pod) {
 	r.put(t, &n.place, len(pods))
+	r.slack[n.at] = model.SlackOf(n.free)
 	if !n.tally.nameless {
 		r.counters.addHosts(t.rules, len(pods))
 	}

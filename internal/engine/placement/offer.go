@@ -153,7 +153,10 @@ func rowKey(row label.Row, asks bool) string {
 
 // front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones. What is
 // reserved comes first and makes nothing else pointless, because it may be used up any moment.
-func (m *market) front(o *offer) []purchase {
+func (m *market) front(o *offer) []purchase { return m.frontOf(o, m.priceList) }
+
+// frontOf is the front of a price list of classes.
+func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase {
 	reserved := func(i int) bool { return m.pool.Types.Classes[i].ReservationID != "" }
 	var front []purchase
 	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
@@ -162,7 +165,7 @@ func (m *market) front(o *offer) []purchase {
 			classes = slices.DeleteFunc(slices.Clone(classes), drop)
 		}
 		from := len(front)
-		for _, p := range m.priceList(classes) {
+		for _, p := range priceList(classes) {
 			if o.onSale.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q purchase) bool { return m.beats(q, p) }) {
 				front = append(front, p)
 			}

@@ -23,7 +23,10 @@ const attempts = 4
 // seat is where a pod of the plan is to be bound.
 type seat struct {
 	*boarding
+	pod   *model.Pod
 	share int
+	// listed: it has its place in the order.
+	listed bool
 }
 
 // boarding is a place that pods of the plan are bound to, one by one.
@@ -39,9 +42,7 @@ type boarding struct {
 // settle finds the order, and takes back what cannot be bound.
 func (r *run) settle() {
 	if len(r.counters.all) == 0 && len(r.counters.totals) == 0 {
-		r.everyPlace(func(p *place, _ label.Row, _ []model.Taint) {
-			r.result.Order = append(r.result.Order, p.everybody()...)
-		})
+		r.orderByPlace()
 		return
 	}
 	for attempt := 1; !r.over(); attempt++ {
@@ -63,6 +64,34 @@ func (r *run) settle() {
 	}
 }
 
+// orderByPlace lists the pods place by place: nobody minds who came before.
+func (r *run) orderByPlace() {
+	r.result.Order = make([]*model.Pod, 0, r.seated())
+	list := func(p *place) {
+		for _, s := range p.shares {
+			r.result.Order = append(r.result.Order, s.pods...)
+		}
+	}
+	for _, n := range r.nodes {
+		list(&n.place)
+	}
+	for _, b := range r.bins {
+		list(&b.place)
+	}
+}
+
+// seated is how many pods have a place.
+func (r *run) seated() int {
+	count := 0
+	for _, n := range r.nodes {
+		count += n.population()
+	}
+	for _, b := range r.bins {
+		count += b.population()
+	}
+	return count
+}
+
 // retryRefused asks again for those that rules between pods kept out, now that everybody else has a place, and reports
 // whether any found one.
 func (r *run) retryRefused() bool {
@@ -76,49 +105,41 @@ func (r *run) retryRefused() bool {
 	return countTasks(r.refused) < before
 }
 
-// board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
-// everybody else bound.
-func (r *run) board() (order, late []*model.Pod) {
-	seats := r.seats()
-	defer r.hardOnly(seats)()
-	// Who may be the first of its kind comes first: once others that its affinity asks for are elsewhere, it may not.
-	waiting := r.inOrderOfAssignment(seats)
-	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return seats[a].kindred() - seats[b].kindred() })
-	for {
-		r.worked(len(waiting))
-		late = nil
-		for _, p := range waiting {
-			if s := seats[p]; s.admits(r) {
-				s.count(r, s.share)
-				s.left[s.share]--
-				order = append(order, p)
-			} else {
-				late = append(late, p)
+// kindredFirst keeps the order but for those who may be the first of their kind: they come first, since once others that
+// their affinity asks for are elsewhere they may not.
+func kindredFirst(seats []*seat) []*seat {
+	if !slices.ContainsFunc(seats, func(s *seat) bool { return s.kindred() }) {
+		return seats
+	}
+	sorted := make([]*seat, 0, len(seats))
+	for _, first := range []bool{true, false} {
+		for _, s := range seats {
+			if s.kindred() == first {
+				sorted = append(sorted, s)
 			}
 		}
-		if len(late) == 0 || len(late) == len(waiting) {
-			return order, late
-		}
-		waiting = late
 	}
+	return sorted
 }
 
-// kindred is 0 for a pod that its own affinity is about, 1 for others.
-func (s seat) kindred() int {
+// kindred reports whether the pod's own affinity is about the pod, too.
+func (s *seat) kindred() bool {
 	rules := s.shares[s.share].task.rules
-	if slices.ContainsFunc(rules.affinities, func(a affinityRule) bool { return a.self }) ||
-		slices.ContainsFunc(rules.hostAffinities, func(a hostAffinity) bool { return a.self }) {
-		return 0
-	}
-	return 1
+	return slices.ContainsFunc(rules.affinities, func(a affinityRule) bool { return a.self }) ||
+		slices.ContainsFunc(rules.hostAffinities, func(a hostAffinity) bool { return a.self })
 }
 
 // hardOnly puts only what must hold in force for the tasks of the seats, and returns how to undo that.
-func (r *run) hardOnly(seats map[*model.Pod]seat) (undo func()) {
+func (r *run) hardOnly(seats []seat) (undo func()) {
 	r.boarding = true
 	before := map[*task]int{}
-	for _, s := range seats {
-		t := s.shares[s.share].task
+	var last *task
+	for i := range seats {
+		t := seats[i].shares[seats[i].share].task
+		if t == last {
+			continue
+		}
+		last = t
 		if _, seen := before[t]; !seen {
 			before[t] = t.at
 			t.force(len(t.levels) - 1)
@@ -137,6 +158,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	gone := make(map[*model.Pod]bool, len(late))
 	for _, p := range late {
 		gone[p] = true
+		delete(r.kept, p)
 	}
 	for _, n := range r.nodes {
 		if n.lose(gone) {
@@ -145,6 +167,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 			for _, s := range n.shares {
 				r.put(s.task, &n.place, len(s.pods))
 			}
+			r.slack[n.at] = model.SlackOf(n.free)
 		}
 	}
 	for _, b := range r.bins {
@@ -204,74 +227,97 @@ func (p *place) lose(gone map[*model.Pod]bool) bool {
 	return lost
 }
 
-// everyPlace visits the places that get pods: nodes, then bins.
-func (r *run) everyPlace(visit func(*place, label.Row, []model.Taint)) {
-	for _, n := range r.nodes {
-		if len(n.shares) > 0 {
-			visit(&n.place, n.node.Row, n.node.Taints)
-		}
-	}
-	for _, b := range r.bins {
-		visit(&b.place, r.resolved(b), b.market.pool.Taints)
-	}
-}
-
-// resolved is the bin's row as its node can be: of one of its types, and with the custom labels that it will carry.
-func (r *run) resolved(b *bin) label.Row {
+// resolved is the bin's row as its node can be: of one of its types, and with the custom labels among the keys that it
+// will carry.
+func (r *run) resolved(b *bin, keys []label.Key) label.Row {
 	space, row := r.snap.Space, b.market.pool.Types.Hull(b.row, b.kinds)
-	for _, c := range r.counters.all {
-		if b.market.pool.Catalogue.WellKnown[space.Name(c.key)] || domainOf(space, row, c.key) >= 0 {
+	for _, key := range keys {
+		if b.market.pool.Catalogue.WellKnown[space.Name(key)] || domainOf(space, row, key) >= 0 {
 			continue
 		}
-		atom := space.Absent(c.key)
-		if !space.AllowsAbsent(row, c.key) {
-			value, ok := space.Pick(row, c.key)
+		atom := space.Absent(key)
+		if !space.AllowsAbsent(row, key) {
+			value, ok := space.Pick(row, key)
 			if !ok {
 				continue
 			}
-			atom = space.Atom(c.key, value)
+			atom = space.Atom(key, value)
 		}
 		row = slices.Clone(row)
-		space.SetOnly(row, c.key, atom)
+		space.SetOnly(row, key, atom)
 	}
 	return row
 }
 
-// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there.
-func (r *run) seats() map[*model.Pod]seat {
+// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there,
+// those of the snapshot and those to be bought; bins with the same row and types become nodes alike.
+func (r *run) seats() []seat {
 	r.counters.fill(r.snap.Nodes)
-	seats := map[*model.Pod]seat{}
-	r.everyPlace(func(p *place, row label.Row, taints []model.Taint) {
-		b := &boarding{shares: p.shares, tally: p.tally.clone(), row: row, taints: taints}
-		for _, c := range r.counters.all {
-			c.notice(r.snap.Space, row, taints)
+	seats := make([]seat, 0, r.seated())
+	for _, n := range r.nodes {
+		if len(n.shares) > 0 {
+			seats = n.seat(seats, n.node.Row, n.node.Taints)
 		}
-		for i, s := range p.shares {
-			b.left = append(b.left, len(s.pods))
-			for _, slot := range s.task.rules.hostTouched {
-				b.tally.add(slot, -len(s.pods))
-			}
-			for _, pod := range s.pods {
-				seats[pod] = seat{b, i}
+	}
+	keys := r.counters.keys()
+	alike := map[string]label.Row{}
+	for _, b := range r.bins {
+		like := r.likeness(b)
+		row, known := alike[string(like)]
+		if !known {
+			row = r.resolved(b, keys)
+			alike[string(like)] = row
+			for _, c := range r.counters.all {
+				c.notice(r.snap.Space, row, b.market.pool.Taints)
 			}
 		}
-	})
+		seats = b.seat(seats, row, b.market.pool.Taints)
+	}
 	return seats
 }
 
-// inOrderOfAssignment lists the pods that have a seat, each by its last assignment: earlier ones were taken back.
-func (r *run) inOrderOfAssignment(seats map[*model.Pod]seat) []*model.Pod {
-	seen := make(map[*model.Pod]bool, len(seats))
-	list := make([]*model.Pod, 0, len(seats))
-	for i := len(r.order) - 1; i >= 0; i-- {
-		p := r.order[i]
-		if _, placed := seats[p]; placed && !seen[p] {
-			seen[p] = true
-			list = append(list, p)
+// keys are the label keys by whose values pods are counted.
+func (c *counters) keys() []label.Key {
+	var keys []label.Key
+	for _, counter := range c.all {
+		if !slices.Contains(keys, counter.key) {
+			keys = append(keys, counter.key)
 		}
 	}
-	slices.Reverse(list)
-	return list
+	return keys
+}
+
+// seat appends the seats of a place's pods, and takes them out of its tally.
+func (p *place) seat(seats []seat, row label.Row, taints []model.Taint) []seat {
+	b := &boarding{shares: p.shares, left: make([]int, len(p.shares)), tally: p.tally.clone(), row: row, taints: taints}
+	for i, s := range p.shares {
+		b.left[i] = len(s.pods)
+		for _, slot := range s.task.rules.hostTouched {
+			b.tally.add(slot, -len(s.pods))
+		}
+		for _, pod := range s.pods {
+			seats = append(seats, seat{boarding: b, pod: pod, share: i})
+		}
+	}
+	return seats
+}
+
+// inOrderOfAssignment lists the seats, each by the last assignment of its pod: earlier ones were taken back.
+func (r *run) inOrderOfAssignment(seats []seat) []*seat {
+	at := make(map[*model.Pod]*seat, len(seats))
+	for i := range seats {
+		at[seats[i].pod] = &seats[i]
+	}
+	list := make([]*seat, len(seats))
+	first := len(list)
+	for i := len(r.order) - 1; i >= 0 && first > 0; i-- {
+		if s := at[r.order[i]]; s != nil && !s.listed {
+			s.listed = true
+			first--
+			list[first] = s
+		}
+	}
+	return list[first:]
 }
 
 // count counts a pod of a share that is bound now.
@@ -288,7 +334,7 @@ func (b *boarding) count(r *run, i int) {
 	}
 }
 
-func (s seat) admits(r *run) bool {
+func (s *seat) admits(r *run) bool {
 	t := s.shares[s.share].task
 	for i := range s.share {
 		if s.left[i] > 0 && s.shares[i].task.rules.minds(t.rules) {
@@ -303,7 +349,7 @@ func (s seat) admits(r *run) bool {
 	if len(t.rules.spreads)+len(t.rules.apart)+len(t.rules.affinities) == 0 {
 		return true
 	}
-	return r.admits(t, r.domainOfRow(t, s.row)).OK()
+	return r.admits(t, r.scratch.domain.become(r, t, s.row)).OK()
 }
 
 // minds reports whether a pod with the other rules may keep one with these off its host.
@@ -318,9 +364,18 @@ func (rs *rules) minds(other *rules) bool {
 
 // everybody lists the pods of a place.
 func (p *place) everybody() []*model.Pod {
-	var pods []*model.Pod
+	pods := make([]*model.Pod, 0, p.population())
 	for _, s := range p.shares {
 		pods = append(pods, s.pods...)
 	}
 	return pods
+}
+
+// population is how many pods of the plan are in a place.
+func (p *place) population() int {
+	count := 0
+	for _, s := range p.shares {
+		count += len(s.pods)
+	}
+	return count
 }

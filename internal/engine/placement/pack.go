@@ -10,15 +10,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buy opens new bins, pool by pool in order of weight. What a pool cannot take, for its limits or for want of types,
-// goes on to the next.
+// buy opens new bins, pool by pool in order of weight, among equals by price. What a pool cannot take, for its limits or
+// for want of types, goes on to the next.
 func (r *run) buy(lots []*lot) {
-	for _, m := range r.pools {
-		from := len(r.bins)
-		if prospects := r.prospects(m, lots); len(prospects) > 0 {
-			r.packBest(m, prospects)
+	for _, tier := range r.tiers() {
+		for _, g := range r.route(tier, lots) {
+			from := len(r.bins)
+			if prospects := r.prospects(g.market, g.lots); len(prospects) > 0 {
+				r.packBest(g.market, prospects)
+			}
+			r.noteRanks(g.market, lots, from)
 		}
-		r.noteRanks(m, lots, from)
 	}
 }
 
@@ -29,6 +31,8 @@ type prospect struct {
 	// unit is what one pod is worth in a bin, at the values of the moment; dear is how much dearer than its resources
 	// it proved to be in earlier packings, 1 before the first.
 	unit, dear float64
+	// at is its index in the packing's list.
+	at int
 	// perHost is how many of its pods the rules by hostname let onto an empty node; 0 before it was asked for.
 	perHost int
 }
@@ -72,15 +76,18 @@ const opening = 600
 // packing is one market being filled from a list of prospects.
 type packing struct {
 	*market
-	// prospects that have pods left, and how many pods there were when the values were found.
+	// prospects, and how many of them have no pods left: those stay in the list until they are many.
 	prospects []*prospect
-	pods      int
+	packed    int
+	// waiting is how many pods are left, pods how many there were when the values were found.
+	waiting, pods int
 	// value of a unit of each resource, given what can be bought.
 	value []float64
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
 	// cpus and memories are the prospects' requests of cpu and memory, which decide most cases without a look at the
-	// prospect itself; cpus are descending unless priorities or extended resources stand before them.
+	// prospect itself; cpus are descending unless priorities or extended resources stand before them. The memory of who
+	// has no pods left is allPacked.
 	cpus, memories []int64
 	descending     bool
 	// dearest of the prospects: no bin is worth more than its resources times this.
@@ -93,6 +100,8 @@ type packing struct {
 	asked int
 	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
 	ranked map[*offer][]rankedPurchase
+	// looked is the look at the shares of spot capacity that the ranked purchases go by.
+	looked int
 }
 
 type rankedPurchase struct {
@@ -108,56 +117,95 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
+	m.share.begin(k.prospects)
 	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
 		if !k.sorted || order.evenly {
+			k.compact()
 			slices.SortStableFunc(k.prospects, order.compare)
 			k.sorted = true
 			k.index()
 		}
-		seed := slices.IndexFunc(k.prospects, func(p *prospect) bool { return !k.barren[p] })
-		if seed < 0 {
+		seed := k.seed()
+		if seed == nil {
 			break
 		}
-		asked := k.asked
+		asked, bins := k.asked, len(r.bins)
 		k.asked += opening
-		best, found := r.bestBin(k, k.prospects[seed])
-		if !found || !r.commit(m, best, k.evenly) {
+		best, found := r.bestBin(k, seed)
+		goOn := found && r.commit(m, best, k.evenly)
+		if !goOn {
+			best, goOn = r.shareOut(k, seed, found)
+		}
+		if !goOn {
 			// No bin can begin with it; it may still fill up others'.
-			k.barren[k.prospects[seed]] = true
+			k.barren[seed] = true
+		} else if best != nil {
+			k.took(best, len(r.bins)-bins)
 		}
 		r.worked(k.asked - asked)
 	}
 	return k.asked
 }
 
+// allPacked stands for the memory that nobody asks for.
+const allPacked = -1
+
 // index notes what is looked up by the place in the list of prospects.
 func (k *packing) index() {
 	k.cpus, k.memories, k.descending = k.cpus[:0], k.memories[:0], true
 	for i, p := range k.prospects {
+		p.at = i
 		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
 		k.memories = append(k.memories, p.group.Requests.At(quantity.Memory))
 		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 }
 
+// seed is the first prospect that a bin may begin with; nil if there is none.
+func (k *packing) seed() *prospect {
+	for i, p := range k.prospects {
+		if k.memories[i] != allPacked && (len(k.barren) == 0 || !k.barren[p]) {
+			return p
+		}
+	}
+	return nil
+}
+
+// took notes that so many bins took what is in one of them.
+func (k *packing) took(b *bin, times int) {
+	for _, p := range b.parts {
+		k.waiting -= times * p.count
+		if len(p.left) == 0 {
+			k.memories[p.at] = allPacked
+			k.packed++
+		}
+	}
+}
+
+// compact leaves out who has no pods left.
+func (k *packing) compact() {
+	if k.packed == 0 && len(k.cpus) == len(k.prospects) {
+		return
+	}
+	k.prospects = slices.DeleteFunc(k.prospects, func(p *prospect) bool { return len(p.left) == 0 })
+	k.packed, k.waiting = 0, 0
+	for _, p := range k.prospects {
+		k.waiting += len(p.left)
+	}
+	k.index()
+}
+
 // appraise brings the values up to date with what is left to be packed: at first, and whenever a quarter of it is gone,
 // because what is left may want other resources than what there was.
 func (r *run) appraise(k *packing) {
-	k.prospects = slices.DeleteFunc(k.prospects, func(p *prospect) bool { return len(p.left) == 0 })
-	if len(k.prospects) == 0 {
+	settled := k.value != nil && 4*k.waiting > 3*k.pods
+	if settled && 8*k.packed <= len(k.prospects) {
 		return
 	}
-	if len(k.cpus) != len(k.prospects) {
-		k.index()
-	}
-	pods := 0
-	for _, p := range k.prospects {
-		pods += len(p.left)
-	}
-	if k.value != nil && 4*pods > 3*k.pods {
+	if k.compact(); len(k.prospects) == 0 || settled {
 		return
 	}
-	k.pods, k.ranked = pods, map[*offer][]rankedPurchase{}
+	k.pods, k.ranked = k.waiting, map[*offer][]rankedPurchase{}
 	demand := make(quantity.Vector, len(r.snap.Resources))
 	k.least = make(quantity.Vector, len(demand))
 	copy(k.least, k.prospects[0].group.Requests)
@@ -178,11 +226,19 @@ func (r *run) appraise(k *packing) {
 // rank orders the purchases of an offer by the price per value of a node that is full of what is worth most: no bin of
 // the purchase can be better than that.
 func (r *run) rank(k *packing, o *offer) []rankedPurchase {
+	if k.share != nil && k.looked != k.share.looked {
+		clear(k.ranked)
+		k.looked = k.share.looked
+	}
 	if known := k.ranked[o]; known != nil {
 		return known
 	}
-	list := make([]rankedPurchase, len(o.front))
-	for i, p := range o.front {
+	front := o.front
+	if k.share != nil {
+		front = k.frontOf(o, k.openList)
+	}
+	list := make([]rankedPurchase, len(front))
+	for i, p := range front {
 		list[i] = rankedPurchase{p, float64(p.price+k.nodePrice) / (worth(k.pool.Net[p.kind], k.value) * k.dearest)}
 	}
 	slices.SortStableFunc(list, func(a, b rankedPurchase) int { return cmp.Compare(a.floor, b.floor) })
@@ -214,10 +270,13 @@ type part struct {
 	count int
 }
 
-// scratch is memory that filling a bin uses again and again: the best bin so far and the one being tried.
+// scratch is memory that is used again and again: to fill a bin, the best so far and the one being tried; to ask what a
+// node of a row answers; to look up who is like a bin.
 type scratch struct {
-	bins [2]bin
-	row  label.Row
+	bins   [2]bin
+	row    label.Row
+	domain domain
+	key    []byte
 }
 
 // bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could
@@ -226,11 +285,14 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
 	var bestRatio float64
 	bestCount, found := 0, false
-	together := len(seed.rules.hostAffinities) > 0
+	together, smaller := len(seed.rules.hostAffinities) > 0, r.fitsShare(k, seed)
 	for _, o := range seed.offers {
 		for _, p := range r.rank(k, o) {
 			if found && !together && p.floor >= bestRatio {
 				break
+			}
+			if smaller && k.share.oversized(k.market, p.purchase) {
+				continue
 			}
 			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || k.usedUp(p.purchase) || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
 				continue
@@ -285,28 +347,33 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 func (r *run) fill(k *packing, b *bin, seed *prospect) {
 	r.fillWith(k.market, b, seed, true)
 	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
-		k.asked++
-		if k.memories[i] > b.free.At(quantity.Memory) {
+		if i == seed.at || !k.prospects[i].group.Requests.Fits(b.free) {
 			continue
 		}
-		other := k.prospects[i]
-		if other == seed || len(other.left) == 0 || !other.group.Requests.Fits(b.free) {
-			continue
-		}
-		if r.fillWith(k.market, b, other, false); !k.least.Fits(b.free) {
+		if r.fillWith(k.market, b, k.prospects[i], false); !k.least.Fits(b.free) {
 			return
 		}
 	}
 }
 
-// next is the first prospect from i on that does not ask for more cpu than the bin has free.
+// next is the first prospect from i on that does not ask for more cpu or memory than the bin has free. Prospects that are
+// looked at one by one count as asked.
 func (k *packing) next(b *bin, i int) int {
-	free := b.free.At(quantity.CPU)
-	if !k.descending || i >= len(k.cpus) || k.cpus[i] <= free {
-		return i
+	free := model.SlackOf(b.free)
+	if k.descending && i < len(k.cpus) && k.cpus[i] > free.CPU {
+		at, _ := slices.BinarySearchFunc(k.cpus[i:], free.CPU, func(cpu, free int64) int { return cmp.Compare(free, cpu) })
+		i += at
 	}
-	at, _ := slices.BinarySearchFunc(k.cpus[i:], free, func(cpu, free int64) int { return cmp.Compare(free, cpu) })
-	return i + at
+	cpus, memories := k.cpus, k.memories[:len(k.cpus)]
+	for ; i < len(cpus); i++ {
+		if memories[i] == allPacked {
+			continue
+		}
+		if k.asked++; cpus[i] <= free.CPU && memories[i] <= free.Memory {
+			break
+		}
+	}
+	return i
 }
 
 // fillWith adds as many of a prospect's pods as fit. Only a seed may be the first of its kind on a host.

@@ -47,19 +47,25 @@ func TestRichWorlds(t *testing.T) {
 	}
 }
 
-// TestForeignWorlds lets the selectors of constraints select other workloads' pods too. Then a plan made again may differ:
-// it plans around promised pods as if they were bound, when they are still to be bound one by one.
+// TestForeignWorlds does the same where the selectors of constraints select other workloads' pods too.
 func TestForeignWorlds(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, foreign) })
 	}
 }
 
+// TestSharedWorlds bounds what one type in one zone may have of each pool's spot capacity.
+func TestSharedWorlds(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, shared) })
+	}
+}
+
 func FuzzWorlds(f *testing.F) {
-	for kind := range uint8(3) {
+	for kind := range uint8(4) {
 		f.Add(uint64(1<<40), kind)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%3) })
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%4) })
 }
 
 // The kinds of random worlds.
@@ -67,16 +73,22 @@ const (
 	plain uint8 = iota
 	rich
 	foreign
+	shared
 )
 
 func diceOf(seed uint64, kind uint8) dice {
 	d := newDice(seed)
-	d.rich, d.foreign = kind != plain, kind == foreign
+	d.rich, d.foreign = kind == rich || kind == foreign, kind == foreign
 	return d
 }
 
 func properties(t *testing.T, seed uint64, kind uint8) {
 	w := diceOf(seed, kind).world()
+	if kind == shared {
+		for i := range w.pools {
+			w.pools[i].MaxSpotShare = 10 * (1 + int64(seed+uint64(i))%9)
+		}
+	}
 	snap := w.snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
 	check(t, snap, p)
@@ -88,10 +100,10 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 
 	next := w.launching(p.Claims)
 	next = next.nominated(next.snapshot(nil), p)
-	after := next.snapshot(nil)
+	after := plan.Reseated(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
-	if boughtAgain(p, q) > 0 && kind != foreign || kind == plain && len(q.Claims) > 0 {
+	if boughtAgain(p, q) > 0 || kind == plain && len(q.Claims) > 0 {
 		t.Fatalf("seed %d: with the plan's claims in flight more is bought:\n%s\nafter\n%s", seed, explain.Provision(after, q), explain.Provision(snap, p))
 	}
 

@@ -89,7 +89,7 @@ func furthest(v plan.Verdict) int {
 		return 1
 	case plan.ResourceTooLarge, plan.CombinationTooLarge:
 		return 2
-	case plan.NoOffering, plan.ReservationTaken:
+	case plan.NoOffering, plan.ReservationTaken, plan.SpotShareReached:
 		return 3
 	}
 	return 4

@@ -3,6 +3,7 @@ package placement_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -144,9 +145,17 @@ func (d dice) volumes(p *model.PodSpec, app string) {
 			v.Claim, v.Shared = fmt.Sprintf("%s/shared-%d", p.Namespace, d.IntN(4)), true
 			v.Driver = limitedDriver // one claim, one driver
 			v.Exclusive = v.Claim == "default/shared-3"
+			v.Waits = p.State == model.Pending && strings.HasSuffix(v.Claim, "/shared-2")
 		}
-		if !slices.ContainsFunc(p.Volumes, func(o model.Volume) bool { return o.Claim == v.Claim }) {
-			p.Volumes = append(p.Volumes, v)
+		if slices.ContainsFunc(p.Volumes, func(o model.Volume) bool { return o.Claim == v.Claim }) {
+			continue
+		}
+		p.Volumes = append(p.Volumes, v)
+		if v.Waits {
+			key := "volume:" + v.Claim
+			p.Labels[key] = ""
+			p.Terms = append(p.Terms, model.Term{Key: model.LabelZone, Together: true,
+				Selector: model.Selector{Namespaces: []string{p.Namespace}, Requirements: []label.Requirement{{Key: key, Operator: label.Exists}}}})
 		}
 	}
 	for range d.IntN(3) {

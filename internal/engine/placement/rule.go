@@ -42,7 +42,7 @@ type spreadRule struct {
 type affinityRule struct {
 	*counter
 	self bool
-	// wish: the term is a preferred one.
+	// wish: the term is asked alone, because it is a preferred one or stands for a volume.
 	wish bool
 }
 
@@ -236,7 +236,7 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 		return
 	}
 	if key, known := c.snap.Space.Lookup(t.Key); known {
-		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required()})
+		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required() || t.Together})
 		r.pin(key)
 	}
 }

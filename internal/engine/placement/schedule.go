@@ -29,6 +29,9 @@ type Options struct {
 	Memory *Memory
 	// AskNodes: refusals say what the nodes that are there answered, too.
 	AskNodes bool
+	// Bought are claims that are decided and not in the snapshot: they count for the share of spot capacity that one type in
+	// one zone may have, and for nothing else.
+	Bought []plan.NewClaim
 	// WorkBudget is how many questions a run may ask (may this group go onto that node, into that bin, to that domain);
 	// 0 means any number. When they do not suffice the plan is the part finished so far: see budget.go.
 	WorkBudget int
@@ -75,13 +78,15 @@ type run struct {
 	opts     Options
 	counters *counters
 	nodes    []*target
-	pools    []*market
-	bins     []*bin
-	tasks    []*task
+	// slack is what each of the nodes has free of cpu and memory.
+	slack []model.Slack
+	pools []*market
+	bins  []*bin
+	tasks []*task
 	// atoms caches which atoms of a key some node or pool can have.
 	atoms map[label.Key]bitset.Set
 	// partitions caches the nodes by their atoms on some keys, see nodesBy.
-	partitions map[string]map[string]*[]*target
+	partitions map[string]map[string]*[]int
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
@@ -91,7 +96,9 @@ type run struct {
 	// boarding: everybody has a place, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
-	order   []*model.Pod
+	order []*model.Pod
+	// kept are the pods that are where they were promised a place.
+	kept    map[*model.Pod]bool
 	refused []*task
 	// rivals want a claim for themselves; exclusive.go.
 	rivals  []*rival

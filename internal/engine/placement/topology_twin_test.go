@@ -118,8 +118,8 @@ func everyNode(*stand) bool { return true }
 // counts the pods that all terms select.
 func recountTerm(stands []stand, p *model.PodSpec, t *model.Term) recount {
 	terms := []model.Term{*t}
-	if !t.Anti && t.Weight == 0 {
-		terms = slices.DeleteFunc(slices.Clone(p.Terms), func(o model.Term) bool { return o.Anti || o.Weight > 0 })
+	if !t.Anti && t.Weight == 0 && !t.Together {
+		terms = slices.DeleteFunc(slices.Clone(p.Terms), func(o model.Term) bool { return o.Anti || o.Weight > 0 || o.Together })
 	}
 	return count(stands, t.Key, everyNode, func(q *model.PodSpec) bool {
 		return !slices.ContainsFunc(terms, func(o model.Term) bool { return !chosen(&o.Selector, q) })

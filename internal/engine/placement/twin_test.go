@@ -262,7 +262,7 @@ func TestHeavierPoolsFirst(t *testing.T) {
 		p := placement.Schedule(snap, placement.Options{})
 		for _, c := range p.Claims {
 			for _, pool := range snap.Pools {
-				if pool.Name == c.Pool {
+				if pool.PoolSpec.Weight <= snap.Pool(c.Pool).PoolSpec.Weight {
 					break
 				}
 				if tolerant := byUID[c.Pods[0].UID].Tolerations; avoids(pool.PoolSpec.Taints, tolerant) {

@@ -150,6 +150,7 @@ type state struct {
 	nodes        int64
 	reservations map[string]int
 	totals       []int
+	share        *spotShare
 	from         int
 }
 
@@ -160,7 +161,7 @@ func (r *run) save(m *market, prospects []*prospect) *state {
 
 func (s *state) result(r *run, m *market, prospects []*prospect) *state {
 	now := &state{bins: slices.Clone(r.bins), remaining: slices.Clone(m.remaining), nodes: m.nodes,
-		reservations: maps.Clone(m.reservations), totals: slices.Clone(r.counters.totals), from: s.from}
+		reservations: maps.Clone(m.reservations), totals: slices.Clone(r.counters.totals), from: s.from, share: m.share.clone()}
 	for _, p := range prospects {
 		now.left = append(now.left, p.left)
 	}
@@ -177,6 +178,7 @@ func (s *state) restore(r *run, m *market, prospects []*prospect) {
 		}
 	}
 	copy(r.counters.totals, s.totals)
+	m.share = s.share.clone()
 	for i, p := range prospects {
 		p.left = s.left[i]
 	}

@@ -38,9 +38,10 @@ func (g *Guard) Bought(n *model.Node) bool {
 
 func newAwaiting(snap *model.Snapshot) *awaiting {
 	a := &awaiting{claims: map[string]bool{}, moving: map[string]bool{}, landing: map[string]bool{}}
+	read := reader{}
 	for _, n := range snap.Nodes {
 		if n.Command != "" {
-			if cmd, err := DecodeCommand(n.Command); err == nil && cmd.names(n) {
+			if cmd := read.command(n); cmd != nil {
 				for i := range cmd.Replacements {
 					a.claims[cmd.Replacements[i].Name] = true
 				}

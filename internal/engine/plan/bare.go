@@ -11,7 +11,7 @@ import (
 // (the UID of the claim that it replaces, empty for none); names that are taken are passed over, as in ClaimName.
 func BareClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken func(string) bool) NewClaim {
 	return NewClaim{
-		Name: claimName(pool.Name, pool.UID+"\nstatic", instead, taken), Pool: pool.Name, PoolUID: pool.UID, PoolGeneration: pool.Generation,
+		Name: claimName(pool.Name, []byte(pool.UID+"\nstatic\n"+instead), taken), Pool: pool.Name, PoolUID: pool.UID, PoolGeneration: pool.Generation,
 		Requirements: slices.Clone(pool.Requirements), Labels: openLabels(snap, pool),
 	}
 }

@@ -149,6 +149,8 @@ func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 		return Verdict{Code: NodeNotReady, Node: n.Name}
 	case pool == nil:
 		return Verdict{Code: PoolGone, Node: n.Name}
+	case pool.Refused != nil:
+		return Verdict{Code: PoolRefused, Node: n.Name, Rejection: pool.Refused}
 	case n.DoNotDisrupt:
 		return Verdict{Code: NodeProtected, Node: n.Name}
 	}

@@ -44,6 +44,7 @@ func TestCheck(t *testing.T) {
 		"promised for a while": {plan.Empty, func(w *world) { w.nodes["c0"].NominatedUntil = noon.Add(time.Second) }, plan.NodeNominated},
 		"promise ended":        {plan.Empty, func(w *world) { w.nodes["c0"].NominatedUntil = noon }, plan.OK},
 		"nominated pod":        {plan.Empty, func(w *world) { w.pend("web", "n0") }, plan.NodeNominated},
+		"pool refused":         {plan.Empty, func(w *world) { w.pools[0].Refused = &model.Rejection{Reason: "x"} }, plan.PoolRefused},
 		"pool gone":            {plan.Empty, func(w *world) { w.pools = nil }, plan.PoolGone},
 		"never":                {plan.Empty, func(w *world) { w.pools[0].ConsolidateAfter = -1 }, plan.PolicyForbids},
 		"never, drifted":       {plan.Drifted, func(w *world) { w.pools[0].ConsolidateAfter = -1; w.nodes["c0"].Drifted = "x" }, plan.OK},

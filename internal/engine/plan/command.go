@@ -122,6 +122,8 @@ type Command struct {
 type Landing struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID"`
+	// Pods are the words of those pods, see model.Pod.Promise.
+	Pods []string `json:"pods,omitempty"`
 }
 
 // Worth is what a command brings and what it costs.

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/karpenter-go/karpenter/internal/engine/model"
-)
+import "github.com/karpenter-go/karpenter/internal/engine/model"
 
 // Ahead returns the snapshot that provisioning plans on: pods that will have to move because their nodes are leaving
 // are pending there, so that capacity is bought before it is missed, and nobody is sent to those nodes.
@@ -15,20 +11,24 @@ import (
 //	it is planned again               the claim in flight promises it its seat
 //	it is gone, another has come      of those that were promised none, a pod of its controller takes the seat
 //
-// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it,
-// more than one of them) would keep a new node empty and are not planned for. A PodDisruptionBudget that allows nothing
-// at the moment is no reason: the drain waits for it, and the pod's place has to be there when it opens.
+// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it, or
+// that wants as many healthy pods as there are, more than one of them) would keep a new node empty and are not planned
+// for. A PodDisruptionBudget that allows nothing at the moment is no reason: the drain waits for it, and the pod's place has
+// to be there when it opens.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
-	ahead := snap.Vacated(func(n *model.Node) bool { return Leaving(n.NodeSpec) }, func(p *model.Pod) bool {
-		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && held(snap, p))
+	read := reader{}
+	ahead := snap.Vacated(read.leaving, func(p *model.Pod) bool {
+		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && (held(snap, p) || full(snap, p)))
 	})
-	return ahead.Promising(inherited(ahead))
+	return Seated(ahead, snap, read.leaving)
 }
 
 // Leaving reports whether the node is on its way out with no way back that provisioning need wait for: its claim is
 // being deleted, for whatever reason, or it is in a command whose replacements are being bought or that is draining.
-func Leaving(n *model.NodeSpec) bool {
+func Leaving(n *model.NodeSpec) bool { return reader{}.leaving(&model.Node{NodeSpec: n}) }
+
+func (r reader) leaving(n *model.Node) bool {
 	switch {
 	case n.Claim == "":
 		return false
@@ -37,8 +37,8 @@ func Leaving(n *model.NodeSpec) bool {
 	case n.Command == "":
 		return false
 	}
-	cmd, err := DecodeCommand(n.Command)
-	return err == nil && cmd.names(&model.Node{NodeSpec: n}) && (cmd.Phase == Launching || cmd.Phase == Draining)
+	cmd := r.command(n)
+	return cmd != nil && (cmd.Phase == Launching || cmd.Phase == Draining)
 }
 
 // held reports whether PodDisruptionBudgets keep the pod where it is until somebody changes them: one that never allows
@@ -53,55 +53,9 @@ func held(snap *model.Snapshot, p *model.Pod) bool {
 	return pdb.Blocking && (p.Ready || !pdb.AlwaysEvictUnready && !pdb.Healthy)
 }
 
-// inherited is, by node, whom a claim's seats are for now, where pods took those of their predecessors.
-func inherited(snap *model.Snapshot) map[string][]string {
-	if !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
-		return nil
-	}
-	planned, orphans := map[string]bool{}, map[string][]*model.Pod{}
-	promised := map[string]bool{}
-	for _, n := range snap.Nodes {
-		for _, uid := range n.Promised {
-			promised[uid] = true
-		}
-	}
-	for _, g := range snap.Groups {
-		for _, p := range g.Pods {
-			planned[p.UID] = true
-			if !promised[p.UID] && p.Controller.UID != "" {
-				orphans[p.Controller.UID] = append(orphans[p.Controller.UID], p)
-			}
-		}
-	}
-	seats := map[string][]string{}
-	for _, n := range snap.Nodes {
-		if n.Owners == nil || n.Deleting {
-			continue
-		}
-		seats[n.Name] = seated(n, planned, orphans)
-	}
-	return seats
-}
-
-// seated returns the promises of a node with heirs for its vacant seats, who are taken from the orphans. A seat is
-// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it.
-func seated(n *model.Node, planned map[string]bool, orphans map[string][]*model.Pod) []string {
-	arrived := map[string]int{}
-	for _, p := range n.Pods {
-		if !slices.Contains(n.Promised, p.UID) {
-			arrived[p.Controller.UID]++
-		}
-	}
-	promised := slices.Clone(n.Promised)
-	for i, owner := range n.Owners {
-		switch {
-		case owner == "" || planned[n.Promised[i]]:
-		case arrived[owner] > 0:
-			arrived[owner]--
-		case len(orphans[owner]) > 0:
-			promised = append(promised, orphans[owner][0].UID)
-			orphans[owner] = orphans[owner][1:]
-		}
-	}
-	return promised
+// full reports whether the pod's PodDisruptionBudget wants as many healthy pods as there are. What was bought for the pod
+// before that, or while the pods of a StatefulSet are one short for a moment, is kept for it: see Bought.
+func full(snap *model.Snapshot, p *model.Pod) bool {
+	pdbs := snap.PDBsOf(p)
+	return len(pdbs) == 1 && pdbs[0].Full && pdbs[0].Allowed == 0 && (p.Ready || !pdbs[0].AlwaysEvictUnready && !pdbs[0].Healthy)
 }

@@ -1,16 +1,14 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // Nominations are a promise to the pod, and for kube-scheduler more than that: while it asks whether a node will do for a
 // pod, it reckons with all other pods of the same or a higher priority that are nominated to the node as if they were on
-// it already. Two pods that are admissible one after the other, as topology spread makes them, would each be kept out by
-// the other, for ever, on every node that has two of them. So of pods that a spread constraint counts together only one is
-// nominated to a node at a time; the next when it is bound.
+// it already. Pods that are admissible one after the other, as topology spread makes them, would each be kept out by the
+// others, for ever, on every node that has too many of them. So of pods that a spread constraint counts together only some
+// are nominated to a node at a time; the next when they are bound. See crowd.
 
 // MostPromises is how many pods are nominated to one node at a time: as many as a kubelet takes by default. For each
 // pod that it places, kube-scheduler reckons with every other that is nominated, so that its time grows with the square:
@@ -70,11 +68,18 @@ func Nominations(snap *model.Snapshot, p *Provision) (actions []Action, beyond i
 type nominator struct {
 	snap    *model.Snapshot
 	pending map[string]*model.Pod
-	beyond  int
+	// groups of pending pods by shape; single are the answers of oneDomain.
+	groups map[*model.Shape]*model.Group
+	single map[*model.Spread]bool
+	beyond int
 }
 
 func newNominator(snap *model.Snapshot) *nominator {
-	return &nominator{snap: snap, pending: pendingPods(snap)}
+	n := &nominator{snap: snap, pending: pendingPods(snap), groups: map[*model.Shape]*model.Group{}, single: map[*model.Spread]bool{}}
+	for _, g := range snap.Groups {
+		n.groups[g.Pods[0].Shape] = g
+	}
+	return n
 }
 
 // agree are the writes for pods that the plan puts on the node, or claim, of that name.
@@ -106,10 +111,10 @@ func (n *nominator) clear(pods []*model.Pod, except string) []Action {
 // promise are the writes that nominate pods to the node, some of which may be already.
 func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	pods := n.present(planned)
-	var promised promises
+	promised := promises{nominator: n}
 	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node && !promised.inTheWayOf(pod) {
+		if pod.Nominated == node && !promised.keepOut(pod) {
 			promised.add(pod)
 			keeps[pod] = true
 		}
@@ -118,7 +123,7 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	for _, pod := range pods {
 		switch {
 		case keeps[pod]:
-		case len(promised.all) < MostPromises && !promised.inTheWayOf(pod):
+		case len(promised.all) < MostPromises && !promised.keepOut(pod):
 			promised.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:
@@ -129,36 +134,6 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 		}
 	}
 	return actions
-}
-
-// promises are the pods that a node is promised to; spreading are those of them that have hard spread constraints.
-type promises struct{ all, spreading []*model.Pod }
-
-func (p *promises) add(pod *model.Pod) {
-	p.all = append(p.all, pod)
-	if hasHardSpread(pod) {
-		p.spreading = append(p.spreading, pod)
-	}
-}
-
-func hasHardSpread(pod *model.Pod) bool {
-	return slices.ContainsFunc(pod.Spread, func(s model.Spread) bool { return !s.Soft })
-}
-
-// inTheWayOf reports whether a spread constraint of the pod counts one of the others, or the other way round.
-func (p *promises) inTheWayOf(pod *model.Pod) bool {
-	return hasHardSpread(pod) && slices.ContainsFunc(p.all, func(other *model.Pod) bool { return spreads(pod, other) }) ||
-		slices.ContainsFunc(p.spreading, func(other *model.Pod) bool { return spreads(other, pod) })
-}
-
-// spreads reports whether a hard spread constraint of the pod counts the other.
-func spreads(pod, other *model.Pod) bool {
-	for i := range pod.Spread {
-		if s := &pod.Spread[i]; !s.Soft && len(s.Selector.Requirements) > 0 && s.Selector.Selects(other.Namespace, other.Labels) {
-			return true
-		}
-	}
-	return false
 }
 
 // present are those of the pods that are still pending, as the snapshot has them.

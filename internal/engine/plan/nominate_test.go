@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,34 +124,67 @@ func TestNominationsCountWhatIsBeyond(t *testing.T) {
 	}
 }
 
-// Of pods that a spread constraint counts together a node is promised to one at a time: kube-scheduler would find each
-// kept out by the others.
+// A node is promised to as many pods of those that a spread constraint counts together as can each be bound beside the
+// others: kube-scheduler would find each kept out by more.
 func TestPromisesOfSpreadPods(t *testing.T) {
 	in := func(app string) model.Selector {
 		return model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{app}}}}
 	}
-	pod := func(name, app, nominated string, spread ...model.Spread) *model.Pod {
-		return &model.Pod{Shape: &model.Shape{Namespace: "default", Spread: spread}, UID: name, Name: name, Nominated: nominated, Labels: map[string]string{"app": app}}
+	shape := func(spread ...model.Spread) *model.Shape { return &model.Shape{Namespace: "default", Spread: spread} }
+	pod := func(name, app, nominated string, shape *model.Shape) *model.Pod {
+		return &model.Pod{Shape: shape, UID: name, Name: name, Nominated: nominated, Labels: map[string]string{"app": app}}
 	}
-	web, soft := model.Spread{Key: model.LabelZone, MaxSkew: 1, Selector: in("web")}, model.Spread{Key: model.LabelZone, MaxSkew: 1, Soft: true, Selector: in("soft")}
+	web := model.Spread{Key: model.LabelZone, MaxSkew: 1, Selector: in("web")}
+	loose, everywhere, byHost := web, web, web
+	loose.MaxSkew, everywhere.MinDomains, byHost.Key = 2, 3, model.LabelHostname
+	soft := model.Spread{Key: model.LabelZone, MaxSkew: 1, Soft: true, Selector: in("soft")}
+	plain, strict, two, both := shape(), shape(web), shape(loose), shape(loose, byHost)
+	wide, hosts := shape(everywhere), shape(byHost)
+	nominated := func(names ...string) string {
+		for i := range names {
+			names[i] = "nominate pod default/" + names[i] + " to node n0"
+		}
+		return strings.Join(names, "\n")
+	}
+	three := func(shape *model.Shape) []*model.Pod {
+		return []*model.Pod{pod("a", "web", "", shape), pod("b", "web", "", shape), pod("c", "web", "", shape)}
+	}
 	for name, c := range map[string]struct {
-		pods   []*model.Pod
-		want   string
-		beyond int
+		pods     []*model.Pod
+		oneZone  bool
+		launched string // a node that is being launched, by the zone that is known of it
+		want     string
+		beyond   int
 	}{
-		"one of three":                    {[]*model.Pod{pod("a", "web", "", web), pod("b", "web", "", web), pod("c", "web", "", web)}, "nominate pod default/a to node n0", 2},
-		"who has it keeps it":             {[]*model.Pod{pod("a", "web", "", web), pod("b", "web", "n0", web)}, "", 1},
-		"of two who have it one keeps it": {[]*model.Pod{pod("a", "web", "n0", web), pod("b", "web", "n0", web)}, "clear the nomination of pod default/b", 1},
-		"soft constraints keep nobody out": {[]*model.Pod{pod("a", "soft", "", soft), pod("b", "soft", "", soft)},
-			"nominate pod default/a to node n0\nnominate pod default/b to node n0", 0},
-		"others do":                         {[]*model.Pod{pod("a", "web", "", web), pod("b", "else", "")}, "nominate pod default/a to node n0\nnominate pod default/b to node n0", 0},
-		"who is only counted is in the way": {[]*model.Pod{pod("a", "web", ""), pod("b", "else", "", web)}, "nominate pod default/a to node n0", 1},
-		"and who counts is":                 {[]*model.Pod{pod("a", "else", "", web), pod("b", "web", "")}, "nominate pod default/a to node n0", 1},
+		"one of three":                            {pods: three(strict), want: nominated("a"), beyond: 2},
+		"as many as may exceed others":            {pods: three(two), want: nominated("a", "b"), beyond: 1},
+		"one where another constraint is":         {pods: three(both), want: nominated("a"), beyond: 2},
+		"all in one domain":                       {pods: three(strict), oneZone: true, want: nominated("a", "b", "c")},
+		"all in one domain, whatever is launched": {pods: three(strict), oneZone: true, launched: "z", want: nominated("a", "b", "c")},
+		"one while a domain is open":              {pods: three(strict), oneZone: true, launched: "?", want: nominated("a"), beyond: 2},
+		"one when there are to be more domains":   {pods: three(wide), oneZone: true, want: nominated("a"), beyond: 2},
+		"one by host":                             {pods: three(hosts), oneZone: true, want: nominated("a"), beyond: 2},
+		"who has it keeps it":                     {pods: []*model.Pod{pod("a", "web", "", strict), pod("b", "web", "n0", strict)}, beyond: 1},
+		"of two who have it one keeps it":         {pods: []*model.Pod{pod("a", "web", "n0", strict), pod("b", "web", "n0", strict)}, want: "clear the nomination of pod default/b", beyond: 1},
+		"soft constraints keep nobody out":        {pods: []*model.Pod{pod("a", "soft", "", shape(soft)), pod("b", "soft", "", shape(soft))}, want: nominated("a", "b")},
+		"others do":                               {pods: []*model.Pod{pod("a", "web", "", strict), pod("b", "else", "", plain)}, want: nominated("a", "b")},
+		"who is only counted is in the way":       {pods: []*model.Pod{pod("a", "web", "", plain), pod("b", "else", "", two)}, want: nominated("a"), beyond: 1},
+		"and who counts is":                       {pods: []*model.Pod{pod("a", "else", "", two), pod("b", "web", "", plain)}, want: nominated("a"), beyond: 1},
+		"of different kinds one":                  {pods: []*model.Pod{pod("a", "web", "", two), pod("b", "web", "", plain)}, want: nominated("a"), beyond: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
+			w := newWorld(t, 2)
+			if !c.oneZone {
+				w.nodes["c1"].Labels[model.LabelZone] = "y"
+			}
+			if c.launched != "" {
+				n := w.add("late", "late")
+				if n.Stage = model.Launched; c.launched == "?" {
+					delete(n.Labels, model.LabelZone)
+				}
+			}
 			snap := w.snapshot()
-			snap.Groups = []*model.Group{{Pods: c.pods}}
+			snap.Groups = []*model.Group{{Shape: c.pods[0].Shape, Pods: c.pods}}
 			actions, beyond := plan.Nominations(snap, &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: c.pods}}})
 			if diff := cmp.Diff(c.want, texts(actions)); diff != "" || beyond != c.beyond {
 				t.Errorf("%d beyond, want %d; nominations (-want +got):\n%s", beyond, c.beyond, diff)

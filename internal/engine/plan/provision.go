@@ -141,18 +141,33 @@ func (c *NewClaim) Price() int64 {
 // The result is at most 63 characters, a DNS label when the pool's name is.
 func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string) bool) string {
 	uids := make([]string, len(pods))
+	length := len(poolUID) + 16
 	for i, p := range pods {
 		uids[i] = p.UID
+		length += len(p.UID) + 1
 	}
 	slices.Sort(uids)
-	return claimName(pool, poolUID, strings.Join(uids, "\n"), taken)
+	identity := append(append(make([]byte, 0, length), poolUID...), '\n')
+	for i, uid := range uids {
+		if i > 0 {
+			identity = append(identity, '\n')
+		}
+		identity = append(identity, uid...)
+	}
+	return claimName(pool, identity, taken)
 }
 
-func claimName(pool, poolUID, purpose string, taken func(string) bool) string {
+// lowercase is base32 as names of objects may have it.
+var lowercase = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567")
+
+// claimName derives a name from the identity, to which the number of the attempt is appended.
+func claimName(pool string, identity []byte, taken func(string) bool) string {
+	identity = append(identity, '\n')
 	for attempt := 0; ; attempt++ {
-		sum := sha256.Sum256([]byte(poolUID + "\n" + purpose + "\n" + strconv.Itoa(attempt)))
-		hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
-		name := cut(pool, 52) + "-" + hash
+		sum := sha256.Sum256(strconv.AppendInt(identity, int64(attempt), 10))
+		var hash [16]byte
+		lowercase.Encode(hash[:], sum[:10])
+		name := cut(pool, 52) + "-" + string(hash[:10])
 		if !taken(name) {
 			return name
 		}

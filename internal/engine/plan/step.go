@@ -332,17 +332,18 @@ func (g *Guard) allLeaving(cmd Command) bool {
 func Resume(snap *model.Snapshot, known ...Command) []Command {
 	byID := map[string]Command{}
 	var broken []Candidate
+	read := reader{}
 	for _, n := range snap.Nodes {
 		if n.Command == "" || !n.Ours() {
 			continue
 		}
-		cmd, err := DecodeCommand(n.Command)
-		if err != nil || !cmd.names(n) {
+		cmd := read.command(n)
+		if cmd == nil {
 			broken = append(broken, CandidateOf(n))
 			continue
 		}
 		if other, ok := byID[cmd.ID]; !ok || other.Phase.order() < cmd.Phase.order() {
-			byID[cmd.ID] = cmd
+			byID[cmd.ID] = *cmd
 		}
 	}
 	for _, cmd := range known {

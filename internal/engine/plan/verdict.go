@@ -95,6 +95,8 @@ const (
 	PolicyForbids
 	// PoolGone: the pool is no longer there.
 	PoolGone
+	// PoolRefused: the pool is one that the API server would refuse, so that nobody knows what it allows (Node, Rejection).
+	PoolRefused
 	// NodeStatic: the pool has a fixed number of nodes, which are not consolidated (Node).
 	NodeStatic
 	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done
@@ -133,6 +135,13 @@ const (
 	DeadlinePassed
 	// CommandUnreadable: the annotation on a claim is not a command that names it (Node).
 	CommandUnreadable
+
+	// SpotShareReached: in the zones left, each type that would do has its share of the pool's spot capacity (Have: the
+	// share in percent; Types that fit).
+	SpotShareReached
+	// SpotShareExceeded: without the node, a type in a zone would have more than its share of the pool's spot capacity (Node;
+	// Need: the share, Have: what it would be, in percent).
+	SpotShareExceeded
 )
 
 // Unpayable is what SavingTooSmall needs where no saving is enough: moving has a price, and no time to be paid back.
@@ -162,7 +171,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, ScoreTooLow:
+		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded:
 		return NotNow
 	default:
 		return NeverHere

@@ -75,6 +75,7 @@ func check(t *testing.T, v, w Vector, n int64) {
 		{"Add", v.Add(w), bigAdd},
 		{"Sub", v.Sub(w), bigSub},
 		{"Max", v.Max(w), bigMax},
+		{"Raise", v.Clone().Raise(w), bigMax},
 		{"Min", v.Min(w), bigMin},
 		{"AddScaled", scaled(v, w, n), func(a, b *big.Int) int64 {
 			product := clamp(new(big.Int).Mul(b, big.NewInt(n)))
@@ -119,6 +120,11 @@ func checkQuestions(t *testing.T, v, w Vector) {
 	}
 	if v.Fits(w) == isShort || v.Times(w) != times {
 		t.Fatalf("%v in %v: Fits = %v, Times = %v, want %v, %v", v, w, v.Fits(w), v.Times(w), !isShort, times)
+	}
+	for _, n := range []int64{0, 1, 3, 1 << 15, math.MaxInt64} {
+		if got := v.TimesUpTo(w, n); got != min(n, times) {
+			t.Fatalf("%v in %v: TimesUpTo(%d) = %d, want %d", v, w, n, got, min(n, times))
+		}
 	}
 	equal, zero := true, true
 	for r := range max(len(v), len(w)) {

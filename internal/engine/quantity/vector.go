@@ -63,6 +63,21 @@ func (v Vector) Times(in Vector) int64 {
 	return times
 }
 
+// TimesUpTo returns the smaller of n, which is not negative, and how many copies of the request v fit into the available
+// amounts in together.
+func (v Vector) TimesUpTo(in Vector, n int64) int64 {
+	if !v.Fits(in) {
+		return 0
+	}
+	for r, want := range v {
+		// To divide takes longer than to see that it need not be done.
+		if want > 0 && (!moderate(n, want) || n*want > in[r]) {
+			n = min(n, in[r]/want)
+		}
+	}
+	return n
+}
+
 // Add returns v + w.
 func (v Vector) Add(w Vector) Vector {
 	return v.zip(w, add)
@@ -76,6 +91,20 @@ func (v Vector) Sub(w Vector) Vector {
 // Max returns the larger of v and w for each resource.
 func (v Vector) Max(w Vector) Vector {
 	return v.zip(w, func(a, b int64) int64 { return max(a, b) })
+}
+
+// Raise raises v in place to at least w, and returns it: longer, and then in other memory, when w is longer.
+func (v Vector) Raise(w Vector) Vector {
+	for r, have := range v {
+		v[r] = max(have, w.At(Resource(r)))
+	}
+	if len(w) > len(v) {
+		v = slices.Grow(v, len(w)-len(v))
+		for _, more := range w[len(v):] {
+			v = append(v, max(0, more))
+		}
+	}
+	return v
 }
 
 // Min returns the smaller of v and w for each resource.
@@ -96,7 +125,11 @@ func (v Vector) zip(w Vector, f func(a, b int64) int64) Vector {
 func (v Vector) AddScaled(w Vector, n int64) {
 	v = v[:len(w)]
 	for r, x := range w {
-		v[r] = add(v[r], mul(x, n))
+		if moderate(n, x) {
+			v[r] = add(v[r], n*x)
+		} else {
+			v[r] = add(v[r], mul(x, n))
+		}
 	}
 }
 
@@ -154,6 +187,12 @@ func mul(a, b int64) int64 {
 		return int64(low)
 	}
 	return limit(negative) // exactly -2^63 saturates to itself
+}
+
+// moderate reports that n (of pods) is less than 2^15 and x (of a resource) less than 2^47, as almost always, and that
+// their product therefore needs no care.
+func moderate(n, x int64) bool {
+	return uint64(n)+1<<15 < 1<<16 && uint64(x)+1<<47 < 1<<48
 }
 
 // magnitude returns |a|, also of the lowest int64, whose absolute value is no int64.

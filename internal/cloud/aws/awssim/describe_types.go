@@ -30,9 +30,11 @@ type xmlType struct {
 	StorageInfo *xmlStorage `xml:"instanceStorageInfo"`
 	EBS         xmlEBS      `xml:"ebsInfo"`
 	Network     xmlNetwork  `xml:"networkInfo"`
-	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"` // pointers: an empty list would leave its parents behind
-	Accel       *xmlDevice  `xml:"inferenceAcceleratorInfo>accelerators>item"`
+	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"`                            // pointers: an empty list would leave its parents behind
+	Accel       *xmlDevice  `xml:"inferenceAcceleratorInfo>accelerators>member"` // sic: not item
 	Neuron      *xmlNeuron  `xml:"neuronInfo>neuronDevices>item"`
+	FPGA        *xmlCounted `xml:"fpgaInfo>fpgas>item"`
+	Media       *xmlCounted `xml:"mediaAcceleratorInfo>accelerators>item"`
 	Strategies  []string    `xml:"placementGroupInfo>supportedStrategies>item,omitempty"`
 	Enclaves    string      `xml:"nitroEnclavesSupport"`
 }
@@ -95,6 +97,11 @@ type xmlNeuron struct {
 	Count  int    `xml:"count"`
 	Cores  int    `xml:"coreInfo>count"`
 	MemMiB int    `xml:"memoryInfo>sizeInMiB"`
+}
+
+// xmlCounted is a device of which the catalogue knows the number only.
+type xmlCounted struct {
+	Count int `xml:"count"`
 }
 
 // describeInstanceTypes answers ec2:DescribeInstanceTypes, a hundred to a page at most.
@@ -171,6 +178,12 @@ func typeXML(t *machineType) xmlType {
 	}
 	if n := t.Neuron; n != nil {
 		out.Neuron = &xmlNeuron{n.Name, n.Count, n.Cores, n.MemMiB}
+	}
+	if t.FPGAs > 0 {
+		out.FPGA = &xmlCounted{t.FPGAs}
+	}
+	if t.Media > 0 {
+		out.Media = &xmlCounted{t.Media}
 	}
 	return out
 }

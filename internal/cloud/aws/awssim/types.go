@@ -28,6 +28,7 @@ type machineType struct {
 	DiskType              string
 	GPU, Accelerator      *device
 	Neuron                *device
+	FPGAs, Media          int
 }
 
 // device is what a type has beside processors, Count of each.
@@ -88,6 +89,7 @@ func typeFrom(t *catalog.Type) *machineType {
 		Hypervisor: t.Hypervisor, CurrentGeneration: !t.OldGeneration, Usage: t.Usage, Zones: t.ZoneLetters, USD: t.Prices, Metal: t.Metal, Burst: t.Burstable,
 		EncTransit: t.EncryptsTransit, DiskGB: int(t.DiskGB), Disks: int(t.Disks), NVMeGB: int(t.NVMeGB), DiskType: t.DiskType,
 		GPU: deviceFrom(t.GPU), Accelerator: deviceFrom(t.Accelerator), Neuron: deviceFrom(t.Neuron),
+		FPGAs: int(t.FPGAs), Media: int(t.Media),
 	}
 }
 

@@ -102,8 +102,15 @@ func (s Show) Profile(name string, err error) bool {
 	return true
 }
 
-// Inert shows the fields that are accepted and not yet acted on: a placement group does not make a class unready.
+// Inert shows the fields that are accepted and not yet acted on: neither a placement group nor reservations make a class
+// unready.
 func (s Show) Inert() {
+	if len(s.Class.Spec.CapacityReservationSelectorTerms) > 0 {
+		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn,
+			"spec.capacityReservationSelectorTerms is accepted and not yet acted on: nothing is launched into capacity reservations")
+	} else {
+		_ = s.conditions().Clear(awsv1.ConditionCapacityReservationsReady)
+	}
 	if s.Class.Spec.PlacementGroupSelector != nil {
 		s.conditions().SetTrueWithReason(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
 			"spec.placementGroupSelector is accepted and not yet acted on: machines are launched outside of the placement group")

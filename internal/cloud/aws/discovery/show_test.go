@@ -44,6 +44,10 @@ func TestShow(t *testing.T) {
 			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
 			s.Inert()
 		}, "True NotYetActedOn not yet acted on"},
+		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) {
+			s.Class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+			s.Inert()
+		}, "False NotYetActedOn not yet acted on"},
 	} {
 		class := classOf(nil)
 		test.show(Show{Class: class})
@@ -56,6 +60,13 @@ func TestShow(t *testing.T) {
 
 	class := classOf(nil)
 	show := Show{Class: class}
+	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+	show.Inert()
+	class.Spec.CapacityReservationSelectorTerms = nil
+	show.Inert()
+	if c := class.StatusConditions().Get(awsv1.ConditionCapacityReservationsReady); c != nil {
+		t.Errorf("without reservations asked for: %s %s", c.Status, c.Reason)
+	}
 	show.Subnets([]Subnet{subnet})
 	show.Groups([]Group{group, {ID: "sg-2", Name: "nodes", VPC: "vpc-2"}}, []Subnet{subnet})
 	show.Images([]Image{image}, nil)
@@ -71,23 +82,5 @@ func TestShow(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, class.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
-	}
-}
-
-func TestKinds(t *testing.T) {
-	for _, test := range []struct {
-		code   string
-		status int
-		want   Kind
-	}{
-		{"RequestLimitExceeded", 503, Throttled}, {"Throttling", 400, Throttled}, {"ThrottlingException", 400, Throttled}, {"EC2ThrottledException", 400, Throttled},
-		{"Anything", 429, Throttled}, {"UnauthorizedOperation", 403, Denied}, {"AccessDenied", 403, Denied}, {"ExpiredTokenException", 400, Denied},
-		{"InvalidSubnetID.NotFound", 400, NotFound}, {"NoSuchEntity", 404, NotFound}, {"ParameterNotFound", 400, NotFound},
-		{"InternalError", 500, Transient}, {"Unavailable", 503, Transient}, {"", 0, Transient}, {"", 502, Transient},
-		{"InvalidParameterValue", 400, Rejected}, {"ValidationError", 400, Rejected},
-	} {
-		if got := kindOf(test.code, test.status); got != test.want {
-			t.Errorf("%s with status %d: %s, want %s", test.code, test.status, got, test.want)
-		}
 	}
 }

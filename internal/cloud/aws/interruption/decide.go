@@ -3,6 +3,8 @@ package interruption
 import (
 	"fmt"
 	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption/notice"
 )
 
 // Claim is what must be known of a NodeClaim.
@@ -125,7 +127,7 @@ func (d *Decision) warn(reason, format string, operands ...any) {
 // end is when a machine is taken, two minutes from now if the notice does not say; it is not later than that, lest a
 // clock that is wrong gives the drain time that it has not.
 func end(n Notice, now time.Time) time.Time {
-	latest := now.Add(noticeAhead)
+	latest := now.Add(notice.Ahead)
 	if n.At.IsZero() || n.At.After(latest) {
 		return latest
 	}

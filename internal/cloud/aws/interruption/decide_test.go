@@ -7,6 +7,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+const (
+	idA = "i-0123456789abcdef0"
+	idB = "i-0fedcba9876543210"
+)
+
+var sent = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// Whatever time a spot notice gives, the machine is let go at once, and its drain ends within two minutes.
+func TestDecideWithAnyTime(t *testing.T) {
+	for _, ahead := range []time.Duration{-1000 * time.Hour, -time.Second, 0, time.Second, 2 * time.Minute, 3 * time.Minute, 1000 * time.Hour} {
+		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot}, Rules{Now: sent, Lead: time.Hour})
+		if !d.Replace || d.Deadline.IsZero() || d.Deadline.After(sent.Add(2*time.Minute)) {
+			t.Errorf("a notice %s ahead: %+v", ahead, d)
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	now := sent.Add(3 * time.Second)
 	claim := Claim{Name: "web-1", UID: "uid-1", Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}

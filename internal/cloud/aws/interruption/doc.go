@@ -1,14 +1,14 @@
 // Package interruption hears that EC2 will take machines away, or that they are failing, and says what is to become of
 // their claims.
 //
-//	SQS --long poll--> Parse ----+                        +--> Options.Act (deletes the claim, sets its deadline)
+//	SQS --long poll--> notice.Parse+                       +--> Options.Act (deletes the claim, sets its deadline)
 //	                   pure      v                        |
 //	                          Notice --claims by id--> Decide --> Decision --> Options.SoldOut (the offering is closed)
 //	EC2 DescribeInstanceStatus   ^                      pure
 //	        --every minute--> Checks.Notices
 //	                          pure
 //
-// What a message says (Parse), whether a status counts (Checks) and what follows from it (Decide) are functions of their
+// What a message says (package notice), whether a status counts (Checks) and what follows from it (Decide) are functions of their
 // input; the two loops of Watcher, RunQueue and RunStatus, do the calls. A decision is data: the caller carries it out,
 // by deleting the claim. Nothing more is needed for a replacement to be bought at the notice: provisioning plans for the
 // pods of nodes that are being deleted (plan.Ahead), so what they need is launched while they still run. The decision

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption/notice"
 )
 
 const (
@@ -66,7 +68,7 @@ func (w *Watcher) RunQueue(ctx context.Context) error {
 // receive waits for messages at the queue, whose URL it finds first and forgets when the queue is gone.
 func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message, error) {
 	if *url == "" {
-		out, err := call(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"}, func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
+		out, err := send(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"}, func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
 			return w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &w.opts.Queue}, onceSQS)
 		})
 		if err != nil {
@@ -74,7 +76,7 @@ func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message,
 		}
 		*url = aws.ToString(out.QueueUrl)
 	}
-	out, err := call(ctx, w, operation{serviceSQS, "ReceiveMessage", pollTime, "sqs:ReceiveMessage"}, func(ctx context.Context) (*sqs.ReceiveMessageOutput, error) {
+	out, err := send(ctx, w, operation{serviceSQS, "ReceiveMessage", pollTime, "sqs:ReceiveMessage"}, func(ctx context.Context) (*sqs.ReceiveMessageOutput, error) {
 		return w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: batch,
 			WaitTimeSeconds: int32(pollTime / time.Second), VisibilityTimeout: int32(hidden / time.Second)}, onceSQS)
 	})
@@ -106,7 +108,7 @@ func (w *Watcher) handle(ctx context.Context, url string, messages []sqstypes.Me
 
 // handleOne reports whether the message is done with, and need not come again.
 func (w *Watcher) handleOne(ctx context.Context, body string) bool {
-	n, err := Parse(body)
+	n, err := notice.Parse(body)
 	tell(w.opts.Observer.Received, n.Kind)
 	if err != nil {
 		tell(w.opts.Observer.Spoilt, err)
@@ -131,7 +133,7 @@ func (w *Watcher) remove(ctx context.Context, url string, entries []sqstypes.Del
 		return
 	}
 	// Messages that were handled are removed also when we are told to stop.
-	out, err := call(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"}, func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
+	out, err := send(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"}, func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
 		return w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, onceSQS)
 	})
 	w.state(partDeleting, err)

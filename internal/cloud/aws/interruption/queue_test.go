@@ -173,7 +173,7 @@ func TestFrozenQueue(t *testing.T) {
 		if len(got.replaced) != 0 || got.calls["ReceiveMessage NoAnswer"] < 2 {
 			t.Errorf("frozen: %+v", got)
 		}
-		if len(got.troubles) != 1 || !strings.HasPrefix(got.troubles[0], "receiving: calling SQS ReceiveMessage: ") {
+		if len(got.troubles) != 1 || !strings.HasPrefix(got.troubles[0], "receiving: SQS ReceiveMessage: ") {
 			t.Errorf("troubles while frozen: %q", got.troubles)
 		}
 		w.Clear(fault)
@@ -223,8 +223,8 @@ func TestTroubles(t *testing.T) {
 		}
 		w.pass(30 * time.Minute)
 		got := w.seen()
-		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: calling SQS ReceiveMessage", `needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
-			!contains(got.troubles, "polling: calling EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
+		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: SQS ReceiveMessage", `needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
+			!contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
 			t.Errorf("troubles: %q", got.troubles)
 		}
 		if n := got.calls["ReceiveMessage AccessDenied"] + got.calls["ReceiveMessage AccessDeniedException"]; n < 80 || n > 100 {

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 const (
@@ -58,7 +60,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	for _, s := range sweeps {
 		statuses, err := w.sweep(ctx, s.category, s.filter, s.values)
 		if err != nil {
-			failed := new(CallError)
+			failed := new(call.Error)
 			denied = denied || errors.As(err, &failed) && failed.Advice != ""
 			errs = append(errs, err)
 			continue
@@ -83,7 +85,7 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 		Filters: []ec2types.Filter{{Name: &filter, Values: values}}, MaxResults: aws.Int32(1000)})
 	var all []Status
 	for pages.HasMorePages() {
-		page, err := call(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"}, func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
+		page, err := send(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"}, func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
 			return pages.NextPage(ctx, onceEC2)
 		})
 		if err != nil {

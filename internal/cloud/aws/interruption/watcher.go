@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // Observer is told what happens; each function may be nil and is called from several goroutines.
@@ -25,7 +27,7 @@ type Observer struct {
 	// label category.
 	Unhealthy func(Category)
 	// Called is told of each call to AWS.
-	Called func(Call)
+	Called func(call.Call)
 	// Trouble is told what keeps a part (receiving, deleting, polling) from working, once for as long as it is the same,
 	// and nil when it works again.
 	Trouble func(part string, err error)
@@ -189,8 +191,8 @@ func (w *Watcher) state(part string, err error) {
 	if err != nil {
 		cause = err.Error()
 	}
-	if failed := new(CallError); errors.As(err, &failed) {
-		cause = failed.cause()
+	if failed := new(call.Error); errors.As(err, &failed) {
+		cause = causeOf(failed)
 	}
 	w.mu.Lock()
 	news := w.troubles[part] != cause

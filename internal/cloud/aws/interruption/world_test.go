@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 const testKey = "AKIDTEST"
@@ -104,7 +105,7 @@ func (w *world) options() Options {
 			Deleted:   func(n int) { w.locked(func() { w.deleted += n }) },
 			Waited:    func(d time.Duration) { w.locked(func() { w.waited = append(w.waited, d) }) },
 			Unhealthy: func(c Category) { w.locked(func() { w.unhealthy[c]++ }) },
-			Called:    func(c Call) { w.locked(func() { w.calls[c.Operation+" "+c.Code]++ }) },
+			Called:    func(c call.Call) { w.locked(func() { w.calls[c.Operation+" "+c.Code]++ }) },
 			Failed:    func(k Kind, err error) { w.locked(func() { w.failed = append(w.failed, string(k)+": "+err.Error()) }) },
 			Spoilt:    func(error) { w.locked(func() { w.spoilt++ }) },
 			Trouble: func(part string, err error) {

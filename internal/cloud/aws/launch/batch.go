@@ -15,6 +15,8 @@ type batcher[T any] struct {
 	most  time.Duration
 	full  int
 	do    func(key string, items []T)
+	// told is told of every batch: its size, and for how long it was collected. It may be nil.
+	told func(size int, took time.Duration)
 
 	mu   sync.Mutex
 	open map[string]*window[T]
@@ -57,7 +59,7 @@ func (b *batcher[T]) tend(key string, w *window[T]) {
 	for {
 		d := b.left(key, w)
 		if d <= 0 {
-			b.do(key, w.items)
+			b.run(key, w)
 			return
 		}
 		timer := b.clock.NewTimer(d)
@@ -65,10 +67,17 @@ func (b *batcher[T]) tend(key string, w *window[T]) {
 		case <-timer.C():
 		case <-w.fill:
 			timer.Stop()
-			b.do(key, w.items)
+			b.run(key, w)
 			return
 		}
 	}
+}
+
+func (b *batcher[T]) run(key string, w *window[T]) {
+	if b.told != nil {
+		b.told(len(w.items), b.clock.Since(w.began))
+	}
+	b.do(key, w.items)
 }
 
 // left is how long the window stays open; when that is over it is closed.

@@ -9,6 +9,8 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // EC2API is what the package asks of EC2; *ec2.Client has it.
@@ -19,23 +21,15 @@ type EC2API interface {
 	DescribeLaunchTemplates(context.Context, *ec2.DescribeLaunchTemplatesInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error)
 	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
-}
-
-// Call is a call to EC2 that is over.
-type Call struct {
-	Operation string
-	// Code is EC2's code of the error, "OK" without one, "NoAnswer" for an error that is not EC2's.
-	Code      string
-	RequestID string
-	Took      time.Duration
+	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
 }
 
 // callTimeout is how long an answer of EC2 may take.
 const callTimeout = 30 * time.Second
 
-// call makes one call with its governor, timeout and report. The SDK does not repeat it: what is to be done about an
+// send makes one call with its governor, timeout and report. The SDK does not repeat it: what is to be done about an
 // error depends on whether the call buys.
-func call[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
+func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	var none Out
 	g := l.governors[name]
 	if err := g.wait(ctx); err != nil {
@@ -50,24 +44,29 @@ func call[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 			return stack.Deserialize.Add(noteRequestID(&id), middleware.Before)
 		})
 	})
-	report := Call{Operation: name, Code: codeOf(err), RequestID: id, Took: l.opts.Clock.Since(began)}
-	switch f := fateOf(err); {
-	case err == nil:
-		report.Code = "OK"
+	report := call.Call{Service: service, Operation: name, Code: call.OK, RequestID: id, Took: l.opts.Clock.Since(began)}
+	var failed *call.Error
+	if err != nil {
+		failed = call.ErrorOf(service, name, err)
+		report.Code = failed.Label()
+	}
+	switch fateOf(err) {
+	case passed:
 		g.passed()
-	case f == throttled:
+	case throttled:
 		g.throttled()
-	case report.Code == "":
-		report.Code = "NoAnswer"
 	}
 	if l.opts.Observe != nil {
 		l.opts.Observe(report)
 	}
-	if err != nil {
-		return none, fmt.Errorf("calling EC2 %s: %w", name, err)
+	if failed != nil {
+		return none, failed
 	}
 	return out, nil
 }
+
+// service is the one that is called here.
+const service = "EC2"
 
 func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
@@ -83,7 +82,7 @@ func noteRequestID(id *string) middleware.DeserializeMiddleware {
 // persist makes a call that does no harm when it is made twice, until it is carried out or refused, five times at most.
 func persist[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	for try := 1; ; try++ {
-		out, err := call(ctx, l, name, do, in)
+		out, err := send(ctx, l, name, do, in)
 		if f := fateOf(err); f != throttled && (f != lost || try >= 5) || ctx.Err() != nil {
 			return out, err
 		}

@@ -20,7 +20,8 @@
 //
 // The files: filter.go, fleet.go, data.go, tags.go and refusal.go are pure; purchase.go is the picture above; templates.go
 // keeps launch templates, which are named by a hash of their contents; governor.go keeps calls below the rate that EC2
-// allows; batch.go collects like calls; reads.go finds and ends instances.
+// allows; batch.go collects like calls; reads.go finds and ends instances,
+// name.go tags them.
 //
 // Capacity reservations and placement groups are not acted on yet.
 //

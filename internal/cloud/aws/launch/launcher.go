@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -36,7 +37,9 @@ type Options struct {
 	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
 	Settle time.Duration
 	// Observe is told of every call to EC2.
-	Observe func(Call)
+	Observe func(call.Call)
+	// Observer is told of what comes of them.
+	Observer Observer
 }
 
 const (
@@ -48,12 +51,13 @@ const (
 
 // Launcher buys. It may be used from several goroutines.
 type Launcher struct {
-	opts      Options
-	governors map[string]*governor
-	templates templates
-	batches   *batcher[*seat]
-	lookups   *batcher[*lookup]
-	ends      *batcher[*lookup]
+	opts       Options
+	governors  map[string]*governor
+	templates  templates
+	batches    *batcher[*seat]
+	lookups    *batcher[*lookup]
+	ends       *batcher[*lookup]
+	placements placements
 
 	mu        sync.Mutex
 	seats     map[types.UID]*seat
@@ -83,13 +87,14 @@ func New(o Options) *Launcher {
 	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.buy)
 	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.look)
 	l.ends = newBatcher(o.Clock, 100*time.Millisecond, 500, l.end)
+	l.batches.told, l.lookups.told, l.ends.told = l.batched("create_fleet"), l.batched("describe_instances"), l.batched("terminate_instances")
 	return l
 }
 
 // rates that EC2 publishes for the calls that are made here.
 var rates = map[string]Rate{
 	"CreateFleet": PublishedRate, "CreateLaunchTemplate": PublishedRate, "DeleteLaunchTemplate": PublishedRate,
-	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5},
+	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5}, "CreateTags": {100, 10},
 }
 
 // seat is a claim that is being bought for, or has been.

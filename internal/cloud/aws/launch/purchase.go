@@ -240,6 +240,7 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome,
 		marks(l.opts.Unavailable, out.refusals, p.plan.order.Class.Name, &p.plan.selection)
 	}
 	l.giveBack(p)
+	l.tellRefusals(p, out)
 	return out, nil
 }
 
@@ -275,7 +276,7 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	losses, absences := 0, 0
 	for try := 1; ; try++ {
 		p.asked = l.opts.Clock.Now()
-		out, err := call(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, p.request)
+		out, err := send(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, p.request)
 		switch fateOf(err) {
 		case passed:
 			return &outcome{instances: boughtOf(out), places: p.places, refusals: out.Errors}, nil

@@ -490,3 +490,30 @@ func TestThousandClaims(t *testing.T) {
 		}
 	})
 }
+
+// An instance gets the tags that it lacks and keeps those that it has; one that is gone is not found.
+func TestTag(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.class.Spec.Tags["Name"] = "ours"
+		l := w.launcher()
+		m := w.launch(ctx, l, "one")["one"].machine
+		tags := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": "one", "new": "yes"}
+		w.must(l.Tag(ctx, m.ProviderID, tags))
+		has := w.sim.Instances()[0].Tags
+		for key, want := range map[string]string{"Name": "ours", "karpenter.sh/nodeclaim": "one", "new": "yes", "team": "a"} {
+			if has[key] != want {
+				t.Errorf("tag %s is %q, want %q", key, has[key], want)
+			}
+		}
+		before := w.count("CreateTags", "OK")
+		w.must(l.Tag(ctx, m.ProviderID, tags))
+		if n := w.count("CreateTags", "OK"); before != 1 || n != before {
+			t.Errorf("tagged by %d calls, and again by %d although nothing was missing", before, n-before)
+		}
+		w.must(l.Terminate(ctx, m.ProviderID))
+		w.pass(time.Minute)
+		if err := l.Tag(ctx, m.ProviderID, map[string]string{"late": "yes"}); !errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+		}
+	})
+}

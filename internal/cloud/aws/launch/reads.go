@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,6 +133,9 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	}
 	id := aws.ToString(i.InstanceId)
 	if _, err := l.queue(ctx, l.ends, id); err != nil {
+		if !errors.Is(err, cloud.ErrNotFound) {
+			l.tellNotEnded(i)
+		}
 		return fmt.Errorf("terminating instance %s: %w", id, err)
 	}
 	return nil
@@ -177,6 +181,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	slices.SortFunc(instances, func(a, b ec2types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
+	l.notePlacements(instances, true)
 	owners := ownersOf(instances, entries)
 	var machines []cloud.Machine
 	for i := range instances {

@@ -116,8 +116,11 @@ func ReasonOf(text string) string {
 			return r.reason
 		}
 	}
-	return "LaunchFailed"
+	return launchFailed
 }
+
+// launchFailed is the reason of everything else.
+const launchFailed = "LaunchFailed"
 
 // unauthorizedBy says what forbids a call, as far as AWS tells.
 func unauthorizedBy(text string) string {

@@ -25,6 +25,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
@@ -47,7 +48,7 @@ type world struct {
 	unavailable *instance.Unavailable
 	records     *records
 	subnets     *oneSubnet
-	calls       []Call
+	calls       []call.Call
 	mu          sync.Mutex
 }
 
@@ -152,7 +153,7 @@ func (w *world) types() []cloud.InstanceType {
 
 // launcher is a new process over the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
-	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster, Region: "us-east-1", Observe: func(c Call) {
+	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster, Region: "us-east-1", Observe: func(c call.Call) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.calls = append(w.calls, c)

@@ -8,6 +8,7 @@
 //
 //	Snapshots(b, now, run)       for each folder in the folder that KARPENTER_WORKLOADS names
 //	Snapshot(tb, folder, now)    one
+//	Read(tb, folder)             what a builder is told of it
 //
 // The folders are those that `go -C test run ./bench workload NAME FOLDER` writes. The engine itself must not know
 // Kubernetes' objects, and its tests would each have to say how objects become a snapshot; here it is said once, with
@@ -37,6 +38,12 @@ import (
 // names, and skips the benchmark when that is not set.
 func Snapshots(b *testing.B, now time.Time, run func(*testing.B, *model.Snapshot)) {
 	b.Helper()
+	Folders(b, func(b *testing.B, folder string) { run(b, Snapshot(b, folder, now)) })
+}
+
+// Folders does the same with the paths of the folders.
+func Folders(b *testing.B, run func(b *testing.B, folder string)) {
+	b.Helper()
 	root := os.Getenv("KARPENTER_WORKLOADS")
 	if root == "" {
 		b.Skip("KARPENTER_WORKLOADS is not set")
@@ -47,33 +54,57 @@ func Snapshots(b *testing.B, now time.Time, run func(*testing.B, *model.Snapshot
 	}
 	for _, file := range files {
 		folder := filepath.Dir(file)
-		b.Run(filepath.Base(folder), func(b *testing.B) { run(b, Snapshot(b, folder, now)) })
+		b.Run(filepath.Base(folder), func(b *testing.B) { run(b, folder) })
 	}
 }
 
 // Snapshot reads a folder. Every kind of node class is ours. It fails the test when something cannot be read.
 func Snapshot(tb testing.TB, folder string, now time.Time) *model.Snapshot {
 	tb.Helper()
+	f := Read(tb, folder)
 	builder := model.NewBuilder()
-	v := addPools(tb, builder, folder)
+	for _, p := range f.Pools {
+		builder.UpsertPool(p)
+	}
+	for _, n := range f.Nodes {
+		builder.UpsertNode(n)
+	}
+	for _, p := range f.Pods {
+		builder.UpsertPod(p)
+	}
+	return builder.Snapshot(now)
+}
+
+// Folder is what a builder is told of a folder.
+type Folder struct {
+	Pools []model.PoolSpec
+	Nodes []model.NodeSpec
+	Pods  []model.PodSpec
+}
+
+// Read is Snapshot for those who want to change things and look again.
+func Read(tb testing.TB, folder string) Folder {
+	tb.Helper()
+	pools, v := poolsOf(tb, folder)
+	f := Folder{Pools: pools}
 	for _, node := range readList[corev1.Node](tb, filepath.Join(folder, "nodes.json")) {
 		spec, _ := convert.Node(&node, nil, v)
 		if spec.Pool = node.Labels[karpv1.LabelNodePool]; spec.Pool != "" {
 			spec.Claim, spec.ClaimUID = spec.Name, spec.UID
 		}
-		builder.UpsertNode(spec)
+		f.Nodes = append(f.Nodes, spec)
 	}
 	pods := append(readList[corev1.Pod](tb, filepath.Join(folder, "pods.json")), readList[corev1.Pod](tb, filepath.Join(folder, "bound-pods.json"))...)
 	for i := range pods {
 		if spec, disposition := convert.Pod(&pods[i], v, nil); disposition != convert.Ignore {
-			builder.UpsertPod(spec)
+			f.Pods = append(f.Pods, spec)
 		}
 	}
-	return builder.Snapshot(now)
+	return f
 }
 
-// addPools adds the pools with what they sell, and returns the words of the folder's cloud.
-func addPools(tb testing.TB, builder *model.Builder, folder string) *convert.Vocabulary {
+// poolsOf are the pools with what they sell, and the words of the folder's cloud.
+func poolsOf(tb testing.TB, folder string) ([]model.PoolSpec, *convert.Vocabulary) {
 	tb.Helper()
 	file, err := os.Open(filepath.Join(folder, "instance-types.json"))
 	if err != nil {
@@ -94,14 +125,14 @@ func addPools(tb testing.TB, builder *model.Builder, folder string) *convert.Voc
 	if len(refused) > 0 {
 		tb.Fatal(refused)
 	}
+	specs := make([]model.PoolSpec, len(pools))
 	for i := range pools {
 		pools[i].StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 		pools[i].StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
-		spec := convert.Pool(&pools[i], v)
-		convert.AddCatalogue(&spec, catalogue, "nothing is for sale")
-		builder.UpsertPool(spec)
+		specs[i] = convert.Pool(&pools[i], v)
+		convert.AddCatalogue(&specs[i], catalogue, "nothing is for sale")
 	}
-	return v
+	return specs, v
 }
 
 // readList reads a v1 List of one kind; a file that is not there is empty.

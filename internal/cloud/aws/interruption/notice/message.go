@@ -1,4 +1,4 @@
-package interruption
+package notice
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// noticeAhead is how long before it is taken a spot instance, or one of an interruptible reservation, is told.
+// Ahead is how long before it is taken a spot instance, or one of an interruptible reservation, is told.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html
-const noticeAhead = 2 * time.Minute
+const Ahead = 2 * time.Minute
 
 // envelope is what is read of an event of EventBridge. Fields that nothing depends on are not decoded: AWS's own examples
 // differ in their types (resources is a list or a string).
@@ -112,7 +112,7 @@ func interrupted(e envelope, kind Kind) (Notice, error) {
 	}
 	at := timeOf(d.End)
 	if sent := timeOf(e.Time); at.IsZero() && !sent.IsZero() {
-		at = sent.Add(noticeAhead)
+		at = sent.Add(Ahead)
 		if d.Action == "hibernate" {
 			at = sent
 		}

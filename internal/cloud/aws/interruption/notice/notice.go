@@ -1,4 +1,12 @@
-package interruption
+// Package notice reads what AWS says about machines: the events that come by way of SQS, as a Notice.
+//
+//	EventBridge event, or one wrapped by SNS --> Parse --> Notice{Kind, Instances, Sent, At}
+//
+// Whoever can write to the queue can send anything, so Parse is fuzzed, and a text that is no event of a known form is
+// Malformed and never a mistake of ours. Events that are none of ours are NoOp.
+//
+// The package is pure, and must not know SQS, claims or what follows from a notice.
+package notice
 
 import "time"
 

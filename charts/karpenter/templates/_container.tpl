@@ -1,0 +1,57 @@
+{{- define "karpenter.container" -}}
+{{- $root := .root }}
+{{- $c := $root.Values.controller }}
+- name: {{ $c.containerName }}
+  image: {{ .read.image | quote }}
+  imagePullPolicy: {{ $root.Values.imagePullPolicy }}
+  args: [controller]
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    readOnlyRootFilesystem: true
+    allowPrivilegeEscalation: false
+    capabilities:
+      drop: [ALL]
+    {{- with $c.securityContext }}
+    {{- range $field := list "appArmorProfile" "seLinuxOptions" "seccompProfile" }}
+    {{- with index $c.securityContext $field }}
+    {{ $field }}:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- end }}
+    {{- end }}
+  env:
+    {{- include "karpenter.environment" . | nindent 4 }}
+  {{- with $c.envFrom }}
+  envFrom:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  ports:
+    - name: http-metrics
+      containerPort: {{ $c.metrics.port }}
+      protocol: TCP
+    - name: http
+      containerPort: {{ $c.healthProbe.port }}
+      protocol: TCP
+  livenessProbe:
+    initialDelaySeconds: 30
+    timeoutSeconds: 30
+    httpGet:
+      path: /healthz
+      port: http
+  readinessProbe:
+    initialDelaySeconds: 5
+    timeoutSeconds: 30
+    httpGet:
+      path: /readyz
+      port: http
+  {{- with $c.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $c.extraVolumeMounts }}
+  volumeMounts:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}

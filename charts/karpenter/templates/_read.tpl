@@ -1,0 +1,240 @@
+{{/*
+What the values mean, whatever chart they were written for: YAML with
+
+  settings, logLevel, logOutputPaths, logErrorOutputPaths, replicas   effective values
+  image     the image's reference
+  notices   what was called otherwise, or has no meaning any more
+  stops     what cannot be translated; the installation ends with these lines
+
+Everybody who needs a setting asks here and not .Values.
+*/}}
+{{- define "karpenter.read" -}}
+{{- $in := .Values | toYaml | fromYaml }}
+{{- $state := dict "settings" $in.settings "notices" list "stops" list }}
+{{- range $key := list "logLevel" "logOutputPaths" "logErrorOutputPaths" "replicas" }}
+{{- $_ := set $state $key (index $in $key) }}
+{{- end }}
+
+{{- /* Renamed: the old name, the new one, and the new one's default, which gives way to the old name's value. */}}
+{{- range $row := list
+  (list "settings.aws.clusterName" "settings.clusterName" "")
+  (list "clusterName" "settings.clusterName" "")
+  (list "controller.clusterName" "settings.clusterName" "")
+  (list "settings.aws.clusterEndpoint" "settings.clusterEndpoint" "")
+  (list "clusterEndpoint" "settings.clusterEndpoint" "")
+  (list "controller.clusterEndpoint" "settings.clusterEndpoint" "")
+  (list "settings.aws.clusterCABundle" "settings.clusterCABundle" "")
+  (list "settings.aws.isolatedVPC" "settings.isolatedVPC" false)
+  (list "settings.aws.vmMemoryOverheadPercent" "settings.vmMemoryOverheadPercent" 0.075)
+  (list "settings.aws.interruptionQueueName" "settings.interruptionQueue" "")
+  (list "settings.aws.reservedENIs" "settings.reservedENIs" "0")
+  (list "controller.batchMaxDuration" "settings.batchMaxDuration" "10s")
+  (list "controller.batchIdleDuration" "settings.batchIdleDuration" "1s")
+  (list "controller.logLevel" "logLevel" "info")
+  (list "logConfig.logLevel.controller" "logLevel" "info")
+  (list "logConfig.logLevel.global" "logLevel" "info")
+  (list "controller.outputPaths" "logOutputPaths" (list "stdout"))
+  (list "logConfig.outputPaths" "logOutputPaths" (list "stdout"))
+  (list "controller.errorOutputPaths" "logErrorOutputPaths" (list "stderr"))
+  (list "logConfig.errorOutputPaths" "logErrorOutputPaths" (list "stderr"))
+  (list "controller.replicas" "replicas" 2.0)
+}}
+{{- include "karpenter.renamed" (dict "in" $in "state" $state "from" (index $row 0) "to" (index $row 1) "default" (index $row 2)) }}
+{{- end }}
+
+{{- /* Nothing to be set any more. */}}
+{{- range $row := list
+  (list "settings.aws.enablePodENI" "pod network interfaces are always known")
+  (list "settings.aws.nodeNameConvention" "a node's name is the image's affair")
+  (list "settings.aws.assumeRoleDuration" "no role is assumed")
+  (list "settings.assumeRoleDuration" "no role is assumed")
+  (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
+  (list "settings.featureGates.drift" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
+  (list "webhook" "there are no webhooks")
+  (list "logEncoding" "the log is JSON")
+  (list "controller.logEncoding" "the log is JSON")
+  (list "logConfig.logEncoding" "the log is JSON")
+}}
+{{- $found := dict }}
+{{- include "karpenter.find" (dict "in" $in "path" (index $row 0) "found" $found) }}
+{{- if and (hasKey $found "value") (not (kindIs "invalid" $found.value)) }}
+{{- $_ := set $state "notices" (append $state.notices (printf "%s has no effect: %s" (index $row 0) (index $row 1))) }}
+{{- end }}
+{{- end }}
+
+{{- /* Not to be translated: somewhere else now. */}}
+{{- range $row := list
+  (list "settings.aws.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
+  (list "settings.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
+  (list "settings.aws.tags" dict "put them into spec.tags of every EC2NodeClass")
+  (list "settings.tags" dict "put them into spec.tags of every EC2NodeClass")
+  (list "settings.aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
+  (list "aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
+  (list "settings.aws.enableENILimitedPodDensity" true "put maxPods: 110 into spec.kubelet of every EC2NodeClass")
+}}
+{{- $found := dict }}
+{{- include "karpenter.find" (dict "in" $in "path" (index $row 0) "found" $found) }}
+{{- if hasKey $found "value" }}
+{{- if not (or (kindIs "invalid" $found.value) (deepEqual $found.value (index $row 1))) }}
+{{- $_ := set $state "stops" (append $state.stops (printf "%s cannot be translated: %s, and remove it" (index $row 0) (index $row 2))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- include "karpenter.readRest" (dict "root" . "in" $in "state" $state) }}
+{{- toYaml $state }}
+{{- end }}
+
+{{/* Looks for a dotted path in .in; .found gets the value, if the path is there. */}}
+{{- define "karpenter.find" -}}
+{{- $at := .in }}
+{{- $there := true }}
+{{- range $key := splitList "." .path }}
+{{- if and $there (kindIs "map" $at) }}
+{{- if hasKey $at $key }}
+{{- $at = index $at $key }}
+{{- else }}
+{{- $there = false }}
+{{- end }}
+{{- else }}
+{{- $there = false }}
+{{- end }}
+{{- end }}
+{{- if $there }}
+{{- $_ := set .found "value" $at }}
+{{- end }}
+{{- end }}
+
+{{/* Takes the value of an old name, unless the new one was given a value of its own. */}}
+{{- define "karpenter.renamed" -}}
+{{- $found := dict }}
+{{- include "karpenter.find" (dict "in" .in "path" .from "found" $found) }}
+{{- if hasKey $found "value" }}
+{{- if not (or (kindIs "invalid" $found.value) (deepEqual $found.value "")) }}
+{{- $state := .state }}
+{{- $notice := printf "%s is %s now" .from .to }}
+{{- $into := $state }}
+{{- $key := .to }}
+{{- if hasPrefix "settings." .to }}
+{{- $into = $state.settings }}
+{{- $key = trimPrefix "settings." .to }}
+{{- end }}
+{{- $now := index $into $key }}
+{{- if or (kindIs "invalid" $now) (deepEqual $now .default) }}
+{{- $_ := set $into $key $found.value }}
+{{- else if not (deepEqual $now $found.value) }}
+{{- $notice = printf "%s, which has another value; %s is ignored" $notice .from }}
+{{- end }}
+{{- $_ := set $state "notices" (append $state.notices $notice) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What needs more than a table: the image, the cluster's name, what this version cannot do, and values nobody knows. */}}
+{{- define "karpenter.readRest" -}}
+{{- $root := .root }}
+{{- $in := .in }}
+{{- $state := .state }}
+{{- $image := $in.controller.image }}
+{{- if kindIs "map" $image }}
+{{- $repository := $image.repository }}
+{{- $tag := $image.tag | default $root.Chart.AppVersion }}
+{{- $digest := $image.digest }}
+{{- if regexMatch "^public\\.ecr\\.aws/karpenter/" (toString $repository) }}
+{{- $repository = "karpenter-go/karpenter" }}
+{{- $tag = $root.Chart.AppVersion }}
+{{- $digest = "" }}
+{{- $_ := set $state "notices" (append $state.notices "controller.image names upstream's image; this chart's own is used instead") }}
+{{- end }}
+{{- $_ := set $state "image" (printf "%s:%s%s" $repository (toString $tag) (ternary "" (printf "@%s" $digest) (empty $digest))) }}
+{{- else }}
+{{- $_ := set $state "image" "" }}
+{{- $_ := set $state "stops" (append $state.stops "controller.image is the image of another program's release: remove it, or set controller.image.repository and controller.image.tag") }}
+{{- end }}
+{{- include "karpenter.readCluster" . }}
+{{- range $gate := list "nodeOverlay" "capacityBuffer" }}
+{{- if index $state.settings.featureGates $gate }}
+{{- $_ := set $state "stops" (append $state.stops (printf "settings.featureGates.%s: not supported yet, set it to false" $gate)) }}
+{{- end }}
+{{- end }}
+{{- if deepEqual $state.settings.ignoreDRARequests false }}
+{{- $_ := set $state "stops" (append $state.stops "settings.ignoreDRARequests: device allocation is not supported yet, set it to true") }}
+{{- end }}
+{{- include "karpenter.readUnknown" . }}
+{{- end }}
+
+{{/* The provider, and the name of the cluster, unless it comes by the environment. */}}
+{{- define "karpenter.readCluster" -}}
+{{- $state := .state }}
+{{- $given := not (empty .in.controller.envFrom) }}
+{{- range .in.controller.env }}
+{{- if has .name (list "CLUSTER_NAME" "CLOUD_PROVIDER") }}
+{{- $given = true }}
+{{- end }}
+{{- end }}
+{{- $settings := $state.settings }}
+{{- if and (eq (toString $settings.cloudProvider) "aws") (empty $settings.clusterName) (not $given) }}
+{{- $_ := set $state "stops" (append $state.stops "settings.clusterName is required: the name of the EKS cluster (or settings.cloudProvider=kwok for simulated nodes)") }}
+{{- end }}
+{{- $old := dict }}
+{{- include "karpenter.find" (dict "in" .in "path" "settings.aws.enableInterruptionHandling" "found" $old) }}
+{{- if $old.value }}
+{{- if empty $settings.interruptionQueue }}
+{{- $_ := set $state "stops" (append $state.stops "settings.aws.enableInterruptionHandling cannot be translated: name the queue in settings.interruptionQueue, and remove it") }}
+{{- else }}
+{{- $_ := set $state "notices" (append $state.notices "settings.aws.enableInterruptionHandling has no effect: settings.interruptionQueue says so") }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Values that no chart of Karpenter had: most likely a slip of the pen. */}}
+{{- define "karpenter.readUnknown" -}}
+{{- $known := "karpenter.known" }}
+{{- $state := .state }}
+{{- $in := .in }}
+{{- $tables := include $known . | fromYaml }}
+{{- range $table := $tables.tables }}
+{{- $found := dict }}
+{{- if $table.path }}
+{{- include "karpenter.find" (dict "in" $in "path" $table.path "found" $found) }}
+{{- else }}
+{{- $_ := set $found "value" $in }}
+{{- end }}
+{{- if kindIs "map" $found.value }}
+{{- range $key := keys $found.value | sortAlpha }}
+{{- if not (has $key $table.keys) }}
+{{- $name := printf "%s.%s" $table.path $key | trimPrefix "." }}
+{{- $_ := set $state "notices" (append $state.notices (printf "%s is not known and has no effect" $name)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "karpenter.known" -}}
+tables:
+  - path: ""
+    keys: [global, nameOverride, fullnameOverride, additionalLabels, additionalAnnotations, imagePullPolicy, imagePullSecrets, service,
+      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, replicas,
+      revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
+      terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
+      affinity, topologySpreadConstraints, tolerations, controller, logLevel, logOutputPaths, logErrorOutputPaths, settings,
+      clusterName, clusterEndpoint, aws, webhook, logEncoding, logConfig]
+  - path: controller
+    keys: [containerName, image, env, envFrom, resources, extraVolumeMounts, sidecarContainer, sidecarVolumeMounts, securityContext,
+      metrics, healthProbe, clusterName, clusterEndpoint, batchMaxDuration, batchIdleDuration, logLevel, logEncoding, outputPaths,
+      errorOutputPaths, replicas]
+  - path: settings
+    keys: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
+      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, schedulerConfig,
+      kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
+      leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
+      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, disableDryRun, enableZonalShift, amiRefreshInterval,
+      subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws, assumeRoleARN, assumeRoleDuration, tags]
+{{- end }}
+
+{{/* Ends the installation when something cannot be translated: all of it at once. */}}
+{{- define "karpenter.check" -}}
+{{- with .stops }}
+{{- fail (printf "\n\nthe values need a change:\n  - %s\n" (join "\n  - " .)) }}
+{{- end }}
+{{- end }}

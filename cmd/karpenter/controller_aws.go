@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// awsOptions are the flags of the AWS provider. Names, variables and defaults are AWS specification 7.1.
+type awsOptions struct {
+	clusterName, clusterEndpoint, caBundle string
+	isolatedVPC, eksControlPlane           bool
+	memoryOverhead                         float64
+	queue                                  string
+	reservedENIs                           int64
+	noDryRun                               bool
+	zonalShift                             bool
+	amiRefresh, subnetRefresh              time.Duration
+	gates                                  string
+}
+
+// leastRefresh keeps what is asked of AWS within its limits.
+const leastRefresh = time.Minute
+
+func (a *awsOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster (required)")
+	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told (default: what EKS says)")
+	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told, PEM in base64 (default: those that the controller itself trusts)")
+	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached: embedded prices are used, and instance profiles are not removed")
+	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes, not the API server")
+	f.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, until one has been seen")
+	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
+	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
+	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: leave zones that are being shifted away from (accepted; not yet acted on)")
+	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
+	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
+	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
+}
+
+// check refuses what the provider cannot run with.
+func (a *awsOptions) check() (notes []string, err error) {
+	switch {
+	case a.clusterName == "":
+		return nil, usageErrorf("--cluster-name is missing: want the name of the EKS cluster (or the variable CLUSTER_NAME)")
+	case !(a.memoryOverhead >= 0 && a.memoryOverhead < 1):
+		return nil, usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
+	case a.reservedENIs < 0:
+		return nil, usageErrorf("--reserved-enis is %d, want 0 or more", a.reservedENIs)
+	case a.amiRefresh < leastRefresh || a.subnetRefresh < leastRefresh:
+		return nil, usageErrorf("--ami-refresh-interval and --subnet-refresh-interval are %s and %s, want %s or more", a.amiRefresh, a.subnetRefresh, leastRefresh)
+	case a.clusterEndpoint != "" && !strings.HasPrefix(a.clusterEndpoint, "https://"):
+		return nil, usageErrorf("--cluster-endpoint is %q, want a URL that begins with https://", a.clusterEndpoint)
+	}
+	if _, err := base64.StdEncoding.DecodeString(a.caBundle); err != nil {
+		return nil, usageErrorf("--cluster-ca-bundle is not base64: want PEM in base64: %w", err)
+	}
+	if a.zonalShift {
+		notes = append(notes, "--enable-zonal-shift is on, which is accepted and not yet acted on")
+	}
+	more, err := a.readGates()
+	return append(notes, more...), err
+}
+
+func (a *awsOptions) readGates() (notes []string, err error) {
+	for item := range strings.SplitSeq(a.gates, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+		on, err := strconv.ParseBool(value)
+		switch {
+		case err != nil:
+			return nil, usageErrorf("--aws-feature-gates: %q, want Name=true or Name=false", item)
+		case name != "NodeClassCEL":
+			notes = append(notes, "AWS feature gate "+name+" is not known and ignored")
+		case on:
+			notes = append(notes, "AWS feature gate NodeClassCEL is on, which is accepted and not yet acted on")
+		}
+	}
+	return notes, nil
+}
+
+// addAWS sets the provider up in the order in which something may be wrong: the configuration, the network and the
+// credentials, the cluster. Nothing runs before that.
+func (w *wiring) addAWS(ctx context.Context) error {
+	a := &w.o.aws
+	cfg, err := aws.Config(ctx, "karpenter.sh-"+programVersion())
+	if err != nil {
+		return err
+	}
+	kubernetes, err := a.kubernetes(w.config, w.mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	clients := aws.ClientsOf(cfg)
+	if err := aws.Reachable(ctx, clients); err != nil {
+		return err
+	}
+	provider, err := aws.New(aws.Options{
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
+		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
+		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
+		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(),
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Sources().Cluster.Facts(ctx); err != nil {
+		return err
+	}
+	w.provider = provider
+	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))
+}
+
+// ownNamespace is where the program's own objects are.
+func ownNamespace(given string) string {
+	if given != "" {
+		return given
+	}
+	if own, err := os.ReadFile(namespaceFile); err == nil && len(own) > 0 {
+		return strings.TrimSpace(string(own))
+	}
+	return "kube-system"
+}
+
+// kubernetes is what the cluster itself can be asked about it.
+func (a *awsOptions) kubernetes(config *rest.Config, reader client.Reader) (discovery.Kubernetes, error) {
+	asked := discovery.Kubernetes{FromEKS: a.eksControlPlane, Endpoint: a.clusterEndpoint, CABundle: a.caBundle}
+	if asked.CABundle == "" {
+		bundle := config.CAData
+		if len(bundle) == 0 && config.CAFile != "" {
+			var err error
+			if bundle, err = os.ReadFile(config.CAFile); err != nil {
+				return asked, fmt.Errorf("reading the certificates that nodes are told: %w", err)
+			}
+		}
+		asked.CABundle = base64.StdEncoding.EncodeToString(bundle)
+	}
+	var err error
+	if asked.Version, err = serverVersion(config); err != nil {
+		return asked, err
+	}
+	asked.DNS = func(ctx context.Context) (string, error) {
+		service := &corev1.Service{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, service)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return "", nil // it is left to the image
+		}
+		return service.Spec.ClusterIP, err
+	}
+	return asked, nil
+}
+
+// restock asks for all catalogues to be read again, soon. It does not wait.
+func (w *wiring) restock() {
+	select {
+	case w.stock <- struct{}{}:
+	default: // somebody has asked already
+	}
+}
+
+// followStock has catalogues read again whenever somebody asks, until ctx ends.
+func (w *wiring) followStock(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.stock:
+		}
+		reading, cancel := context.WithTimeout(ctx, w.o.timers.CatalogueRead)
+		w.store.RefreshCatalogues(reading)
+		cancel()
+	}
+}
+
+// everywhere runs on all replicas, not on the leader alone.
+type everywhere func(context.Context) error
+
+// Start implements manager.Runnable.
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (e everywhere) NeedLeaderElection() bool { return false }

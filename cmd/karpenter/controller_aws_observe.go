@@ -1,0 +1,82 @@
+package main
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// awsEvent is the event that the provider speaks of by its reason.
+func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
+	switch e.Reason {
+	case telemetry.ReasonSpotInterrupted:
+		return telemetry.SpotInterrupted(object, e.Message)
+	case telemetry.ReasonReservationInterrupted:
+		return telemetry.ReservationInterrupted(object, e.Message)
+	case telemetry.ReasonInstanceStopping:
+		return telemetry.InstanceStopping(object, e.Message)
+	case telemetry.ReasonInstanceTerminating:
+		return telemetry.InstanceTerminating(object, e.Message)
+	case telemetry.ReasonInstanceUnhealthy:
+		return telemetry.InstanceUnhealthy(object, e.Message, e.Warning)
+	case telemetry.ReasonTerminatingOnInterruption:
+		return telemetry.TerminatingOnInterruption(object, e.Message)
+	case telemetry.ReasonSpotRebalance:
+		return telemetry.SpotRebalance(object, e.Message)
+	}
+	return telemetry.WaitingOnClaimTermination(object, e.Message)
+}
+
+// observeAWS turns what the provider tells into metrics, events and lines of the log.
+func (w *wiring) observeAWS() aws.Observer {
+	m, log := telemetry.NewAWS(ctrlmetrics.Registry), w.mgr.GetLogger().WithName("aws")
+	return aws.Observer{
+		Called: func(c call.Call) {
+			m.Calls.WithLabelValues(c.Service, c.Operation, c.Code).Inc()
+			m.CallDuration.WithLabelValues(c.Service, c.Operation).Observe(c.Took.Seconds())
+			if log.V(1).Enabled() {
+				log.V(1).Info("called AWS", "service", c.Service, "operation", c.Operation, "code", c.Code, "request-id", c.RequestID, "took", c.Took.String())
+			}
+		},
+		Launch: launch.Observer{
+			Refused: func(r launch.Refusal) {
+				m.LaunchFailures.WithLabelValues(r.Zone, r.ZoneID, r.CapacityType, r.Reason).Inc()
+			},
+			NotEnded: func(zone, zoneID string) { m.TerminationFailures.WithLabelValues(zone, zoneID).Inc() },
+			Batched: func(batcher string, size int, took time.Duration) {
+				m.BatchSize.WithLabelValues(batcher).Observe(float64(size))
+				m.BatchTime.WithLabelValues(batcher).Observe(took.Seconds())
+			},
+		},
+		Interruption: interruption.Observer{
+			Received:  func(k interruption.Kind) { m.InterruptionReceived.WithLabelValues(string(k)).Inc() },
+			Foreign:   func(k interruption.Kind) { m.InterruptionForeign.WithLabelValues(string(k)).Inc() },
+			Deleted:   func(n int) { m.InterruptionDeleted.Add(float64(n)) },
+			Waited:    func(d time.Duration) { m.InterruptionQueueDuration.Observe(d.Seconds()) },
+			Unhealthy: func(c interruption.Category) { m.InterruptionUnhealthy.WithLabelValues(string(c)).Inc() },
+			Trouble: func(part string, err error) {
+				if err == nil {
+					log.Info("watching for interruptions works again", "part", part)
+					return
+				}
+				log.Error(err, "watching for interruptions; it is tried again", "part", part)
+			},
+			Failed: func(k interruption.Kind, err error) {
+				log.Error(err, "acting on a notice; it comes again", "notice", string(k))
+			},
+			Spoilt: func(err error) { log.Info("dropped a message that is malformed", "cause", err.Error()) },
+		},
+		Event: func(object client.Object, e interruption.Event) { w.recorder.Emit(awsEvent(object, e)) },
+		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {
+			w.metrics.Disrupted(claim, string(kind), "")
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// notices say which annotations mean something else than somebody may think. Objects with the same annotation share a
+// line, and the first of them speaks for all.
+func (o *objects) notices() []string {
+	var n notices
+	for _, p := range o.pods {
+		if !karpv1.EndedPod(p.object) {
+			n.pod(p.object)
+		}
+	}
+	for _, f := range o.nodes {
+		if text := f.object.Annotations[karpv1.AnnotationDoNotDisrupt]; text != "" && text != "true" && text != "false" {
+			n.add("node", f.object.Name, fmt.Sprintf("annotation %s is %q, want true on a node; it is ignored", karpv1.AnnotationDoNotDisrupt, text))
+		}
+	}
+	return n.lines()
+}
+
+// notices are messages in the order in which they came up, and whom they are about.
+type notices struct {
+	order []string
+	about map[string]*subject
+}
+
+// subject is the first object that a message is about, and how many more there are.
+type subject struct {
+	kind, name string
+	more       int
+}
+
+func (n *notices) add(kind, name, message string) {
+	if s := n.about[kind+message]; s != nil {
+		s.more++
+		return
+	}
+	if n.about == nil {
+		n.about = map[string]*subject{}
+	}
+	n.about[kind+message] = &subject{kind: kind, name: name}
+	n.order = append(n.order, kind+message)
+}
+
+func (n *notices) lines() []string {
+	lines := make([]string, len(n.order))
+	for i, at := range n.order {
+		s := n.about[at]
+		who := s.kind + " " + s.name
+		if s.more > 0 {
+			who += fmt.Sprintf(" and %d more", s.more)
+		}
+		lines[i] = who + ": " + at[len(s.kind):]
+	}
+	return lines
+}
+
+func (n *notices) pod(pod *corev1.Pod) {
+	text, there := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
+	if protection, valid := karpv1.ProtectionOf(pod); there && !valid && text != "false" {
+		is := "it is ignored"
+		if protection.Forever {
+			is = "it is longer than can be counted, and protects for ever"
+		}
+		n.add("pod", key(pod), fmt.Sprintf("annotation %s is %q, want true or a duration such as 30m; %s", karpv1.AnnotationDoNotDisrupt, text, is))
+	}
+	if text, there := pod.Annotations[karpv1.AnnotationPodDeletionCost]; there {
+		if _, err := strconv.ParseInt(text, 10, 32); err != nil {
+			n.add("pod", key(pod), fmt.Sprintf("annotation %s is %q, want a whole number of 32 bits, such as -100", karpv1.AnnotationPodDeletionCost, text))
+		}
+	}
+}

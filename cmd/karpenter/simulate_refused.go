@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// refusedPool is a pool of a file that the API server would not take. Its nodes, and pods that want it, are told why.
+type refusedPool struct {
+	name string
+	why  model.Rejection
+}
+
+// refusePool remembers the pool with the first thing that is wrong with it, which begins with the field where one is known.
+func (o *objects) refusePool(name string, wrong error) {
+	why := model.Rejection{Reason: oneLine(wrong)}
+	if field, reason, found := strings.Cut(why.Reason, ": "); found && !strings.Contains(field, " ") {
+		why = model.Rejection{Field: field, Reason: reason}
+	}
+	o.refused = append(o.refused, refusedPool{name, why})
+}
+
+// spec is what is known of the pool.
+func (r *refusedPool) spec() model.PoolSpec {
+	return model.PoolSpec{Name: r.name, UID: "refused/" + r.name, ConsolidateAfter: -1, Policy: string(karpv1.ConsolidateWhenEmptyOrUnderutilized),
+		Blocked: &r.why, Refused: &r.why}
+}

@@ -1,0 +1,66 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+func TestKinds(t *testing.T) {
+	for _, test := range []struct {
+		code   string
+		status int
+		want   Kind
+	}{
+		{"RequestLimitExceeded", 503, Throttled}, {"Throttling", 400, Throttled}, {"ThrottlingException", 400, Throttled}, {"EC2ThrottledException", 400, Throttled},
+		{"Anything", 429, Throttled}, {"UnauthorizedOperation", 403, Denied}, {"AccessDenied", 403, Denied}, {"ExpiredTokenException", 400, Denied},
+		{"InvalidSubnetID.NotFound", 400, NotFound}, {"NoSuchEntity", 404, NotFound}, {"ParameterNotFound", 400, NotFound},
+		{"InternalError", 500, Transient}, {"Unavailable", 503, Transient}, {"", 0, Transient}, {"", 502, Transient},
+		{"InvalidParameterValue", 400, Rejected}, {"ValidationError", 400, Rejected},
+	} {
+		if got := kindOf(test.code, test.status); got != test.want {
+			t.Errorf("%s with status %d: %s, want %s", test.code, test.status, got, test.want)
+		}
+	}
+}
+
+// A call that ends is told once, with its code; the error names what was called and keeps its cause.
+func TestDo(t *testing.T) {
+	refusal := &smithy.GenericAPIError{Code: "UnauthorizedOperation", Message: "You are not authorized."}
+	for _, test := range []struct {
+		name string
+		err  error
+		code string
+		kind Kind
+		text string
+	}{
+		{"well", nil, OK, "", ""},
+		{"refused", refusal, "UnauthorizedOperation", Denied, "EC2 DescribeSubnets: UnauthorizedOperation: You are not authorized."},
+		{"no answer", context.DeadlineExceeded, NoAnswer, Transient, "EC2 DescribeSubnets: context deadline exceeded"},
+	} {
+		var told []Call
+		caller := &Caller{Timeout: time.Minute, Now: time.Now, Observe: func(c Call) { told = append(told, c) }}
+		out, err := Do(t.Context(), caller, "EC2", "DescribeSubnets", func(ctx context.Context) (int, error) {
+			if _, limited := ctx.Deadline(); !limited {
+				t.Errorf("%s: the call has no time limit", test.name)
+			}
+			return 7, test.err
+		})
+		if len(told) != 1 || told[0].Code != test.code || told[0].Service != "EC2" || told[0].Operation != "DescribeSubnets" {
+			t.Errorf("%s: told of %+v, want one call with the code %s", test.name, told, test.code)
+		}
+		if test.err == nil {
+			if out != 7 || err != nil {
+				t.Errorf("%s: %d, %v, want the answer", test.name, out, err)
+			}
+			continue
+		}
+		if !errors.Is(err, test.err) || KindOf(err) != test.kind || !strings.HasPrefix(err.Error(), test.text) {
+			t.Errorf("%s: %q of kind %q, want %q of kind %q", test.name, err, KindOf(err), test.text, test.kind)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/awslabs/operatorpkg/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Ready implements cloud.Provider: the class exists, is not being deleted, and has Ready=True for what it says today.
+func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
+	class, err := p.class(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if found := readiness(class); found != nil {
+		return found
+	}
+	return nil
+}
+
+// class reads a class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError for one of another kind, or of the API.
+func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (*awsv1.EC2NodeClass, error) {
+	if ref.Group != awsv1.Group || ref.Kind != awsv1.Kind {
+		return nil, &cloud.NodeClassNotReadyError{Class: ref, Reason: "NodeClassNotSupported",
+			Message: fmt.Sprintf("it is a %s.%s, want a %s.%s", ref.Kind, ref.Group, awsv1.Kind, awsv1.Group)}
+	}
+	class := &awsv1.EC2NodeClass{}
+	err := p.opts.Client.Get(ctx, types.NamespacedName{Name: ref.Name}, class)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("EC2NodeClass %q: %w", ref.Name, cloud.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading EC2NodeClass %q: %w", ref.Name, err)
+	}
+	return class, nil
+}
+
+// refOf names the class of a claim or of a pool's template.
+func refOf(ref karpv1.NodeClassReference) cloud.ClassRef {
+	return cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
+}
+
+// readiness is why nothing can be bought with the class, nil if something can.
+func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
+	found := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name}}
+	ready := class.StatusConditions().Get(status.ConditionReady)
+	switch {
+	case class.DeletionTimestamp != nil:
+		found.Reason, found.Message = karpv1.ReasonNodeClassTerminating, "it is being deleted"
+	case ready == nil || ready.IsUnknown() || ready.ObservedGeneration != class.Generation:
+		found.Reason, found.Message = karpv1.ReasonNodeClassReadinessUnknown, "it has not been looked at yet"
+		if ready != nil && ready.Message != "" {
+			found.Message = "it is not known yet whether it is: " + ready.Message
+		}
+	case ready.IsFalse():
+		found.Reason, found.Message = ready.Reason, "its condition Ready is False: "+ready.Message
+	default:
+		return nil
+	}
+	return found
+}
+
+// launchable reads the class of a claim that is to be launched. One that is not there is not ready: the claim is given
+// up. One that has not been looked at yet is waited for.
+func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*awsv1.EC2NodeClass, error) {
+	ref := refOf(claim.Spec.NodeClassRef)
+	class, err := p.class(ctx, ref)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil, &cloud.NodeClassNotReadyError{Class: ref, Reason: karpv1.ReasonNodeClassNotFound, Message: "it does not exist"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := readiness(class)
+	switch {
+	case found == nil:
+		return class, nil
+	case found.Reason == karpv1.ReasonNodeClassReadinessUnknown:
+		return nil, &cloud.CreateError{Reason: found.Reason, Message: found.Error(), Err: found}
+	}
+	return nil, found
+}
+
+// selling is what a class sells at the moment. A class of which subnets or images are not known sells nothing yet: that is
+// a *cloud.NodeClassNotReadyError.
+func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (goods, error) {
+	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
+		found := readiness(class)
+		if found == nil {
+			found = &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
+				Reason: awsv1.ReasonDependenciesNotReady, Message: "no subnet or no image of it is known"}
+		}
+		return goods{}, found
+	}
+	facts, err := p.sources.Cluster.Facts(ctx)
+	if err != nil && facts.Name == "" {
+		return goods{}, err
+	}
+	return p.shelf.of(class, facts.IPv6)
+}
+
+// Catalogue implements cloud.Provider. What is inside the types is shared and must not be changed.
+func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
+	if err != nil {
+		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+	}
+	goods, err := p.selling(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+	}
+	return goods.types, nil
+}

@@ -1,0 +1,77 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Clients are the services of AWS that the provider calls.
+type Clients struct {
+	EC2 *ec2.Client
+	SSM *ssm.Client
+	EKS *eks.Client
+	IAM *iam.Client
+	SQS *sqs.Client
+}
+
+// ClientsOf makes the clients.
+func ClientsOf(cfg aws.Config) Clients {
+	return Clients{EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg)}
+}
+
+// answerTime is the longest that the transport waits for an answer; each caller has a shorter time of its own.
+const answerTime = 4 * time.Minute
+
+// Config finds credentials, region and endpoint as the SDK does by default: environment (AWS_REGION, AWS_ENDPOINT_URL
+// among it), shared files, pod identity, instance metadata. The agent is what AWS's logs know the program by.
+func Config(ctx context.Context, agent string) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(answerTime).WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })),
+		config.WithAPIOptions([]func(*middleware.Stack) error{awsmiddleware.AddUserAgentKey(agent)}))
+	if err != nil {
+		return cfg, fmt.Errorf("reading the AWS configuration: %w", err)
+	}
+	if cfg.Region != "" {
+		return cfg, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	found, err := imds.NewFromConfig(cfg).GetRegion(limited, &imds.GetRegionInput{})
+	if err != nil {
+		return cfg, fmt.Errorf("finding the AWS region: set AWS_REGION, or allow access to the instance's metadata: %w", err)
+	}
+	cfg.Region = found.Region
+	return cfg, nil
+}
+
+// Reachable asks EC2 whether we may ask, so that a program without network, credentials or permission says so at its
+// start, in one line.
+func Reachable(ctx context.Context, clients Clients) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err := clients.EC2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
+	var answer smithy.APIError
+	if errors.As(err, &answer) && answer.ErrorCode() == "DryRunOperation" {
+		return nil
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("asking EC2 whether it can be reached: %w", err)
+}

@@ -1,0 +1,103 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+)
+
+// Drifted implements cloud.DriftDetector. The first reason that holds is told, in the order of the list below. What a
+// class that is not ready has found may be incomplete: nobody can tell then, which is an error.
+func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (reason string, err error) {
+	class, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
+	if err != nil {
+		return "", fmt.Errorf("asking whether the machine of claim %q has drifted: %w", claim.Name, err)
+	}
+	if claim.Status.ProviderID == "" {
+		return "", nil
+	}
+	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.hashDrift, p.imageDrift, p.networkDrift} {
+		if reason, err := check(ctx, class, claim); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return "", nil
+}
+
+// hashDrift: the class was changed since. Hashes that were made another way cannot be compared; package class stamps them
+// again.
+func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	theirs, ours := claim.Annotations, class.Annotations
+	for _, annotations := range []map[string]string{theirs, ours} {
+		if annotations[awsv1.AnnotationNodeClassHash] == "" || annotations[awsv1.AnnotationNodeClassHashVersion] == "" {
+			return "", nil
+		}
+	}
+	if theirs[awsv1.AnnotationNodeClassHashVersion] != ours[awsv1.AnnotationNodeClassHashVersion] ||
+		theirs[awsv1.AnnotationNodeClassHash] == ours[awsv1.AnnotationNodeClassHash] {
+		return "", nil
+	}
+	return awsv1.ReasonNodeClassDrift, nil
+}
+
+// imageDrift: the type would run another image today.
+func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	goods, err := p.selling(ctx, class)
+	if err != nil {
+		return "", fmt.Errorf("asking which image claim %q would get: %w", claim.Name, err)
+	}
+	name := claim.Labels[corev1.LabelInstanceTypeStable]
+	image := goods.assortment.Image(name)
+	if image == "" {
+		why := goods.assortment.Excluded()[name]
+		if why == "" {
+			why = "is not known"
+		}
+		return "", fmt.Errorf("asking which image claim %q would get: its type %q %s", claim.Name, name, why)
+	}
+	if claim.Status.ImageID != "" && claim.Status.ImageID != image {
+		return awsv1.ReasonAMIDrift, nil
+	}
+	return "", nil
+}
+
+// networkDrift: the instance is in other security groups, or in a subnet that the class does not have. A machine that is
+// gone has not drifted; whoever collects garbage finds it.
+func (p *Provider) networkDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	if _, ours := instanceOf(claim.Status.ProviderID); !ours {
+		return "", nil
+	}
+	placement, err := p.launcher.Placement(ctx, claim.Status.ProviderID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking for the network of claim %q: %w", claim.Name, err)
+	}
+	return misplaced(&class.Status, placement), nil
+}
+
+// misplaced says what of an instance's place in the network is not the class's.
+func misplaced(found *awsv1.EC2NodeClassStatus, placement launch.Placement) string {
+	var groups []string
+	for _, group := range found.SecurityGroups {
+		groups = append(groups, group.ID)
+	}
+	slices.Sort(groups)
+	if len(groups) > 0 && !slices.Equal(slices.Compact(groups), slices.Compact(slices.Clone(placement.Groups))) {
+		return awsv1.ReasonSecurityGroupDrift
+	}
+	in := func(subnet awsv1.Subnet) bool { return subnet.ID == placement.Subnet }
+	if len(found.Subnets) > 0 && placement.Subnet != "" && !slices.ContainsFunc(found.Subnets, in) {
+		return awsv1.ReasonSubnetDrift
+	}
+	return ""
+}

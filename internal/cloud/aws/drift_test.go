@@ -1,0 +1,95 @@
+package aws
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// The first reason that holds is told, and what cannot be known is an error.
+func TestDrifted(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	claim := w.launched(t, p, "drifter")
+	for _, test := range []struct {
+		name  string
+		class func(*awsv1.EC2NodeClass)
+		claim func(*karpv1.NodeClaim)
+		want  string
+		fails string
+	}{
+		{name: "nothing has changed"},
+		{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationNodeClassHash] = "1" }, want: awsv1.ReasonNodeClassDrift},
+		{name: "a hash of another making", class: func(c *awsv1.EC2NodeClass) {
+			c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
+		}},
+		{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }},
+		{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
+		{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
+			class: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationNodeClassHash] = "1" }, want: awsv1.ReasonNodeClassDrift},
+		{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" }, fails: `its type "x9.huge" is not known`},
+		{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+		{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonSecurityGroupDrift},
+		{name: "a further security group", class: func(c *awsv1.EC2NodeClass) {
+			c.Status.SecurityGroups = append(c.Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-0aaaaaaaaaaaaaaaa"})
+		}, want: awsv1.ReasonSecurityGroupDrift},
+		{name: "other subnets", class: func(c *awsv1.EC2NodeClass) {
+			for i := range c.Status.Subnets {
+				c.Status.Subnets[i].ID = "subnet-0aaaaaaaaaaaaaaaa"
+			}
+		}, want: awsv1.ReasonSubnetDrift},
+		{name: "a machine that is gone", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa" }},
+		{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			original := w.class(t, "default")
+			class, drifter := original.DeepCopy(), claim.DeepCopy()
+			if test.class != nil {
+				test.class(class)
+				status := class.Status
+				check(t, w.api.Update(t.Context(), class))
+				class.Status = status
+				check(t, w.api.Status().Update(t.Context(), class))
+				t.Cleanup(func() {
+					restored := original.DeepCopy()
+					restored.ResourceVersion = class.ResourceVersion
+					check(t, w.api.Update(context.Background(), restored))
+					restored.Status = original.Status
+					check(t, w.api.Status().Update(context.Background(), restored))
+				})
+			}
+			if test.claim != nil {
+				test.claim(drifter)
+			}
+			reason, err := p.Drifted(t.Context(), drifter)
+			if reason != test.want || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%q, %v; want %q and an error about %q", reason, err, test.want, test.fails)
+			}
+		})
+	}
+}
+
+// A fleet that is asked about is read from EC2 once for all that were listed.
+func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	var claims []*karpv1.NodeClaim
+	for _, name := range []string{"a", "b", "c"} {
+		claims = append(claims, w.launched(t, p, name))
+	}
+	if _, err := p.Machines(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.sim.ResetCalls()
+	for _, claim := range claims {
+		if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+			t.Errorf("%q, %v", reason, err)
+		}
+	}
+	if calls := w.sim.Calls(); len(calls) > 0 {
+		t.Errorf("asked %v", calls)
+	}
+}

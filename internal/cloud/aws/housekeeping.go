@@ -1,0 +1,181 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+)
+
+const (
+	// sweepPeriod is the time between looks for launch templates that nothing uses.
+	sweepPeriod = 10 * time.Minute
+	// refreshPeriod is the time between looks for images that were deprecated, and for instance profiles that nothing
+	// uses.
+	refreshPeriod = 30 * time.Minute
+)
+
+// SetupWithManager registers the loops of the provider. Call it once, before the manager is started.
+func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &karpv1.NodeClaim{}, FieldInstance, instanceOfClaim); err != nil {
+		return fmt.Errorf("indexing claims by instance: %w", err)
+	}
+	reconciler := &class.Reconciler{
+		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC, Now: p.opts.Clock.Now,
+		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
+			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
+		},
+	}
+	if !p.opts.NoDryRun {
+		reconciler.DryRun = &class.DryRun{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster}
+	}
+	watcher, err := p.watcher()
+	if err != nil {
+		return err
+	}
+	if err := p.followClasses(ctx, mgr); err != nil {
+		return err
+	}
+	if err := errors.Join(reconciler.SetupWithManager(mgr), observer{p}.setup(mgr)); err != nil {
+		return err
+	}
+	log := mgr.GetLogger()
+	named := func(name string, run func(context.Context) error) manager.Runnable {
+		return manager.RunnableFunc(func(ctx context.Context) error { return run(ctrl.LoggerInto(ctx, log.WithName(name))) })
+	}
+	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, named("housekeeping", p.keepHouse), named("interruption.instancestatus", watcher.RunStatus)}
+	if p.opts.Queue != "" {
+		loops = append(loops, named("interruption", watcher.RunQueue))
+	}
+	for _, loop := range loops {
+		if err := mgr.Add(loop); err != nil {
+			return fmt.Errorf("setting up the AWS provider: %w", err)
+		}
+	}
+	return nil
+}
+
+// everywhere runs on replicas that are not the leader, too.
+type everywhere struct{ manager.Runnable }
+
+// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+// followClasses has catalogues read again when a class is another, or has found something else.
+func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
+	informer, err := mgr.GetCache().GetInformer(ctx, &awsv1.EC2NodeClass{})
+	if err != nil {
+		return fmt.Errorf("watching EC2NodeClasses: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { p.opts.Changed() },
+		UpdateFunc: func(before, after any) {
+			old, isClass := before.(*awsv1.EC2NodeClass)
+			if now, ok := after.(*awsv1.EC2NodeClass); ok && isClass && (old.Generation != now.Generation || !equality.Semantic.DeepEqual(old.Status, now.Status)) {
+				p.opts.Changed()
+			}
+		},
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			if class, ok := object.(*awsv1.EC2NodeClass); ok {
+				p.shelf.forget(class.UID)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching EC2NodeClasses: %w", err)
+	}
+	return nil
+}
+
+// followRefusals restores what is known of memory, and has catalogues read again when a refusal ends, until ctx does.
+func (p *Provider) followRefusals(ctx context.Context) error {
+	if err := p.restoreMemory(ctx); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "memory of instance types is estimated until nodes are seen")
+	}
+	for ctx.Err() == nil {
+		wait, marked := time.Hour, false
+		if at, any := p.unavailable.NextExpiry(); any {
+			wait, marked = max(at.Sub(p.opts.Clock.Now()), time.Millisecond), true
+		}
+		timer := p.opts.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-p.wake:
+		case <-timer.C():
+			if marked {
+				p.opts.Changed()
+			}
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// keepHouse adopts the launch templates of earlier processes, and removes what nothing uses, until ctx ends.
+func (p *Provider) keepHouse(ctx context.Context) error {
+	p.try(ctx, "learning of launch templates", p.launcher.AdoptTemplates)
+	var jobs sync.WaitGroup
+	jobs.Go(func() { p.every(ctx, sweepPeriod, "sweeping launch templates", p.launcher.SweepTemplates) })
+	jobs.Go(func() { p.every(ctx, refreshPeriod, "looking for deprecated images", p.sources.Images.Refresh) })
+	if !p.opts.IsolatedVPC {
+		jobs.Go(func() { p.every(ctx, refreshPeriod, "collecting instance profiles", p.collectProfiles) })
+	}
+	jobs.Wait()
+	return nil
+}
+
+// every does a job each period until ctx ends.
+func (p *Provider) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
+	for {
+		timer := p.opts.Clock.NewTimer(period)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+			p.try(ctx, what, do)
+		}
+	}
+}
+
+func (p *Provider) try(ctx context.Context, what string, do func(context.Context) error) {
+	if err := do(ctx); err != nil && ctx.Err() == nil {
+		ctrl.LoggerFrom(ctx).Error(err, what+"; it is tried again")
+	}
+}
+
+// collectProfiles deletes instance profiles that neither a class nor a claim names. Claims are read from the API server:
+// a cache that lags must not decide that.
+func (p *Provider) collectProfiles(ctx context.Context) error {
+	inUse := map[string]bool{}
+	var classes awsv1.EC2NodeClassList
+	var claims karpv1.NodeClaimList
+	if err := errors.Join(p.opts.Live.List(ctx, &classes), p.opts.Live.List(ctx, &claims)); err != nil {
+		return fmt.Errorf("looking for the instance profiles in use: %w", err)
+	}
+	for i := range classes.Items {
+		inUse[classes.Items[i].Status.InstanceProfile] = true
+	}
+	for i := range claims.Items {
+		inUse[claims.Items[i].Annotations[awsv1.AnnotationInstanceProfile]] = true
+	}
+	deleted, err := p.sources.Profiles.Collect(ctx, inUse)
+	if len(deleted) > 0 {
+		ctrl.LoggerFrom(ctx).Info("deleted instance profiles that nothing uses", "names", deleted)
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package launch
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// Observer is told what happens; each function may be nil and is called from several goroutines.
+type Observer struct {
+	// Refused is told of each thing that EC2 did not launch.
+	Refused func(Refusal)
+	// NotEnded is told of an instance that EC2 did not end.
+	NotEnded func(zone, zoneID string)
+	// Batched is told of each batch of calls: how many were in it, and for how long it was collected.
+	Batched func(batcher string, size int, took time.Duration)
+}
+
+// Refusal is something that EC2 did not launch. Zone and ZoneID are empty where the request as a whole was refused.
+type Refusal struct {
+	Zone, ZoneID, CapacityType, Reason string
+}
+
+// tellRefusals tells the observer what came of a purchase.
+func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
+	if l.opts.Observer.Refused == nil || p.plan == nil {
+		return
+	}
+	capacityType := p.plan.selection.CapacityType
+	if out.err != nil {
+		l.opts.Observer.Refused(Refusal{CapacityType: capacityType, Reason: ReasonOf(out.err.Error())})
+	}
+	for _, r := range out.refusals {
+		_, zone, _ := placeOf(r)
+		code := aws.ToString(r.ErrorCode)
+		reason := ReasonOf(describe(r))
+		if reason == launchFailed && code != "" {
+			reason = code
+		}
+		l.opts.Observer.Refused(Refusal{Zone: zone, ZoneID: zoneIDOf(p.plan.order.Class, zone), CapacityType: capacityType, Reason: reason})
+	}
+}
+
+func zoneIDOf(class *awsv1.EC2NodeClass, zone string) string {
+	for _, subnet := range class.Status.Subnets {
+		if subnet.Zone == zone {
+			return subnet.ZoneID
+		}
+	}
+	return ""
+}
+
+// tellNotEnded tells the observer of an instance that was not ended.
+func (l *Launcher) tellNotEnded(i *ec2types.Instance) {
+	if l.opts.Observer.NotEnded == nil || i.Placement == nil {
+		return
+	}
+	l.opts.Observer.NotEnded(aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.AvailabilityZoneId))
+}
+
+// batched is told by a batcher.
+func (l *Launcher) batched(name string) func(size int, took time.Duration) {
+	return func(size int, took time.Duration) {
+		if l.opts.Observer.Batched != nil {
+			l.opts.Observer.Batched(name, size, took)
+		}
+	}
+}

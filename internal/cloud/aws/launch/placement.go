@@ -1,0 +1,74 @@
+package launch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// placementFor is how long what EC2 said of an instance's network is believed. Machines, which the collector of garbage
+// asks for every two minutes, renews it for all instances in one go.
+const placementFor = 10 * time.Minute
+
+// Placement is where an instance is in the network.
+type Placement struct {
+	Subnet string
+	// Groups are the ids of its security groups, sorted.
+	Groups []string
+}
+
+// placements are those that EC2 has told.
+type placements struct {
+	mu   sync.Mutex
+	last map[string]placed // by instance
+}
+
+type placed struct {
+	Placement
+	at time.Time
+}
+
+// Placement is where the instance is. Errors: cloud.ErrNotFound, or those of EC2.
+func (l *Launcher) Placement(ctx context.Context, providerID string) (Placement, error) {
+	id, err := instanceID(providerID)
+	if err != nil {
+		return Placement{}, err
+	}
+	l.placements.mu.Lock()
+	known, found := l.placements.last[id]
+	l.placements.mu.Unlock()
+	if found && l.opts.Clock.Since(known.at) < placementFor {
+		return known.Placement, nil
+	}
+	i, err := l.read(ctx, providerID)
+	if err != nil {
+		return Placement{}, err
+	}
+	l.notePlacements([]ec2types.Instance{*i}, false)
+	return placementOf(i), nil
+}
+
+// notePlacements keeps where instances are. A complete list replaces what was known.
+func (l *Launcher) notePlacements(instances []ec2types.Instance, complete bool) {
+	l.placements.mu.Lock()
+	defer l.placements.mu.Unlock()
+	if complete || l.placements.last == nil {
+		l.placements.last = map[string]placed{}
+	}
+	for i := range instances {
+		l.placements.last[aws.ToString(instances[i].InstanceId)] = placed{placementOf(&instances[i]), l.opts.Clock.Now()}
+	}
+}
+
+func placementOf(i *ec2types.Instance) Placement {
+	p := Placement{Subnet: aws.ToString(i.SubnetId)}
+	for _, group := range i.SecurityGroups {
+		p.Groups = append(p.Groups, aws.ToString(group.GroupId))
+	}
+	slices.Sort(p.Groups)
+	return p
+}

@@ -1,0 +1,153 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+// mostChanges is how often a launch begins anew because somebody else wrote the claim at the same time.
+const mostChanges = 5
+
+// Launch implements cloud.Provider.
+func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
+	// 1. Gather.
+	class, err := p.launchable(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	goods, err := p.selling(ctx, class)
+	if err != nil {
+		return nil, &cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Message: err.Error(), Err: err}
+	}
+	facts, err := p.sources.Cluster.Facts(ctx)
+	if err != nil && facts.Name == "" { // the last ones are good enough
+		return nil, err
+	}
+	// 2. Buy.
+	order := &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts)}
+	machine, err := p.buy(ctx, order)
+	p.refused()
+	if err != nil {
+		if p.stale(err) {
+			p.sources.Profiles.Forget(class)
+		}
+		return nil, err
+	}
+	// 3. What drift is seen by.
+	bought := *machine // the launcher's own is shared with whoever asks again
+	bought.Annotations = maps.Clone(machine.Annotations)
+	bought.Annotations[awsv1.AnnotationNodeClassHash] = class.Hash()
+	bought.Annotations[awsv1.AnnotationNodeClassHashVersion] = awsv1.HashVersion
+	return &bought, nil
+}
+
+// told is what machines are told of the cluster.
+func told(facts discovery.Facts) userdata.Cluster {
+	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS}
+}
+
+// buy buys for the order. A claim that somebody else wrote at the same time, another process that buys for it too among
+// them, is read again.
+func (p *Provider) buy(ctx context.Context, order *launch.Order) (*cloud.Machine, error) {
+	for try := 1; ; try++ {
+		machine, err := p.launcher.Launch(ctx, order)
+		if try == mostChanges || ctx.Err() != nil || !errors.Is(err, launch.ErrChanged) && !apierrors.IsConflict(err) {
+			return machine, err
+		}
+		ctrl.LoggerFrom(ctx).V(1).Info("launching again: the claim was changed", "NodeClaim", order.Claim.Name, "cause", err.Error())
+	}
+}
+
+// stale says that EC2 does not know the instance profile that IAM was thought to have.
+func (p *Provider) stale(err error) bool {
+	var create *cloud.CreateError
+	return errors.As(err, &create) && create.Reason == "InstanceProfileNameInvalid"
+}
+
+// providerID is what nodes on EC2 have as spec.providerID. Others are of machines that are not ours.
+var providerID = regexp.MustCompile(`^aws:///[^/]+/(i-[0-9a-f]+)$`)
+
+// instanceOf is the id of the instance, i-0123456789abcdef0.
+func instanceOf(id string) (string, bool) {
+	parts := providerID.FindStringSubmatch(id)
+	if parts == nil {
+		return "", false
+	}
+	return parts[1], true
+}
+
+func notFound(id string) error { return fmt.Errorf("machine %q: %w", id, cloud.ErrNotFound) }
+
+// Terminate implements cloud.Provider.
+func (p *Provider) Terminate(ctx context.Context, id string) error {
+	if _, ours := instanceOf(id); !ours {
+		return notFound(id)
+	}
+	return p.launcher.Terminate(ctx, id)
+}
+
+// Machine implements cloud.Provider.
+func (p *Provider) Machine(ctx context.Context, id string) (*cloud.Machine, error) {
+	if _, ours := instanceOf(id); !ours {
+		return nil, notFound(id)
+	}
+	machine, err := p.launcher.Machine(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return machine, p.describe(ctx, machine)
+}
+
+// Machines implements cloud.Provider. Capacity is left out where the class or type of a machine is no longer known: what
+// is there is still listed.
+func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
+	machines, err := p.launcher.Machines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		if err := p.describe(ctx, &machines[i]); err != nil {
+			return nil, err
+		}
+	}
+	return machines, nil
+}
+
+// describe adds what the machine's type says: labels and capacity. Errors are those of the context.
+func (p *Provider) describe(ctx context.Context, m *cloud.Machine) error {
+	class, err := p.class(ctx, cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Labels[awsv1.LabelNodeClass]})
+	if err != nil {
+		return ctx.Err()
+	}
+	goods, err := p.selling(ctx, class)
+	if err != nil {
+		return ctx.Err()
+	}
+	for i := range goods.types {
+		t := &goods.types[i]
+		if t.Name != m.Labels[corev1.LabelInstanceTypeStable] {
+			continue
+		}
+		for _, r := range t.Requirements {
+			if r.Operator == "In" && len(r.Values) == 1 {
+				m.Labels[r.Key] = r.Values[0]
+			}
+		}
+		m.Capacity, m.Allocatable = t.Capacity, t.Allocatable()
+	}
+	return nil
+}

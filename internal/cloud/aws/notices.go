@@ -1,0 +1,134 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+)
+
+// FieldInstance is an index of the manager's cache: claims by the id of their instance.
+const FieldInstance = "status.instanceID"
+
+func instanceOfClaim(o client.Object) []string {
+	if id, ours := instanceOf(o.(*karpv1.NodeClaim).Status.ProviderID); ours {
+		return []string{id}
+	}
+	return nil
+}
+
+// watcher hears of interruptions, and acts on claims.
+func (p *Provider) watcher() (*interruption.Watcher, error) {
+	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
+		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
+		SoldOut: p.soldOut,
+	})
+}
+
+// soldOut closes an offering that EC2 takes machines of.
+func (p *Provider) soldOut(o interruption.Offering) {
+	if o.ReservationID != "" {
+		return // reservations are not bought from yet
+	}
+	p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
+	p.refused()
+}
+
+// claimsOf finds the claims of instances.
+func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string]interruption.Claim, error) {
+	found := map[string]interruption.Claim{}
+	for _, id := range instances {
+		var claims karpv1.NodeClaimList
+		if err := p.opts.Client.List(ctx, &claims, client.MatchingFields{FieldInstance: id}); err != nil {
+			return nil, fmt.Errorf("listing the claims of instance %s: %w", id, err)
+		}
+		for i := range claims.Items {
+			found[id] = noticed(&claims.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// noticed is what an interruption must know of a claim.
+func noticed(claim *karpv1.NodeClaim) interruption.Claim {
+	c := interruption.Claim{
+		Name: claim.Name, UID: string(claim.UID), Type: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
+		CapacityType: claim.Labels[karpv1.LabelCapacityType], ReservationID: claim.Labels[awsv1.LabelCapacityReservationID],
+		Deleting: claim.DeletionTimestamp != nil,
+	}
+	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
+		c.Grace = &grace.Duration
+		if c.Deleting {
+			c.Deadline = claim.DeletionTimestamp.Add(grace.Duration)
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); err == nil {
+		c.Deadline = at
+	}
+	return c
+}
+
+// act carries out what was decided about a claim: events, the end of its drain, its deletion. Deleting it is all that a
+// replacement needs: the pods of a node that is being deleted are planned for at once.
+func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
+	claim := &karpv1.NodeClaim{}
+	err := p.opts.Client.Get(ctx, client.ObjectKey{Name: d.Claim.Name}, claim)
+	if apierrors.IsNotFound(err) || err == nil && string(claim.UID) != d.Claim.UID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the claim: %w", err)
+	}
+	p.announce(ctx, claim, d.Events)
+	if d.Idle() {
+		return nil
+	}
+	log := ctrl.LoggerFrom(ctx).WithValues("NodeClaim", claim.Name, "instance", d.Instance, "notice", string(d.Kind))
+	if !d.Deadline.IsZero() {
+		base := claim.DeepCopy()
+		if claim.Annotations == nil {
+			claim.Annotations = map[string]string{}
+		}
+		claim.Annotations[karpv1.AnnotationTerminationTimestamp] = d.Deadline.UTC().Format(time.RFC3339)
+		if err := p.opts.Client.Patch(ctx, claim, client.MergeFrom(base)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		log.Info("set the end of a claim's drain", "deadline", d.Deadline)
+	}
+	if !d.Replace {
+		return nil
+	}
+	uid := claim.UID
+	if err := p.opts.Client.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	log.Info("deleted a claim because of an interruption")
+	p.opts.Observer.Disrupted(claim, d.Kind)
+	return nil
+}
+
+// announce tells of a claim, and of its node if it has one.
+func (p *Provider) announce(ctx context.Context, claim *karpv1.NodeClaim, events []interruption.Event) {
+	objects := []client.Object{claim}
+	if name := claim.Status.NodeName; name != "" {
+		node := &corev1.Node{}
+		if err := p.opts.Client.Get(ctx, types.NamespacedName{Name: name}, node); err == nil {
+			objects = append(objects, node)
+		}
+	}
+	for _, event := range events {
+		for _, object := range objects {
+			p.opts.Observer.Event(object, event)
+		}
+	}
+}

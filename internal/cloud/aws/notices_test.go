@@ -1,0 +1,143 @@
+package aws
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+)
+
+// What was decided is done to the claim that it is about, and to no namesake.
+func TestAct(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	var told, disrupted []string
+	p := w.provider(t, func(o *Options) {
+		o.Observer.Event = func(object client.Object, e interruption.Event) { told = append(told, object.GetName()+" "+e.Reason) }
+		o.Observer.Disrupted = func(claim *karpv1.NodeClaim, kind interruption.Kind) {
+			disrupted = append(disrupted, claim.Name+" "+string(kind))
+		}
+	})
+	claim := w.launched(t, p, "taken")
+	id, _ := instanceOf(claim.Status.ProviderID)
+	found, err := p.claimsOf(t.Context(), []string{id, "i-0aaaaaaaaaaaaaaaa"})
+	check(t, err)
+	if len(found) != 1 || found[id].Name != "taken" || found[id].Type != "m5.large" || found[id].Zone == "" {
+		t.Fatalf("claims of the instances: %+v", found)
+	}
+	deadline := time.Date(2026, 11, 20, 12, 2, 0, 0, time.UTC)
+	d := interruption.Decision{Claim: found[id], Instance: id, Kind: interruption.SpotInterrupted, Replace: true, Deadline: deadline,
+		Events: []interruption.Event{{Reason: "SpotInterrupted", Warning: true, Message: "taken"}}}
+
+	stranger := d
+	stranger.Claim.UID = "another"
+	check(t, p.act(t.Context(), stranger))
+	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	if len(told)+len(disrupted) > 0 || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
+		t.Fatalf("a claim of the same name was touched: %v, %v", told, disrupted)
+	}
+
+	claim.Finalizers = []string{karpv1.FinalizerTermination}
+	check(t, w.api.Update(t.Context(), claim))
+	check(t, p.act(t.Context(), d))
+	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	if claim.DeletionTimestamp == nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "2026-11-20T12:02:00Z" {
+		t.Errorf("deleted %v, deadline %q", claim.DeletionTimestamp, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
+	}
+	if diff := cmp.Diff([]string{"taken SpotInterrupted"}, told); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"taken spot_interrupted"}, disrupted); diff != "" {
+		t.Errorf("disrupted (-want +got):\n%s", diff)
+	}
+	if again := noticed(claim); !again.Deleting || !again.Deadline.Equal(deadline) {
+		t.Errorf("the next notice sees %+v", again)
+	}
+	claim.Finalizers = nil
+	check(t, w.api.Update(t.Context(), claim))
+	check(t, p.act(t.Context(), d)) // that comes late
+}
+
+// A spot notice closes the offering for all pools, and says so.
+func TestInterruptedOfferingIsClosed(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	changes := make(chan struct{}, 10)
+	p := w.provider(t, func(o *Options) { o.Changed = func() { changes <- struct{}{} } })
+	watcher, err := p.watcher()
+	check(t, err)
+	if watcher == nil || len(changes) != 0 {
+		t.Fatalf("%d changes before anything happened", len(changes))
+	}
+	open := func() int {
+		return len(slices.DeleteFunc(p.Sales(), func(s Sale) bool { return !s.Available || s.CapacityType != karpv1.CapacityTypeSpot }))
+	}
+	before := open()
+	p.soldOut(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
+	if after := open(); after != before-1 || len(changes) != 1 {
+		t.Errorf("%d of %d spot offerings are open, %d changes; want one less and one change", after, before, len(changes))
+	}
+	p.soldOut(interruption.Offering{ReservationID: "cr-1"})
+	if len(changes) != 1 {
+		t.Error("a reservation changed what is sold")
+	}
+}
+
+// The memory of a node replaces the estimate for its type and image, and survives the process.
+func TestMemoryIsLearnt(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	claim := w.launched(t, p, "first")
+	estimate := memoryOf(t, p)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
+		Spec:   corev1.NodeSpec{ProviderID: claim.Status.ProviderID},
+		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800Mi")}}}
+	check(t, w.api.Create(t.Context(), node))
+	check(t, w.api.Status().Update(t.Context(), node))
+	_, err := observer{p}.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)})
+	check(t, err)
+	if seen := memoryOf(t, p); seen != 7800<<20 || seen == estimate {
+		t.Errorf("the catalogue says %d bytes after a node with 7800Mi was seen; before, %d", seen, estimate)
+	}
+	next := w.provider(t)
+	if again := memoryOf(t, next); again != estimate {
+		t.Errorf("a new process knows %d bytes before it has read anything", again)
+	}
+	check(t, next.restoreMemory(t.Context()))
+	if again := memoryOf(t, next); again != 7800<<20 {
+		t.Errorf("a new process says %d bytes, want what the first one saw", again)
+	}
+}
+
+func memoryOf(t *testing.T, p *Provider) int64 {
+	t.Helper()
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+	types, err := p.Catalogue(t.Context(), pool)
+	check(t, err)
+	for i := range types {
+		if types[i].Name == "m5.large" {
+			return types[i].Capacity["memory"]
+		}
+	}
+	t.Fatal("m5.large is not sold")
+	return 0
+}
+
+// A class that nobody has looked at yet sells nothing, and says so.
+func TestCatalogueOfAnUnreadyClass(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "unready"}
+	if _, err := w.provider(t).Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(), `EC2NodeClass "unready" is not ready`) {
+		t.Errorf("%v, want that the class is not ready", err)
+	}
+}

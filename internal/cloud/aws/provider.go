@@ -1,0 +1,211 @@
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+)
+
+// Options of a Provider. Client, Live, Clients, Cluster and Region are needed; every other zero value has a default or
+// means none. The names of flags are those of cmd/karpenter.
+type Options struct {
+	// Client reads classes, claims and nodes, for which a cache is good enough, and writes claims. Live reads from the
+	// API server itself.
+	Client client.Client
+	Live   client.Reader
+	// Clients are the services of AWS.
+	Clients Clients
+	// Kubernetes is what the cluster itself can be asked.
+	Kubernetes discovery.Kubernetes
+	// Cluster is the name of the cluster (--cluster-name), Region where it is.
+	Cluster string
+	Region  string
+	// Namespace is where the memory seen on nodes is kept; kube-system when empty.
+	Namespace string
+	// Types are the instance types for a start; those of the embedded catalogue when nil.
+	Types []catalog.Type
+
+	// MemoryOverheadPercent is the part of a type's memory that its nodes do not see, 0.075 for 7.5 per cent
+	// (--vm-memory-overhead-percent); ReservedENIs are network interfaces that pods cannot use (--reserved-enis).
+	MemoryOverheadPercent float64
+	ReservedENIs          int64
+	// Queue is the name of the SQS queue of interruptions; none is listened to when empty (--interruption-queue).
+	Queue string
+	// IsolatedVPC says that IAM and the price list cannot be reached (--isolated-vpc), NoDryRun that classes are not
+	// tried (--disable-dry-run).
+	IsolatedVPC bool
+	NoDryRun    bool
+	// Lifetimes of what discovery finds (--subnet-refresh-interval, --ami-refresh-interval).
+	Lifetimes discovery.Lifetimes
+
+	// Recorder keeps purchases; annotations of claims when nil.
+	Recorder launch.Recorder
+	// Rates of calls to EC2 by operation; those that EC2 publishes when nil.
+	Rates map[string]launch.Rate
+	// Clock is the real one when nil.
+	Clock clock.Clock
+	// Observer is told what happens.
+	Observer Observer
+	// Changed is called, from several goroutines, when catalogues may have changed. It must not block.
+	Changed func()
+}
+
+// Observer is told what happens; each function may be nil and is called from several goroutines.
+type Observer struct {
+	// Called is told of each call to AWS.
+	Called func(call.Call)
+	// Launch is told of what is not launched or ended, and of batches.
+	Launch launch.Observer
+	// Interruption is told of notices. Its Called is that above.
+	Interruption interruption.Observer
+	// Event is told of something about an object that its owner should know.
+	Event func(object client.Object, event interruption.Event)
+	// Disrupted is told of a claim that is deleted because of an interruption.
+	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
+}
+
+// Provider is a cloud.Provider, cloud.DriftDetector and cloud.Repairer. Register its loops with SetupWithManager.
+type Provider struct {
+	opts        Options
+	sources     *discovery.Sources
+	launcher    *launch.Launcher
+	unavailable *instance.Unavailable
+	prices      *instance.Prices
+	memory      *instance.Memory
+	shelf       *shelf
+	// told is the version of unavailable that Changed was last called for.
+	told atomic.Uint64
+	wake chan struct{}
+}
+
+var (
+	_ cloud.Provider      = (*Provider)(nil)
+	_ cloud.DriftDetector = (*Provider)(nil)
+	_ cloud.Repairer      = (*Provider)(nil)
+)
+
+// New checks the options and makes a provider. No I/O is done.
+func New(opts Options) (*Provider, error) {
+	if opts.Client == nil || opts.Live == nil || opts.Clients.EC2 == nil {
+		return nil, errors.New("setting up the AWS provider: Options.Client, Live and Clients are needed")
+	}
+	opts = opts.withDefaults()
+	unavailable := instance.NewUnavailable(opts.Clock.Now)
+	sources, err := discovery.New(
+		discovery.Clients{EC2: opts.Clients.EC2, SSM: opts.Clients.SSM, EKS: opts.Clients.EKS, IAM: opts.Clients.IAM}, opts.Kubernetes,
+		discovery.Options{
+			Cluster: opts.Cluster, Region: opts.Region, Now: opts.Clock.Now, Lifetimes: opts.Lifetimes, Refused: unavailable.HasSubnet,
+			Observe: opts.Observer.Called,
+		})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the AWS provider: %w", err)
+	}
+	p := &Provider{
+		opts: opts, sources: sources, unavailable: unavailable,
+		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
+	}
+	p.launcher = launch.New(launch.Options{
+		EC2: opts.Clients.EC2, Recorder: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
+		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called, Observer: opts.Observer.Launch,
+	})
+	p.shelf = newShelf(p, opts.Types)
+	return p, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = "kube-system"
+	}
+	if o.Types == nil {
+		o.Types = catalog.Load().Types
+	}
+	if o.Recorder == nil {
+		o.Recorder = &launch.Annotations{Client: o.Client, Live: o.Live}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	o.Observer.Interruption.Called = o.Observer.Called
+	if o.Observer.Event == nil {
+		o.Observer.Event = func(client.Object, interruption.Event) {}
+	}
+	if o.Observer.Disrupted == nil {
+		o.Observer.Disrupted = func(*karpv1.NodeClaim, interruption.Kind) {}
+	}
+	return o
+}
+
+// Name implements cloud.Provider.
+func (p *Provider) Name() string { return "aws" }
+
+// NodeClasses implements cloud.Provider.
+func (p *Provider) NodeClasses() []client.Object { return []client.Object{&awsv1.EC2NodeClass{}} }
+
+// Declared implements cloud.Provider.
+func (p *Provider) Declared() cloud.Declared {
+	return cloud.Declared{
+		WellKnown:      awsv1.WellKnownLabels(),
+		Restricted:     []string{awsv1.Group},
+		Aliases:        map[string]string{awsv1.LabelEBSZone: "topology.kubernetes.io/zone"},
+		ReservationKey: awsv1.LabelCapacityReservationID,
+	}
+}
+
+// RepairPolicies implements cloud.Repairer. The conditions beside Ready are those of the EKS node monitoring agent
+// (https://docs.aws.amazon.com/eks/latest/userguide/node-health.html).
+func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
+	const long, short = 30 * time.Minute, 10 * time.Minute
+	return []cloud.RepairPolicy{
+		{ConditionType: "Ready", ConditionStatus: "False", Toleration: long},
+		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: long},
+		{ConditionType: "AcceleratedHardwareReady", ConditionStatus: "False", Toleration: short},
+		{ConditionType: "StorageReady", ConditionStatus: "False", Toleration: long},
+		{ConditionType: "NetworkingReady", ConditionStatus: "False", Toleration: long},
+		{ConditionType: "KernelReady", ConditionStatus: "False", Toleration: long},
+		{ConditionType: "ContainerRuntimeReady", ConditionStatus: "False", Toleration: long},
+	}
+}
+
+// Sources are what discovery reads of AWS, for those who look after it.
+func (p *Provider) Sources() *discovery.Sources { return p.sources }
+
+// Prices is the price book; who updates it calls Refreshed.
+func (p *Provider) Prices() *instance.Prices { return p.prices }
+
+// SetTypes replaces the instance types, by those that EC2 describes. Nobody may change them afterwards.
+func (p *Provider) SetTypes(types []catalog.Type) {
+	p.shelf.setTypes(types)
+	p.opts.Changed()
+}
+
+// Refreshed says that prices have changed.
+func (p *Provider) Refreshed() { p.opts.Changed() }
+
+// refused says that something may have been marked unavailable.
+func (p *Provider) refused() {
+	if version := p.unavailable.Version(); p.told.Swap(version) == version {
+		return
+	}
+	p.opts.Changed()
+	select {
+	case p.wake <- struct{}{}: // the next mark may end sooner than expected
+	default:
+	}
+}

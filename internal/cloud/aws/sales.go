@@ -1,0 +1,41 @@
+package aws
+
+import (
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// Sale is what EC2 sells in the region, whoever may buy it.
+type Sale struct {
+	Type, Zone, CapacityType string
+	// Price in USD per hour; 0 where none is known.
+	Price float64
+	// Available is false while EC2 is known to have none left.
+	Available bool
+}
+
+// Sales lists all offerings of the region, as they are known now.
+func (p *Provider) Sales() []Sale {
+	var sales []Sale
+	stock := p.shelf.types()
+	for i := range stock {
+		t := &stock[i]
+		for _, zone := range t.ZonesIn(p.opts.Region) {
+			if t.SupportsUsage(catalog.UsageOnDemand) {
+				price, known := p.prices.OnDemand(t.Name)
+				sales = append(sales, p.sale(t, zone, karpv1.CapacityTypeOnDemand, price, known))
+			}
+			if t.SupportsUsage(catalog.UsageSpot) {
+				price, known := p.prices.Spot(t.Name, zone)
+				sales = append(sales, p.sale(t, zone, karpv1.CapacityTypeSpot, price, known))
+			}
+		}
+	}
+	return sales
+}
+
+func (p *Provider) sale(t *catalog.Type, zone, capacityType string, price float64, known bool) Sale {
+	gone := p.unavailable.Has(instance.Offer{CapacityType: capacityType, Type: t.Name, Zone: zone})
+	return Sale{Type: t.Name, Zone: zone, CapacityType: capacityType, Price: price, Available: known && !gone}
+}

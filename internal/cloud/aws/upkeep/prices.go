@@ -1,0 +1,204 @@
+package upkeep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// PricingAPI is what the package asks of the price list; *pricing.Client has it.
+type PricingAPI interface {
+	GetProducts(context.Context, *pricing.GetProductsInput, ...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
+}
+
+// PricingRegion is the region whose endpoint of the price list is nearest to a region; few have one.
+// https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
+func PricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "eu-"):
+		return "eu-central-1"
+	}
+	return "us-east-1"
+}
+
+// Prices refreshes a price book.
+type Prices struct {
+	EC2 EC2API
+	// Pricing is a client for PricingRegion; nil where the price list cannot be reached (--isolated-vpc).
+	Pricing PricingAPI
+	Calls   *discovery.Caller
+	Book    *instance.Prices
+	Region  string
+	// Now is the clock.
+	Now func() time.Time
+	// Rejected is told of entries that cannot be prices; it may be nil.
+	Rejected func(kind string, merged instance.Merged)
+}
+
+// listed says whether prices on demand can be asked for. The price list has the us-gov regions only for accounts outside of
+// them, whose endpoint cannot be reached from within.
+func (p *Prices) listed() bool { return p.Pricing != nil && !strings.HasPrefix(p.Region, "us-gov") }
+
+// currency of the region's prices.
+func (p *Prices) currency() string {
+	if strings.HasPrefix(p.Region, "cn-") {
+		return "CNY"
+	}
+	return "USD"
+}
+
+// RefreshOnDemand merges the price list into the book: Linux, shared tenancy, and bare metal, which is sold as dedicated. It
+// does nothing where the list cannot be reached. What was read before an error is kept. Errors: *discovery.CallError, or
+// that the list has no price.
+func (p *Prices) RefreshOnDemand(ctx context.Context) error {
+	if !p.listed() {
+		return nil
+	}
+	prices, failed := map[string]float64{}, []error(nil)
+	for _, of := range []struct{ tenancy, family string }{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
+		failed = append(failed, p.products(ctx, of.tenancy, of.family, prices))
+	}
+	if len(prices) > 0 {
+		p.merged("on-demand", p.Book.MergeOnDemand(prices, p.Now()))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("refreshing prices on demand: %w", err)
+	}
+	if len(prices) == 0 {
+		return fmt.Errorf("refreshing prices on demand: the price list has none for region %s; those known before stay in use", p.Region)
+	}
+	return nil
+}
+
+func (p *Prices) merged(kind string, merged instance.Merged) {
+	if merged.RejectedCount > 0 && p.Rejected != nil {
+		p.Rejected(kind, merged)
+	}
+}
+
+// products adds the prices of a product family by type.
+func (p *Prices) products(ctx context.Context, tenancy, family string, prices map[string]float64) error {
+	var filters []pricingtypes.Filter
+	for _, f := range [][2]string{{"regionCode", p.Region}, {"preInstalledSw", "NA"}, {"operatingSystem", "Linux"}, {"capacitystatus", "Used"},
+		{"marketoption", "OnDemand"}, {"tenancy", tenancy}, {"productFamily", family}} {
+		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
+	}
+	pages := pricing.NewGetProductsPaginator(p.Pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
+	for pages.HasMorePages() {
+		page, err := discovery.Do(ctx, p.Calls, "Pricing", "GetProducts", func(ctx context.Context) (*pricing.GetProductsOutput, error) { return pages.NextPage(ctx) })
+		if err != nil {
+			return err
+		}
+		for _, text := range page.PriceList {
+			if typeName, price, ok := priceOf(text, p.currency()); ok {
+				prices[typeName] = price
+			}
+		}
+	}
+	return nil
+}
+
+// priceOf reads one entry of the price list: the price per hour of its type. Entries without one are free tiers and
+// reservations; an entry that is no JSON says nothing either.
+// https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
+func priceOf(text, currency string) (typeName string, price float64, ok bool) {
+	var item struct {
+		Product struct {
+			Attributes struct {
+				InstanceType string `json:"instanceType"`
+			} `json:"attributes"`
+		} `json:"product"`
+		Terms struct {
+			OnDemand map[string]struct {
+				PriceDimensions map[string]struct {
+					Unit         string            `json:"unit"`
+					PricePerUnit map[string]string `json:"pricePerUnit"`
+				} `json:"priceDimensions"`
+			} `json:"OnDemand"`
+		} `json:"terms"`
+	}
+	if json.Unmarshal([]byte(text), &item) != nil || item.Product.Attributes.InstanceType == "" {
+		return "", 0, false
+	}
+	for _, term := range item.Terms.OnDemand {
+		for _, dimension := range term.PriceDimensions {
+			per, err := strconv.ParseFloat(dimension.PricePerUnit[currency], 64)
+			if err == nil && per > 0 && dimension.Unit == "Hrs" {
+				price = max(price, per) // one in practice; the highest is the safe one
+			}
+		}
+	}
+	return item.Product.Attributes.InstanceType, price, price > 0
+}
+
+// RefreshSpot merges the spot prices of this moment into the book. What was read before an error is kept. Errors:
+// *discovery.CallError.
+func (p *Prices) RefreshSpot(ctx context.Context) error {
+	now := p.Now()
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.EC2, &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: &now, MaxResults: aws.Int32(1000)})
+	newest, at := map[[2]string]instance.SpotPrice{}, map[[2]string]time.Time{}
+	var failed error
+	for pages.HasMorePages() {
+		page, err := discovery.Do(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", func(ctx context.Context) (*ec2.DescribeSpotPriceHistoryOutput, error) {
+			return pages.NextPage(ctx)
+		})
+		if err != nil {
+			failed = fmt.Errorf("refreshing spot prices: %w", err)
+			break
+		}
+		for _, entry := range page.SpotPriceHistory {
+			key, when := [2]string{string(entry.InstanceType), aws.ToString(entry.AvailabilityZone)}, aws.ToTime(entry.Timestamp)
+			price, err := strconv.ParseFloat(aws.ToString(entry.SpotPrice), 64)
+			if _, seen := newest[key]; err != nil || seen && !when.After(at[key]) {
+				continue
+			}
+			newest[key], at[key] = instance.SpotPrice{Type: key[0], Zone: key[1], Price: price}, when
+		}
+	}
+	prices := make([]instance.SpotPrice, 0, len(newest))
+	for _, entry := range newest {
+		prices = append(prices, entry)
+	}
+	if len(prices) > 0 {
+		p.merged("spot", p.Book.MergeSpot(prices, now))
+	}
+	return failed
+}
+
+// Embedded says, for the log at the start, what stands in for prices until the first refresh: of which region and day they
+// are, and which types have none.
+func Embedded(catalogue *catalog.Catalogue, region string) string {
+	stamp, known := catalogue.Meta.PriceStamps[region]
+	from := region
+	if !known {
+		from = "us-east-1"
+		stamp = catalogue.Meta.PriceStamps[from]
+	}
+	unpriced := catalogue.Unpriced(from)
+	text := fmt.Sprintf("prices on demand of %s as of %s (Linux, shared tenancy, USD)", from, stamp)
+	if !known {
+		text += ", which stand in for those of " + region
+	}
+	if len(unpriced) > 0 {
+		text += fmt.Sprintf("; %d types have none and are not bought: %s", len(unpriced), strings.Join(unpriced, ", "))
+	}
+	return text
+}

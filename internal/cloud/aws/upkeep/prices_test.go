@@ -1,0 +1,191 @@
+package upkeep
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// TestOnDemand: the price list gives each type that it has its price, bare metal included.
+func TestOnDemand(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.prices.RefreshOnDemand(ctx))
+		if at, _ := w.book.Updated(); at.IsZero() {
+			t.Error("prices were merged, and the book has not been updated")
+		}
+		priced, metal := 0, 0
+		for _, it := range catalog.Load().Types {
+			want := it.Prices["us-east-1"]
+			if want == 0 || len(it.ZonesIn("us-east-1")) == 0 {
+				continue
+			}
+			priced++
+			if it.Metal {
+				metal++
+			}
+			if got, _ := w.book.OnDemand(it.Name); got != want {
+				t.Errorf("%s: %v, want %v", it.Name, got, want)
+			}
+		}
+		if priced < 700 || metal < 50 {
+			t.Errorf("%d types with a price, %d of them metal: the test compares nothing", priced, metal)
+		}
+		if pages := w.asked("GetProducts"); pages < priced/100 {
+			t.Errorf("%d pages of a hundred prices for %d prices", pages, priced)
+		}
+	})
+}
+
+// TestOnDemandWithoutList: where the list cannot be reached nothing is asked, and where it is down or empty the prices that
+// are known stay.
+func TestOnDemandWithoutList(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		known, _ := w.book.OnDemand("m5.large")
+		isolated := *w.prices
+		isolated.Pricing = nil
+		w.must(isolated.RefreshOnDemand(ctx))
+		government := *w.prices
+		government.Region = "us-gov-west-1"
+		w.must(government.RefreshOnDemand(ctx))
+		if n := w.asked("GetProducts"); n != 0 {
+			t.Errorf("%d calls where there is no list", n)
+		}
+		restore := w.fail("GetProducts")
+		if err := w.prices.RefreshOnDemand(ctx); discovery.KindOf(err) != discovery.Throttled {
+			t.Errorf("the list is throttled: error %v", err)
+		}
+		restore()
+		elsewhere := *w.prices
+		elsewhere.Region = "mars-north-1"
+		if err := elsewhere.RefreshOnDemand(ctx); err == nil || !strings.Contains(err.Error(), "mars-north-1") {
+			t.Errorf("the list has no price of the region: error %v", err)
+		}
+		if price, _ := w.book.OnDemand("m5.large"); price != known || price == 0 {
+			t.Errorf("m5.large costs %v, want %v as before", price, known)
+		}
+	})
+}
+
+// TestSpot: each pool has its price, the newest one; it follows EC2, and pools that EC2 does not mention any more lose it.
+func TestSpot(t *testing.T) {
+	within(t, awssim.Options{Seed: 1}, func(ctx context.Context, w *world) {
+		price := func() float64 {
+			p, known := w.book.Spot("m5.large", "us-east-1a")
+			if !known {
+				t.Fatal("m5.large in us-east-1a has no spot price")
+			}
+			return p
+		}
+		onDemand := price()
+		w.must(w.prices.RefreshSpot(ctx))
+		first := price()
+		if first >= onDemand {
+			t.Errorf("spot costs %v, on demand %v", first, onDemand)
+		}
+		if n := w.asked("DescribeSpotPriceHistory"); n < 2 {
+			t.Errorf("%d pages, want several", n)
+		}
+		changed := false
+		for range 4 {
+			w.pass(6 * time.Hour)
+			w.must(w.prices.RefreshSpot(ctx))
+			changed = changed || price() != first
+		}
+		if !changed {
+			t.Error("the price stayed the same for a day: EC2's changes were not seen")
+		}
+		if _, known := w.book.Spot("m5.large", "us-east-1z"); known {
+			t.Error("a zone that does not exist has a price")
+		}
+	})
+}
+
+// TestSpotDown: an error leaves what is known, and is reported.
+func TestSpotDown(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.prices.RefreshSpot(ctx))
+		before, _ := w.book.Spot("c5.large", "us-east-1b")
+		defer w.fail("DescribeSpotPriceHistory")()
+		if err := w.prices.RefreshSpot(ctx); discovery.KindOf(err) != discovery.Throttled {
+			t.Errorf("error %v, want the throttled call", err)
+		}
+		if after, known := w.book.Spot("c5.large", "us-east-1b"); !known || after != before {
+			t.Errorf("price %v, known %t; want %v as before", after, known, before)
+		}
+	})
+}
+
+func TestPriceOf(t *testing.T) {
+	item := func(attributes, dimensions string) string {
+		return `{"product":{"attributes":{` + attributes + `}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{` + dimensions + `}}}}}`
+	}
+	for _, test := range []struct {
+		name, text, currency string
+		want                 float64
+	}{
+		{"a price", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0.0960000000"}}`), "USD", 0.096},
+		{"China", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"CNY":"0.7"}}`), "CNY", 0.7},
+		{"another currency", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"CNY":"0.7"}}`), "USD", 0},
+		{"for nothing", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"0"}}`), "USD", 0},
+		{"by quantity", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Quantity","pricePerUnit":{"USD":"12"}}`), "USD", 0},
+		{"no number", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"cheap"}}`), "USD", 0},
+		{"several", item(`"instanceType":"m5.large"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"1"}},"A.B.D":{"unit":"Hrs","pricePerUnit":{"USD":"2"}}`), "USD", 2},
+		{"no type", item(`"instanceFamily":"General purpose"`, `"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"1"}}`), "USD", 0},
+		{"reserved only", `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`, "USD", 0},
+		{"no JSON", "m5.large: 1", "USD", 0},
+	} {
+		typeName, got, ok := priceOf(test.text, test.currency)
+		if got != test.want || ok != (test.want > 0) || ok && typeName != "m5.large" {
+			t.Errorf("%s: %s costs %v (%t), want %v", test.name, typeName, got, ok, test.want)
+		}
+	}
+}
+
+func TestPricingRegion(t *testing.T) {
+	for region, want := range map[string]string{
+		"us-east-1": "us-east-1", "us-west-2": "us-east-1", "sa-east-1": "us-east-1", "ca-central-1": "us-east-1",
+		"eu-west-1": "eu-central-1", "ap-northeast-1": "ap-south-1", "cn-north-1": "cn-northwest-1",
+	} {
+		if got := PricingRegion(region); got != want {
+			t.Errorf("%s: %s, want %s", region, got, want)
+		}
+	}
+}
+
+// TestRejected: entries that cannot be prices are told of.
+func TestRejected(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.prices.RefreshOnDemand(ctx))
+		w.book.MergeOnDemand(map[string]float64{"m5.large": 9.6}, time.Now()) // the list now says a hundredth of that
+		w.book.MergeOnDemand(map[string]float64{"m5.large": 959}, time.Now())
+		var told []string
+		w.prices.Rejected = func(kind string, merged instance.Merged) {
+			told = append(told, kind+": "+strings.Join(merged.Rejected, ", "))
+		}
+		w.must(w.prices.RefreshOnDemand(ctx))
+		if len(told) != 1 || !strings.HasPrefix(told[0], "on-demand: m5.large") {
+			t.Errorf("told %q, want the price of m5.large", told)
+		}
+	})
+}
+
+func TestEmbedded(t *testing.T) {
+	for region, want := range map[string][]string{
+		"us-east-1":     {"prices on demand of us-east-1 as of 2026-07-20T13:44:30Z", "types have none", "mac1.metal"},
+		"us-gov-west-1": {"prices on demand of us-gov-west-1"},
+		"eu-west-1":     {"prices on demand of us-east-1", "stand in for those of eu-west-1"},
+	} {
+		text := Embedded(catalog.Load(), region)
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %q lacks %q", region, text[:min(200, len(text))], part)
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package upkeep
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// TestTypes: what EC2 describes is what the embedded catalogue says, for every type of the region: the two are used in one
+// place. What only EC2 knows is compared apart.
+func TestTypes(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		if diff := cmp.Diff(catalog.Load().Types, w.types.Current()); diff != "" || w.types.Version() != 0 {
+			t.Errorf("before EC2 was asked, version %d -embedded +got:\n%s", w.types.Version(), diff)
+		}
+		w.must(w.types.Refresh(ctx))
+		live := map[string]catalog.Type{}
+		for _, got := range w.types.Current() {
+			live[got.Name] = got
+		}
+		sold := 0
+		for _, want := range catalog.Load().Types {
+			if len(want.ZonesIn("us-east-1")) == 0 || !usableArchitecture(&want) {
+				continue
+			}
+			sold++
+			got, found := live[want.Name]
+			if !found {
+				t.Errorf("%s: EC2 has described it, and it is missing", want.Name)
+				continue
+			}
+			if diff := cmp.Diff(want.ZonesIn("us-east-1"), got.ZonesIn("us-east-1")); diff != "" {
+				t.Errorf("%s: zones -want +got:\n%s", want.Name, diff)
+			}
+			got.Zones, got.ZoneLetters, got.ENA, got.NitroEnclaves = nil, want.ZoneLetters, false, false
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s -embedded +live:\n%s", want.Name, diff)
+			}
+		}
+		if len(live) != sold || sold < 700 {
+			t.Errorf("%d types, want the %d that the region sells", len(live), sold)
+		}
+		if w.types.Version() != 1 {
+			t.Errorf("version %d after a refresh, want 1", w.types.Version())
+		}
+		if m5 := live["m5.xlarge"]; !m5.ENA || !m5.NitroEnclaves {
+			t.Errorf("m5.xlarge: ENA %t, enclaves %t; only EC2 knows, and it says both", m5.ENA, m5.NitroEnclaves)
+		}
+	})
+}
+
+func usableArchitecture(t *catalog.Type) bool {
+	for _, architecture := range t.Architectures {
+		if architecture == "x86_64" || architecture == "arm64" {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTypesKept: an error, or an answer that there are none, leaves the types as they are.
+func TestTypesKept(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		for _, action := range []string{"DescribeInstanceTypes", "DescribeInstanceTypeOfferings"} {
+			restore := w.fail(action)
+			if err := w.types.Refresh(ctx); discovery.KindOf(err) != discovery.Throttled {
+				t.Errorf("%s is throttled: error %v", action, err)
+			}
+			restore()
+		}
+		nothing := NewTypes(soldOut{w.ec2}, w.sources.Calls, catalog.Load())
+		if err := nothing.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "there are none") {
+			t.Errorf("nothing is sold: error %v", err)
+		}
+		for name, types := range map[string]*Types{"throttled": w.types, "nothing sold": nothing} {
+			if types.Version() != 0 || len(types.Current()) != len(catalog.Load().Types) {
+				t.Errorf("%s: version %d with %d types, want the embedded ones", name, types.Version(), len(types.Current()))
+			}
+		}
+	})
+}
+
+// soldOut is an EC2 that sells nothing in any zone.
+type soldOut struct{ *ec2.Client }
+
+func (soldOut) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error) {
+	return &ec2.DescribeInstanceTypeOfferingsOutput{}, nil
+}

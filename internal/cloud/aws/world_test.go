@@ -1,0 +1,239 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/cloud/cloudtest"
+)
+
+const testCluster = "sandbox"
+
+// world is a simulated AWS, an API with a class that is ready, and what providers over both need.
+type world struct {
+	sim     *awssim.Cloud
+	api     client.WithWatch
+	clients Clients
+	types   []catalog.Type
+	records *records
+	clock   *shifted
+	hung    atomic.Pointer[chan struct{}] // closed when reads of the API go on; nil while they do
+	drained []cloudtest.Offering
+	spot    []instance.SpotPrice
+}
+
+// newWorld makes a world for a test, with the types that it names.
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	sim, err := awssim.New(awssim.Options{
+		Cluster: awssim.Cluster{CA: "PEM"}, Limits: map[string]awssim.Limit{},
+		Timing: awssim.Timing{Pending: 10 * time.Millisecond, Boot: 10 * time.Millisecond, ShuttingDown: 50 * time.Millisecond},
+	})
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	pipe, served := awssim.NewPipe(), make(chan error)
+	go func() { served <- sim.Serve(ctx, pipe) }()
+	transport := pipe.HTTPClient()
+	t.Cleanup(func() {
+		sim.Clear(0)
+		transport.CloseIdleConnections()
+		cancel()
+		check(t, <-served)
+	})
+	w := &world{sim: sim, records: &records{entries: map[types.UID]launch.Entry{}, names: map[types.UID]string{}}, clock: &shifted{}}
+	w.clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(awssim.Endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
+	for _, name := range names {
+		known, found := catalog.Load().Type(name)
+		if !found {
+			t.Fatalf("there is no type %s", name)
+		}
+		w.types = append(w.types, *known)
+	}
+	for _, pool := range sim.Pools(names...) {
+		if pool.CapacityType == karpv1.CapacityTypeSpot {
+			w.spot = append(w.spot, instance.SpotPrice{Type: pool.Type, Zone: pool.Zone, Price: pool.Price})
+		}
+	}
+	w.serveAPI(t)
+	return w
+}
+
+// serveAPI makes the API with a class that has been looked after, and one that is not ready.
+func (w *world) serveAPI(t *testing.T) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, awsv1.AddToScheme, karpv1.AddToScheme} {
+		check(t, add(scheme))
+	}
+	unready := testClass("unready")
+	unready.StatusConditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, "no subnet matches")
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}, &karpv1.NodeClaim{}).
+		WithIndex(&karpv1.NodeClaim{}, FieldInstance, instanceOfClaim).WithObjects(testClass("default"), unready).Build()
+	w.api = interceptor.NewClient(stored, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
+			if hung := w.hung.Load(); hung != nil {
+				select {
+				case <-*hung:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return api.Get(ctx, key, object, o...)
+		},
+	})
+	p := w.provider(t)
+	r := &class.Reconciler{Client: stored, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
+	for range 2 { // its finaliser, and all the rest
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+		check(t, err)
+	}
+	if err := p.Ready(t.Context(), classRef("default")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testClass(name string) *awsv1.EC2NodeClass {
+	tagged := map[string]string{"karpenter.sh/discovery": testCluster}
+	return &awsv1.EC2NodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec: awsv1.EC2NodeClassSpec{
+			Role: "KarpenterNodeRole-" + testCluster, AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: tagged}}, SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: tagged}},
+		},
+	}
+}
+
+func classRef(name string) cloud.ClassRef {
+	return cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: name}
+}
+
+// provider is one as a new process has it.
+func (w *world) provider(t *testing.T, change ...func(*Options)) *Provider {
+	t.Helper()
+	fast := launch.Rate{Burst: 1000, PerSecond: 1000}
+	opts := Options{
+		Client: w.api, Live: w.api, Clients: w.clients, Kubernetes: discovery.Kubernetes{FromEKS: true}, Cluster: testCluster, Region: "us-east-1",
+		Types: w.types, MemoryOverheadPercent: 0.075, Recorder: w.records, Clock: w.clock,
+		Rates: map[string]launch.Rate{"CreateFleet": fast, "CreateLaunchTemplate": fast, "DescribeInstances": fast, "TerminateInstances": fast},
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	p, err := New(opts)
+	check(t, err)
+	p.prices.MergeSpot(w.spot, time.Time{}.Add(1)) // as they were once: all processes see the same
+	return p
+}
+
+// claim is one of the class, that the API has.
+func (w *world) claim(t *testing.T, name string, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
+	t.Helper()
+	c := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{karpv1.LabelNodePool: "pool"}},
+		Spec: karpv1.NodeClaimSpec{NodeClassRef: karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"},
+			Requirements: append([]karpv1.Requirement{}, requirements...)},
+	}
+	check(t, w.api.Create(t.Context(), c))
+	return c
+}
+
+// launched is a claim as the controller leaves it after its launch.
+func (w *world) launched(t *testing.T, p *Provider, name string, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
+	t.Helper()
+	c := w.claim(t, name, requirements...)
+	machine, err := p.Launch(t.Context(), c)
+	check(t, err)
+	for key, value := range machine.Labels {
+		c.Labels[key] = value
+	}
+	c.Annotations = machine.Annotations
+	check(t, w.api.Update(t.Context(), c))
+	c.Status.ProviderID, c.Status.ImageID = machine.ProviderID, machine.ImageID
+	check(t, w.api.Status().Update(t.Context(), c))
+	return c
+}
+
+func (w *world) class(t *testing.T, name string) *awsv1.EC2NodeClass {
+	t.Helper()
+	c := &awsv1.EC2NodeClass{}
+	check(t, w.api.Get(t.Context(), client.ObjectKey{Name: name}, c))
+	return c
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shifted is the real clock, ahead by what was skipped: timers take their real time.
+type shifted struct {
+	clock.RealClock
+	ahead atomic.Int64
+}
+
+func (s *shifted) Now() time.Time { return s.RealClock.Now().Add(time.Duration(s.ahead.Load())) }
+
+func (s *shifted) Since(at time.Time) time.Duration { return s.Now().Sub(at) }
+
+func (s *shifted) skip(d time.Duration) { s.ahead.Add(int64(d)) }
+
+// records keeps purchases by the UIDs of claims, for claims that no API has.
+type records struct {
+	mu      sync.Mutex
+	entries map[types.UID]launch.Entry
+	names   map[types.UID]string
+}
+
+func (r *records) Recorded(_ context.Context, claim *karpv1.NodeClaim) (launch.Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries[claim.UID], nil
+}
+
+func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, after launch.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.entries[claim.UID] != before {
+		return fmt.Errorf("recording a purchase for %s: %w", claim.Name, launch.ErrChanged)
+	}
+	r.entries[claim.UID], r.names[claim.UID] = after, claim.Name
+	return nil
+}
+
+func (r *records) Entries(context.Context) (map[string]launch.Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries := map[string]launch.Entry{}
+	for uid, e := range r.entries {
+		entries[r.names[uid]] = e
+	}
+	return entries, nil
+}

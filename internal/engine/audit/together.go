@@ -1,0 +1,37 @@
+package audit
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// together: a volume that is made where the first of the pods that share it goes holds the others there, so that all of
+// them must go to one zone, whichever is the first.
+func (j *judge) together(p *plan.Provision) {
+	var seats map[string]*spot
+	zones, first := map[string]value{}, map[string]string{}
+	for _, pod := range p.Order {
+		for _, v := range pod.Shared {
+			if !v.Waits {
+				continue
+			}
+			if seats == nil {
+				_, _, seats = j.spots(p)
+			}
+			s := seats[pod.UID]
+			if s == nil {
+				continue
+			}
+			zone := s.domain(model.LabelZone)
+			switch {
+			case len(zone) > 1 || !zone[0].present:
+				j.blame("together", pod.Key(), "shares claim %s, whose volume is not made yet, and %s is in no certain zone", v.Claim, s.name)
+			case first[v.Claim] == "":
+				zones[v.Claim], first[v.Claim] = zone[0], pod.Key()
+			case zones[v.Claim] != zone[0]:
+				j.blame("together", pod.Key(), "shares claim %s with %s, which goes to zone %s, and %s is in %s",
+					v.Claim, first[v.Claim], zones[v.Claim].text, s.name, zone[0].text)
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// boardings is how many orders are tried before somebody counts as one who cannot be bound. mostInterruptions is how often
+// pods that may be kept out by others are asked before those, at most.
+const boardings, mostInterruptions = 3, 100_000
+
+// board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
+// everybody else bound. Whom others kept out by coming first goes before them next time.
+func (r *run) board() (order, late []*model.Pod) {
+	seats := r.seats()
+	defer r.hardOnly(seats)()
+	waiting := kindredFirst(r.inOrderOfAssignment(seats))
+	urgent, best := map[*task]bool{}, map[*task]bool{}
+	order, left := r.boardAll(waiting, urgent)
+	fewest := len(left)
+	for try := 1; try < boardings && len(left) > 0 && !r.over(); try++ {
+		for _, s := range left {
+			urgent[s.task()] = true
+		}
+		waiting = r.seatedAnew(waiting)
+		order, left = r.boardAll(waiting, urgent)
+		if len(left) < fewest {
+			fewest, best = len(left), maps.Clone(urgent)
+		}
+	}
+	if fewest > 0 && len(urgent) > len(best) {
+		order, left = r.boardAll(r.seatedAnew(waiting), best)
+	}
+	for _, s := range left {
+		late = append(late, s.pod)
+	}
+	return order, late
+}
+
+// seatedAnew takes everybody out of the counts again, and returns the seats in the order that they have.
+func (r *run) seatedAnew(seats []*seat) []*seat {
+	fresh := r.seats()
+	of := make(map[*model.Pod]*seat, len(fresh))
+	for i := range fresh {
+		of[fresh[i].pod] = &fresh[i]
+	}
+	list := make([]*seat, len(seats))
+	for i, s := range seats {
+		list[i] = of[s.pod]
+	}
+	return list
+}
+
+// boardAll binds the pods to their seats: first those that keep what they were promised, so that no newcomer makes them
+// late, then everybody. Among them pods of the urgent tasks go as soon as they can.
+func (r *run) boardAll(waiting []*seat, urgent map[*task]bool) (order []*model.Pod, late []*seat) {
+	b := &boarders{run: r, order: make([]*model.Pod, 0, len(waiting))}
+	if len(r.kept) == 0 && len(urgent) == 0 {
+		late = b.bindAll(waiting)
+		return b.order, late
+	}
+	old, fresh := parted(waiting, func(s *seat) bool { return r.kept[s.pod] })
+	for _, next := range [][]*seat{old, fresh} {
+		soon, rest := parted(append(late, next...), func(s *seat) bool { return urgent[s.task()] })
+		if len(soon)*len(rest) > mostInterruptions {
+			soon, rest = nil, slices.Concat(soon, rest)
+		}
+		late = b.bind(soon, rest)
+	}
+	return b.order, late
+}
+
+// parted splits the seats into those of which is says so and the others.
+func parted(seats []*seat, is func(*seat) bool) (yes, no []*seat) {
+	for _, s := range seats {
+		if is(s) {
+			yes = append(yes, s)
+		} else {
+			no = append(no, s)
+		}
+	}
+	return yes, no
+}
+
+// boarders are the pods that have been bound, in order.
+type boarders struct {
+	*run
+	order []*model.Pod
+}
+
+// bind binds the pods, again and again until none of those left is admissible, and returns those. Soon are asked again
+// whenever one of the others was bound.
+func (b *boarders) bind(soon, rest []*seat) (late []*seat) {
+	if len(soon) == 0 {
+		return b.bindAll(rest)
+	}
+	for {
+		soon = b.bindAll(soon)
+		at := slices.IndexFunc(rest, b.bindOne)
+		if at < 0 {
+			return append(soon, rest...)
+		}
+		rest = slices.Delete(rest, at, at+1)
+	}
+}
+
+func (b *boarders) bindAll(waiting []*seat) (late []*seat) {
+	for {
+		b.worked(len(waiting))
+		late = nil
+		for _, s := range waiting {
+			if !b.bindOne(s) {
+				late = append(late, s)
+			}
+		}
+		if len(late) == 0 || len(late) == len(waiting) {
+			return late
+		}
+		waiting = late
+	}
+}
+
+// bindOne binds the seat's pod if it is admissible, and reports whether it was.
+func (b *boarders) bindOne(s *seat) bool {
+	if !s.admits(b.run) {
+		return false
+	}
+	s.count(b.run, s.share)
+	s.left[s.share]--
+	b.order = append(b.order, s.pod)
+	return true
+}
+
+// task is the one that the seat's pod belongs to.
+func (s *seat) task() *task { return s.shares[s.share].task }

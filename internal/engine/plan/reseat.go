@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Reseated returns the snapshot with the seats that an earlier plan gave to pods which are still pending: its nodes promise
+// them their places, as claims promise those of the pods that they were bought for. Without it a plan that is made anew
+// knows the places of pods that are nominated or had a claim bought for them, and has to find new ones for all others:
+// those that go to nodes that are not open yet, and those whose turn to be nominated has not come. It may find them no
+// place, and buy. The receiver is unchanged; last may be nil, as after a restart.
+func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
+	if last == nil || len(snap.Groups) == 0 {
+		return snap
+	}
+	pending, seats := pendingPods(snap), map[string][]string{}
+	give := func(name string, pods []*model.Pod) {
+		node := nodeOrClaim(snap, name)
+		if node == nil {
+			return
+		}
+		known := make(map[string]bool, len(node.Promised))
+		for _, uid := range node.Promised {
+			known[uid] = true
+		}
+		for _, pod := range pods {
+			if pending[pod.UID] != nil && !known[pod.UID] {
+				seats[node.Name] = append(seats[node.Name], pod.UID)
+			}
+		}
+	}
+	for _, claim := range last.Claims {
+		give(claim.Name, claim.Pods)
+	}
+	for _, placed := range last.Placed {
+		give(placed.Node, placed.Pods)
+	}
+	for name, uids := range seats {
+		seats[name] = slices.Concat(snap.Node(name).Promised, uids)
+	}
+	return snap.Promising(seats)
+}
+
+// nodeOrClaim is the node of that name, or the one of the claim of that name.
+func nodeOrClaim(snap *model.Snapshot, name string) *model.Node {
+	if node := snap.Node(name); node != nil {
+		return node
+	}
+	return snap.Claim(name)
+}

@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// A seat is the place on a node that a plan has for a pod. The claim of a node that is bought remembers those that it
+// is bought for until it is initialised; the seats of a command, on nodes that are there and on those it buys, stand in the
+// command until its last claim is gone. Whoever plans anew meanwhile finds the same seats: pods that are started again
+// under other names take those of their predecessors, by controller, if they still fit. Else every new plan would pack them
+// another way, and where a plan is tight buy a node for the rest.
+type seat struct {
+	pod, owner string
+	// since is when the command was made: a pod of the controller that came to the node later has come for a seat. It is
+	// zero for seats of claims, which begin with nobody on them.
+	since time.Time
+}
+
+// Seated returns the snapshot with the seats that pods hold by claims in flight and by the commands of the nodes of another
+// snapshot, from which it was derived, that are leaving.
+func Seated(snap, of *model.Snapshot, leaving func(*model.Node) bool) *model.Snapshot {
+	return snap.Promising(inherited(snap, commanded(of, leaving)))
+}
+
+// commanded are the seats of commands, by claim.
+func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[string][]seat {
+	var seats map[string][]seat
+	read := reader{}
+	seen := map[string]bool{}
+	for _, n := range snap.Nodes {
+		if n.Command == "" || !leaving(n) {
+			continue
+		}
+		cmd := read.command(n)
+		if cmd == nil || cmd.Phase == Abandoned || seen[cmd.ID] {
+			continue
+		}
+		seen[cmd.ID] = true
+		if seats == nil {
+			seats = map[string][]seat{}
+		}
+		cmd.seats(func(claim string, s seat) { seats[claim] = append(seats[claim], s) })
+	}
+	return seats
+}
+
+// seats tells of every seat, by claim.
+func (c *Command) seats(tell func(claim string, s seat)) {
+	say := func(claim string, words []string, since time.Time) {
+		for _, word := range words {
+			pod, owner, _ := strings.Cut(word, "/")
+			tell(claim, seat{pod, owner, since})
+		}
+	}
+	since := c.Created.Truncate(time.Second)
+	for i := range c.Landing {
+		say(c.Landing[i].Claim, c.Landing[i].Pods, since)
+	}
+	for i := range c.Replacements {
+		say(c.Replacements[i].Name, c.Replacements[i].Promises(), time.Time{})
+	}
+}
+
+// reader reads commands; every candidate of one carries the same text.
+type reader map[string]*Command
+
+// command is the node's, nil where it cannot be read or is another's.
+func (r reader) command(n *model.Node) *Command {
+	cmd, known := r[n.Command]
+	if !known {
+		if read, err := DecodeCommand(n.Command); err == nil {
+			cmd = &read
+		}
+		r[n.Command] = cmd
+	}
+	if cmd == nil || !cmd.names(n) {
+		return nil
+	}
+	return cmd
+}
+
+// inherited is, by node, whom its seats are for now, where pods took those of their predecessors.
+func inherited(snap *model.Snapshot, commanded map[string][]seat) map[string][]string {
+	if len(commanded) == 0 && !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
+		return nil
+	}
+	type table struct {
+		node  *model.Node
+		seats []seat
+	}
+	var tables []table
+	planned, orphans := map[string]bool{}, map[string][]*model.Pod{}
+	promised := map[string]bool{}
+	for _, n := range snap.Nodes {
+		for _, uid := range n.Promised {
+			promised[uid] = true
+		}
+		if n.Deleting || n.Owners == nil && commanded[n.Claim] == nil {
+			continue
+		}
+		tables = append(tables, table{n, seatsOf(n, commanded[n.Claim])})
+		for _, s := range tables[len(tables)-1].seats {
+			promised[s.pod] = true
+		}
+	}
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			planned[p.UID] = true
+			if !promised[p.UID] && p.Controller.UID != "" {
+				orphans[p.Controller.UID] = append(orphans[p.Controller.UID], p)
+			}
+		}
+	}
+	seats := map[string][]string{}
+	for _, t := range tables {
+		seats[t.node.Name] = seated(t.node, t.seats, planned, orphans)
+	}
+	return seats
+}
+
+// seatsOf are the seats of a node, each once: what its claim promises, and what commands do.
+func seatsOf(n *model.Node, commanded []seat) []seat {
+	var seats []seat
+	if n.Claim == "" {
+		commanded = nil
+	}
+	for i, uid := range n.Promised {
+		s := seat{pod: uid}
+		if i < len(n.Owners) {
+			s.owner = n.Owners[i]
+		}
+		seats = append(seats, s)
+	}
+	for _, s := range commanded {
+		if !slices.Contains(n.Promised, s.pod) {
+			seats = append(seats, s)
+		}
+	}
+	return seats
+}
+
+// seated are whom the seats of a node are for, with heirs for its vacant seats, who are taken from the orphans. A seat is
+// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it.
+func seated(n *model.Node, seats []seat, planned map[string]bool, orphans map[string][]*model.Pod) []string {
+	promised := make([]string, len(seats))
+	meant := make(map[string]bool, len(seats))
+	for i, s := range seats {
+		promised[i] = s.pod
+		meant[s.pod] = true
+	}
+	came := map[string]bool{}
+	arrived := func(s seat) bool {
+		for _, p := range n.Pods {
+			if p.Controller.UID == s.owner && !meant[p.UID] && !came[p.UID] && !p.Created.Before(s.since) {
+				came[p.UID] = true
+				return true
+			}
+		}
+		return false
+	}
+	for _, s := range seats {
+		switch {
+		case s.owner == "" || planned[s.pod] || arrived(s):
+		case len(orphans[s.owner]) > 0:
+			promised = append(promised, orphans[s.owner][0].UID)
+			orphans[s.owner] = orphans[s.owner][1:]
+		}
+	}
+	return promised
+}

@@ -1,0 +1,47 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Pods that are still pending keep the seats of the plan before, on nodes and on claims by whatever name their nodes have,
+// beside what claims promise; nobody else has one.
+func TestSeated(t *testing.T) {
+	w := newWorld(t, 2)
+	w.nodes["c1"].Promised = []string{"uid-bought"}
+	for _, pod := range []string{"bought", "joined", "placed", "new"} {
+		w.pend(pod, "")
+	}
+	w.bind("bound-since", "n0")
+	snap := w.snapshot()
+	pods := func(names ...string) (list []*model.Pod) {
+		for _, name := range names {
+			list = append(list, &model.Pod{UID: "uid-" + name, Name: name})
+		}
+		return list
+	}
+	last := &plan.Provision{
+		Claims: []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
+		Placed: []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
+	}
+	seated := plan.Seated(snap, last)
+	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
+	got := map[string][]string{}
+	for _, n := range seated.Nodes {
+		got[n.Name] = n.Promised
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("promised (-want +got):\n%s", diff)
+	}
+	if snap.Node("n0").Promised != nil {
+		t.Error("the snapshot that was asked about has changed")
+	}
+	if plan.Seated(snap, nil) != snap {
+		t.Error("without a plan before, the snapshot is another")
+	}
+}

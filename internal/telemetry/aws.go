@@ -1,0 +1,113 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// AWS are the metrics of the AWS provider (AWS specification 7.6). The comment of each names its labels in order.
+type AWS struct {
+	// Calls counts calls to AWS, CallDuration is how long they took. Labels: service, operation and, of Calls, code (AWS's
+	// code of the error, OK, or NoAnswer). Our own.
+	Calls        *prometheus.CounterVec
+	CallDuration *prometheus.HistogramVec
+	// LaunchFailures counts what EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
+	LaunchFailures *prometheus.CounterVec
+	// TerminationFailures counts instances that EC2 did not end. Labels: zone, zone_id.
+	TerminationFailures *prometheus.CounterVec
+	// BatchTime is how long a batch was collected, BatchSize how much was in it. Label: batcher.
+	BatchTime *prometheus.HistogramVec
+	BatchSize *prometheus.HistogramVec
+
+	// InterruptionReceived counts messages, and InterruptionForeign, our own, those about machines none of which is ours.
+	// Label: message_type.
+	InterruptionReceived *prometheus.CounterVec
+	InterruptionForeign  *prometheus.CounterVec
+	// InterruptionDeleted counts messages that were removed.
+	InterruptionDeleted prometheus.Counter
+	// InterruptionQueueDuration is the time from an event until it was acted upon.
+	InterruptionQueueDuration prometheus.Histogram
+	// InterruptionUnhealthy counts machines once while they have a trouble. Label: category.
+	InterruptionUnhealthy *prometheus.CounterVec
+}
+
+// NewAWS builds the metrics of the AWS provider and registers them, once per registry.
+func NewAWS(registerer prometheus.Registerer) *AWS {
+	var list []Metric
+	return newAWS(factory{registerer, &list})
+}
+
+func newAWS(f factory) *AWS {
+	const cloud, notices = "cloudprovider", "interruption"
+	return &AWS{
+		Calls:               f.counter(cloud, "api_calls_total", "Calls to AWS.", "service", "operation", "code"),
+		CallDuration:        f.histogram(cloud, "api_call_duration_seconds", "Time of calls to AWS.", prometheus.DefBuckets, "service", "operation"),
+		LaunchFailures:      f.counter(cloud, "instance_launch_failures_total", "What EC2 did not launch.", "zone", "zone_id", "capacity_type", "reason"),
+		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
+		BatchTime:           f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.", prometheus.DefBuckets, "batcher"),
+		BatchSize:           f.histogram(cloud, "batcher_batch_size", "Size of a batch.", prometheus.ExponentialBuckets(1, 2, 11), "batcher"),
+
+		InterruptionReceived: f.counter(notices, "received_messages_total", "Messages about interruptions.", "message_type"),
+		InterruptionForeign:  f.counter(notices, "foreign_messages_total", "Messages about machines that are not ours.", "message_type"),
+		InterruptionDeleted:  f.counter(notices, "deleted_messages_total", "Messages removed from the queue.").WithLabelValues(),
+		InterruptionQueueDuration: f.histogram(notices, "message_queue_duration_seconds", "Time from an event until it was acted upon.",
+			DurationBuckets()).WithLabelValues().(prometheus.Histogram),
+		InterruptionUnhealthy: f.counter(notices, "instance_status_unhealthy_total", "Machines found to be in trouble.", "category"),
+	}
+}
+
+// Event reasons of the AWS provider (AWS specification 5.4 and 1.8).
+const (
+	ReasonSpotInterrupted           = "SpotInterrupted"
+	ReasonReservationInterrupted    = "CapacityReservationInstanceInterrupted"
+	ReasonInstanceStopping          = "InstanceStopping"
+	ReasonInstanceTerminating       = "InstanceTerminating"
+	ReasonInstanceUnhealthy         = "InstanceUnhealthy"
+	ReasonTerminatingOnInterruption = "TerminatingOnInterruption"
+	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
+	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
+)
+
+// SpotInterrupted says that EC2 takes a spot instance back.
+func SpotInterrupted(object client.Object, message string) Event {
+	return event(object, warning, ReasonSpotInterrupted, message, uid(object))
+}
+
+// ReservationInterrupted says that EC2 takes an instance back for the owner of its capacity reservation.
+func ReservationInterrupted(object client.Object, message string) Event {
+	return event(object, warning, ReasonReservationInterrupted, message, uid(object))
+}
+
+// InstanceStopping says that an instance stops.
+func InstanceStopping(object client.Object, message string) Event {
+	return event(object, warning, ReasonInstanceStopping, message, uid(object))
+}
+
+// InstanceTerminating says that an instance ends.
+func InstanceTerminating(object client.Object, message string) Event {
+	return event(object, warning, ReasonInstanceTerminating, message, uid(object))
+}
+
+// InstanceUnhealthy says what is wrong with an instance, or what EC2 has scheduled for it.
+func InstanceUnhealthy(object client.Object, message string, urgent bool) Event {
+	e := event(object, normal, ReasonInstanceUnhealthy, message, uid(object))
+	if urgent {
+		e.Type = warning
+	}
+	return e
+}
+
+// TerminatingOnInterruption says that a claim is deleted because of an interruption.
+func TerminatingOnInterruption(object client.Object, message string) Event {
+	return event(object, warning, ReasonTerminatingOnInterruption, message, uid(object))
+}
+
+// SpotRebalance says that EC2 sees a spot instance at risk.
+func SpotRebalance(object client.Object, message string) Event {
+	return event(object, normal, ReasonSpotRebalance, message, uid(object))
+}
+
+// WaitingOnClaimTermination says which claims keep a node class from going.
+func WaitingOnClaimTermination(object client.Object, message string) Event {
+	return event(object, normal, ReasonWaitingOnClaimTermination, message, uid(object))
+}

@@ -1,0 +1,48 @@
+package chart
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+var built struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// karpenter builds the binary, once, and returns its path.
+func karpenter(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		directory, err := os.MkdirTemp("", "karpenter-chart-")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.path = filepath.Join(directory, "karpenter")
+		command := exec.Command("go", "build", "-o", built.path, "./cmd/karpenter")
+		command.Dir = filepath.Join("..", "..")
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Logf("%s", output)
+			built.err = err
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("building karpenter: %v", built.err)
+	}
+	return built.path
+}
+
+// notYet are variables that the chart sets and the controller does not know yet, and why.
+var notYet = map[string]string{
+	"CLUSTER_NAME": aws, "CLUSTER_ENDPOINT": aws, "CLUSTER_CA_BUNDLE": aws, "ISOLATED_VPC": aws, "EKS_CONTROL_PLANE": aws,
+	"VM_MEMORY_OVERHEAD_PERCENT": aws, "INTERRUPTION_QUEUE": aws, "RESERVED_ENIS": aws, "DISABLE_DRY_RUN": aws, "ENABLE_ZONAL_SHIFT": aws,
+	"AMI_REFRESH_INTERVAL": aws, "SUBNET_REFRESH_INTERVAL": aws, "AWS_FEATURE_GATES": aws,
+	"METRICS_DETAIL": "there are no metrics per object",
+}
+
+const aws = "the AWS provider is not wired"

@@ -1,0 +1,151 @@
+package chart
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/action"
+	helmchart "helm.sh/helm/v4/pkg/chart"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// update rewrites what is derived from other files of the repository.
+var update = flag.Bool("update", false, "rewrite the copies of the resource definitions")
+
+const (
+	mainChart       = "../../charts/karpenter"
+	definitionChart = "../../charts/karpenter-crd"
+	releaseName     = "karpenter"
+	namespace       = "karpenter"
+)
+
+// values are Helm values.
+type values = map[string]any
+
+func load(t testing.TB, path string) helmchart.Charter {
+	t.Helper()
+	loaded, err := loader.Load(path)
+	if err != nil {
+		t.Fatalf("reading the chart %s: %v", path, err)
+	}
+	return loaded
+}
+
+// rendered is what `helm template` makes of a chart.
+type rendered struct {
+	objects []*unstructured.Unstructured
+	notes   string
+}
+
+// template renders a chart as `helm template` does, for a cluster that has the Prometheus operator.
+func template(t testing.TB, path string, with values) (rendered, error) {
+	t.Helper()
+	install := action.NewInstall(action.NewConfiguration())
+	install.DryRunStrategy = action.DryRunClient
+	install.ReleaseName, install.Namespace = releaseName, namespace
+	install.KubeVersion = &common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	result, err := install.Run(load(t, path), with)
+	if err != nil {
+		return rendered{}, err
+	}
+	made, err := release.NewAccessor(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parse(made.Manifest())
+	return rendered{objects: objects, notes: made.Notes()}, err
+}
+
+// render is template where nothing may go wrong.
+func render(t testing.TB, path string, with values) rendered {
+	t.Helper()
+	r, err := template(t, path, with)
+	if err != nil {
+		t.Fatalf("rendering %s with %v: %v", path, with, err)
+	}
+	return r
+}
+
+// parse reads the objects of a manifest.
+func parse(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq("\n"+manifest, "\n---") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+			return nil, fmt.Errorf("reading a rendered document: %w\n%s", err, document)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// of finds the object of a kind, and of a name if one is given; nil if there is none.
+func (r rendered) of(kind string, name ...string) *unstructured.Unstructured {
+	for _, object := range r.objects {
+		if object.GetKind() == kind && (len(name) == 0 || object.GetName() == name[0]) {
+			return object
+		}
+	}
+	return nil
+}
+
+// decode reads an object of the rendered ones as its type.
+func decode[T any](t testing.TB, r rendered, kind string, name ...string) *T {
+	t.Helper()
+	object := r.of(kind, name...)
+	if object == nil {
+		t.Fatalf("the chart renders no %s %v", kind, name)
+	}
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+		t.Fatalf("reading the %s %s: %v", kind, object.GetName(), err)
+	}
+	return typed
+}
+
+// read is a YAML file of testdata as values.
+func read(t testing.TB, name string) values {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := values{}
+	if err := yaml.UnmarshalStrict(text, &v); err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return v
+}
+
+// set puts a value at a dotted path.
+func (s setter) set(path string, value any) setter {
+	at := values(s)
+	keys := strings.Split(path, ".")
+	for _, key := range keys[:len(keys)-1] {
+		below, ok := at[key].(values)
+		if !ok {
+			below = values{}
+			at[key] = below
+		}
+		at = below
+	}
+	at[keys[len(keys)-1]] = value
+	return s
+}
+
+// setter builds values path by path.
+type setter values
+
+// minimal are the least values with which the chart installs.
+func minimal() setter { return setter{}.set("settings.clusterName", "test") }

@@ -1,0 +1,154 @@
+package chart
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+)
+
+// TestLint has Helm's own linter look at both charts: no errors, no warnings.
+func TestLint(t *testing.T) {
+	for _, path := range []string{mainChart, definitionChart} {
+		result := lint.RunAll(path, minimal(), namespace)
+		for _, message := range result.Messages {
+			if message.Severity > support.InfoSev {
+				t.Errorf("%s: %v", path, message)
+			}
+		}
+	}
+}
+
+// TestDefinitions holds the copies in the charts to the generated files.
+func TestDefinitions(t *testing.T) {
+	for _, folder := range []string{mainChart + "/crds", definitionChart + "/files"} {
+		want := map[string][]byte{}
+		entries, err := crds.Files.ReadDir(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if want[entry.Name()], err = crds.Files.ReadFile(entry.Name()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		there, err := filepath.Glob(folder + "/*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range there {
+			name := filepath.Base(path)
+			have, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(have, want[name]) && !*update {
+				t.Errorf("%s is not what api/crds has; go test ./chart -run TestDefinitions -update copies it", path)
+			}
+		}
+		for name, content := range want {
+			if *update {
+				if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+				t.Errorf("%s has no %s; go test ./chart -run TestDefinitions -update copies it", folder, name)
+			}
+		}
+	}
+}
+
+// TestDefinitionChart sees that the chart's definitions are the generated ones but for annotations.
+func TestDefinitionChart(t *testing.T) {
+	want, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := render(t, definitionChart, values{"additionalAnnotations": values{"example.org/a": "b"}})
+	for _, definition := range want {
+		object := r.of("CustomResourceDefinition", definition.Name)
+		if object == nil {
+			t.Fatalf("the chart has no %s", definition.Name)
+		}
+		annotations := object.GetAnnotations()
+		if annotations["helm.sh/resource-policy"] != "keep" || annotations["example.org/a"] != "b" {
+			t.Errorf("%s has the annotations %v, want it kept and annotated", definition.Name, annotations)
+		}
+		delete(annotations, "helm.sh/resource-policy")
+		delete(annotations, "example.org/a")
+		object.SetAnnotations(annotations)
+		have, err := yaml.Marshal(object.Object["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(definition.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(have)); diff != "" {
+			t.Errorf("%s is another one (-generated +chart):\n%s", definition.Name, diff)
+		}
+		if diff := cmp.Diff(definition.Annotations, annotations); diff != "" {
+			t.Errorf("%s (-generated +chart):\n%s", definition.Name, diff)
+		}
+	}
+	given := render(t, definitionChart, values{"keep": false, "guard": values{"enabled": false}})
+	if len(given.objects) != len(want) {
+		t.Errorf("without a guard there are %d objects, want the %d definitions", len(given.objects), len(want))
+	}
+	if annotations := given.objects[0].GetAnnotations(); annotations["helm.sh/resource-policy"] != "" {
+		t.Errorf("a definition that is not to be kept has the annotations %v", annotations)
+	}
+}
+
+// TestDefaults holds what users of the upstream chart count on, and what makes the pod safe.
+func TestDefaults(t *testing.T) {
+	r := render(t, mainChart, minimal())
+	d := decode[appsv1.Deployment](t, r, "Deployment")
+	pod := d.Spec.Template.Spec
+	container := pod.Containers[0]
+	for what, same := range map[string][2]any{
+		"replicas":          {int32(2), *d.Spec.Replicas},
+		"selector":          {map[string]string{"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"}, d.Spec.Selector.MatchLabels},
+		"priority class":    {"system-cluster-critical", pod.PriorityClassName},
+		"service account":   {"karpenter", pod.ServiceAccountName},
+		"container":         {"controller", container.Name},
+		"arguments":         {[]string{"controller"}, container.Args},
+		"non-root":          {true, *container.SecurityContext.RunAsNonRoot},
+		"user":              {int64(65532), *container.SecurityContext.RunAsUser},
+		"read-only root":    {true, *container.SecurityContext.ReadOnlyRootFilesystem},
+		"escalation":        {false, *container.SecurityContext.AllowPrivilegeEscalation},
+		"capabilities":      {&corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, container.SecurityContext.Capabilities},
+		"seccomp":           {corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type},
+		"alive":             {"/healthz", container.LivenessProbe.HTTPGet.Path},
+		"ready":             {"/readyz", container.ReadinessProbe.HTTPGet.Path},
+		"spread":            {"topology.kubernetes.io/zone", pod.TopologySpreadConstraints[0].TopologyKey},
+		"spread selects":    {d.Spec.Selector.MatchLabels, pod.TopologySpreadConstraints[0].LabelSelector.MatchLabels},
+		"apart selects":     {d.Spec.Selector.MatchLabels, pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchLabels},
+		"not on its nodes":  {"karpenter.sh/nodepool", pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key},
+		"disruption budget": {"karpenter", r.of("PodDisruptionBudget").GetName()},
+		"service":           {"karpenter", r.of("Service").GetName()},
+	} {
+		if diff := cmp.Diff(same[0], same[1]); diff != "" {
+			t.Errorf("%s (-want +have):\n%s", what, diff)
+		}
+	}
+	for _, kind := range []string{"ServiceMonitor", "NetworkPolicy", "PrometheusRule", "ConfigMap"} {
+		if object := r.of(kind); object != nil {
+			t.Errorf("by default there is the %s %s", kind, object.GetName())
+		}
+	}
+	if strings.Contains(r.notes, "About the values") {
+		t.Errorf("the notes complain about the defaults:\n%s", r.notes)
+	}
+}

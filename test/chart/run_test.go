@@ -1,0 +1,230 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/test/permission"
+)
+
+// unneeded are permissions that this test's fleet does not ask for, and why the chart gives them all the same.
+var unneeded = map[string]string{
+	"get pods":                                       "a nomination that the watch does not show after 5 s is read live",
+	"get nodes":                                      "likewise a taint, and nodes of claims that look as if they had lost them",
+	"get nodeclaims.karpenter.sh":                    "likewise a claim, and one that is there already when it is bought again after a crash",
+	"get nodepools.karpenter.sh":                     "conflicts are read live",
+	"update nodepools/finalizers.karpenter.sh":       "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
+	"update nodeclaims/finalizers.karpenter.sh":      "likewise nodes and their claim",
+	"create leases.coordination.k8s.io in karpenter": "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
+	"patch events.events.k8s.io":                     "an event that comes again is counted up",
+	"patch events in karpenter":                      "likewise of leader election",
+	"update configmaps in kube-system":               "a simulated machine is written down anew when it registers late",
+}
+
+// run plays with a fleet while the controller is nobody but the chart's service account.
+func (w *world) run(t *testing.T) {
+	stop := w.startController(t)
+	w.create(t, "fleet.yaml")
+	w.awaitBound(t, 4)
+	w.guarded(t, true)
+	// As `kubectl delete nodeclaims --all`: nodes are drained, and others bought.
+	if err := w.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the nodes to be drained and replaced", func(ctx context.Context) error {
+		claims := &karpv1.NodeClaimList{}
+		if err := w.List(ctx, claims); err != nil {
+			return err
+		}
+		for _, claim := range claims.Items {
+			if claim.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is still going", claim.Name)
+			}
+		}
+		return nil
+	})
+	w.awaitBound(t, 4)
+	for _, name := range []string{"web", "stubborn"} {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		if err := w.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the empty nodes to leave", func(ctx context.Context) error {
+		claims, nodes := &karpv1.NodeClaimList{}, &corev1.NodeList{}
+		if err := errors.Join(w.List(ctx, claims), w.List(ctx, nodes)); err != nil {
+			return err
+		}
+		if len(claims.Items)+len(nodes.Items) > 0 {
+			return fmt.Errorf("%d claims and %d nodes are there", len(claims.Items), len(nodes.Items))
+		}
+		return nil
+	})
+	w.guarded(t, false)
+	stop()
+	w.judge(t)
+}
+
+// create applies a file of testdata.
+func (w *world) create(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if err := w.Create(t.Context(), object); err != nil {
+			t.Fatalf("creating %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// awaitBound waits until that many pods of the shop run on nodes.
+func (w *world) awaitBound(t *testing.T, want int) {
+	t.Helper()
+	await(t, "the pods to run", func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := w.List(ctx, pods, client.InNamespace("shop")); err != nil {
+			return err
+		}
+		running := 0
+		for _, pod := range pods.Items {
+			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				running++
+			}
+		}
+		if running != want || len(pods.Items) != want {
+			return fmt.Errorf("%d of %d pods run, want %d", running, len(pods.Items), want)
+		}
+		return nil
+	})
+}
+
+// guarded asks, without doing it, whether a definition may be deleted.
+func (w *world) guarded(t *testing.T, want bool) {
+	t.Helper()
+	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+		await(t, fmt.Sprintf("deletion of %s to be refused: %t", name, want), func(ctx context.Context) error {
+			err := w.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
+			switch {
+			case want && err == nil:
+				return errors.New("it was allowed")
+			case want && !strings.Contains(err.Error(), "Delete the NodePools first"):
+				return err
+			case !want:
+				return err
+			}
+			return nil
+		})
+	}
+}
+
+// judge reads what the controller asked for.
+func (w *world) judge(t *testing.T) {
+	log, err := permission.Read(w.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range log.Denied {
+		t.Errorf("denied: %s (%s)", call, call.Reason)
+	}
+	grants := grants(t, installed())
+	names := map[string]bool{}
+	for _, grant := range grants {
+		names[grant.String()] = true
+	}
+	for _, grant := range permission.Unused(grants, log.Allowed) {
+		if unneeded[grant.String()] == "" {
+			t.Errorf("the chart gives %q, which nobody asked for; take it away, or say in this test why it is given", grant)
+		}
+	}
+	for name := range unneeded {
+		if !names[name] {
+			t.Errorf("this test knows why %q is given, but it is not given", name)
+		}
+	}
+}
+
+// grants are the permissions of the controller's account in the rendered chart.
+func grants(t *testing.T, with values) []permission.Grant {
+	t.Helper()
+	r := render(t, mainChart, with)
+	all := permission.Grants("", decode[rbacv1.ClusterRole](t, r, "ClusterRole", "karpenter").Rules)
+	for _, object := range r.objects {
+		if object.GetKind() == "Role" {
+			role := decode[rbacv1.Role](t, r, "Role", object.GetName())
+			all = append(all, permission.Grants(role.Namespace, role.Rules)...)
+		}
+	}
+	return all
+}
+
+// startController runs the binary as the chart's Deployment would: its variables, its account. The returned function ends
+// it as kubelet does.
+func (w *world) startController(t *testing.T) (stop func()) {
+	t.Helper()
+	kubeconfig, err := permission.Kubeconfig(t.Context(), w.config, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	path := filepath.Join(folder, "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(karpenter(t), "controller", "--kubeconfig="+path, "--metrics-port=0", "--health-probe-port=0",
+		"--timers=disruption-poll=1s,drain-min=1s,collection=5s,class-recheck=5s")
+	for name, value := range environment(deployment(t, installed())) {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	said := &bytes.Buffer{}
+	command.Stdout, command.Stderr = said, said
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the parent-death signal comes when the thread that forked ends
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			ended <- command.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("starting the controller: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		if t.Failed() {
+			t.Logf("the controller said:\n%s", said)
+		}
+	})
+	return func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil {
+			t.Errorf("the controller ended with %v", err)
+		}
+	}
+}

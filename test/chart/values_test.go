@@ -1,0 +1,346 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deployment is the controller's, rendered with these values.
+func deployment(t testing.TB, with values) *appsv1.Deployment {
+	t.Helper()
+	return decode[appsv1.Deployment](t, render(t, mainChart, with), "Deployment")
+}
+
+// environment are the variables of the controller's container that have a value.
+func environment(d *appsv1.Deployment) map[string]string {
+	env := map[string]string{}
+	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+		if v.ValueFrom == nil {
+			env[v.Name] = v.Value
+		}
+	}
+	return env
+}
+
+// TestOldValues takes values as they were written for the charts of other times: what they meant, they mean.
+func TestOldValues(t *testing.T) {
+	for _, test := range []struct {
+		file    string
+		env     map[string]string // of all variables, those that are not as by default
+		notices []string          // what the notes say about
+	}{
+		{"0.5.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org"},
+			[]string{"controller.clusterEndpoint is settings.clusterEndpoint now", "controller.clusterName is settings.clusterName now",
+				"controller.replicas is replicas now", "webhook has no effect: there are no webhooks"}},
+		{"0.16.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org", "BATCH_MAX_DURATION": "20s", "BATCH_IDLE_DURATION": "2s", "LOG_LEVEL": "debug"},
+			[]string{"clusterEndpoint is settings.clusterEndpoint now", "clusterName is settings.clusterName now",
+				"controller.batchIdleDuration is settings.batchIdleDuration now", "controller.batchMaxDuration is settings.batchMaxDuration now",
+				"logEncoding has no effect: the log is JSON"}},
+		{"0.27.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org", "INTERRUPTION_QUEUE": "prod-queue",
+			"ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "1", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "stdout,/tmp/log", "METRICS_PORT": "8000"},
+			[]string{"controller.logEncoding has no effect: the log is JSON", "controller.logLevel is logLevel now", "controller.outputPaths is logOutputPaths now",
+				"settings.aws.clusterEndpoint is settings.clusterEndpoint now", "settings.aws.clusterName is settings.clusterName now",
+				"settings.aws.enablePodENI has no effect: pod network interfaces are always known",
+				"settings.aws.interruptionQueueName is settings.interruptionQueue now", "settings.aws.isolatedVPC is settings.isolatedVPC now",
+				"settings.aws.nodeNameConvention has no effect: a node's name is the image's affair",
+				"settings.aws.reservedENIs is settings.reservedENIs now", "settings.aws.vmMemoryOverheadPercent is settings.vmMemoryOverheadPercent now",
+				`settings.featureGates.driftEnabled has no effect: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`}},
+		{"0.37.yaml", map[string]string{"CLUSTER_NAME": "prod", "INTERRUPTION_QUEUE": "prod-queue", "RESERVED_ENIS": "2", "LOG_LEVEL": "debug",
+			"FEATURE_GATES": "CapacityBuffer=false,NodeOverlay=false,NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=true,StaticCapacity=false"},
+			[]string{"logConfig.logEncoding has no effect: the log is JSON", "logConfig.logLevel.global is logLevel now", "logConfig.outputPaths is logOutputPaths now",
+				"settings.assumeRoleDuration has no effect: no role is assumed",
+				`settings.featureGates.drift has no effect: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
+				"webhook has no effect: there are no webhooks"}},
+		{"1.14.yaml", map[string]string{"CLUSTER_NAME": "prod", "INTERRUPTION_QUEUE": "prod-queue", "LOG_LEVEL": "debug", "ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "AWS_REGION": "eu-central-1",
+			"FEATURE_GATES": "CapacityBuffer=false,NodeOverlay=false,NodeRepair=true,ReservedCapacity=false,SpotToSpotConsolidation=true,StaticCapacity=true"},
+			[]string{"controller.image names upstream's image; this chart's own is used instead"}},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			r := render(t, mainChart, read(t, "old/"+test.file))
+			usual := environment(deployment(t, minimal()))
+			env := environment(decode[appsv1.Deployment](t, r, "Deployment"))
+			maps.DeleteFunc(env, func(name, value string) bool { return usual[name] == value })
+			if diff := cmp.Diff(test.env, env); diff != "" {
+				t.Errorf("variables (-want +have):\n%s", diff)
+			}
+			var notices []string
+			for line := range strings.Lines(r.notes) {
+				if notice, ok := strings.CutPrefix(line, "  - "); ok {
+					notices = append(notices, strings.TrimSpace(notice))
+				}
+			}
+			slices.Sort(notices)
+			if diff := cmp.Diff(test.notices, notices); diff != "" {
+				t.Errorf("notices (-want +have):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRefusals are values that nobody can translate: the installation ends, and says what to do.
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct {
+		path  string
+		value any
+		want  string
+	}{
+		{"settings.aws.tags", values{"team": "a"}, "spec.tags of every EC2NodeClass"},
+		{"settings.aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
+		{"aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
+		{"settings.aws.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
+		{"settings.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
+		{"settings.aws.enableENILimitedPodDensity", false, "maxPods: 110"},
+		{"settings.aws.enableInterruptionHandling", true, "settings.interruptionQueue"},
+		{"controller.image", "example.org/controller:v0.16.0", "controller.image.repository"},
+		{"settings.clusterName", "", "settings.clusterName is required"},
+		{"settings.featureGates.nodeOverlay", true, "settings.featureGates.nodeOverlay"},
+		{"settings.featureGates.capacityBuffer", true, "settings.featureGates.capacityBuffer"},
+		{"settings.ignoreDRARequests", false, "settings.ignoreDRARequests"},
+		// By the schema.
+		{"settings.preferencePolicy", "Sometimes", "preferencePolicy"},
+		{"settings.batchMaxDuration", "10", "batchMaxDuration"},
+		{"settings.cloudProvider", "azure", "cloudProvider"},
+		{"controller.metrics.port", 80800, "port"},
+		{"replicas", "two", "replicas"},
+		{"controller.env", []any{values{"value": "x"}}, "name"},
+		{"tolerations", "all", "tolerations"},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			_, err := template(t, mainChart, values(minimal().set(test.path, test.value)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v gives the error %v, want one about %q", test.path, test.value, err, test.want)
+			}
+		})
+	}
+}
+
+// TestSeveralRefusals: all of them at once, so that nobody has to try ten times.
+func TestSeveralRefusals(t *testing.T) {
+	_, err := template(t, mainChart, setter{}.set("settings.assumeRoleARN", "arn").set("settings.aws.tags", values{"a": "b"}))
+	for _, want := range []string{"settings.assumeRoleARN", "settings.aws.tags", "settings.clusterName"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error %v does not name %s", err, want)
+		}
+	}
+}
+
+// TestNewNameWins: a value that is given under both names.
+func TestNewNameWins(t *testing.T) {
+	r := render(t, mainChart, setter{}.set("settings.clusterName", "new").set("settings.aws.clusterName", "old"))
+	if env := environment(decode[appsv1.Deployment](t, r, "Deployment")); env["CLUSTER_NAME"] != "new" {
+		t.Errorf("CLUSTER_NAME is %q, want that of settings.clusterName", env["CLUSTER_NAME"])
+	}
+	if !strings.Contains(r.notes, "settings.aws.clusterName is ignored") {
+		t.Errorf("the notes do not say that the old one is ignored:\n%s", r.notes)
+	}
+}
+
+// TestUnknownValues are named, and change nothing.
+func TestUnknownValues(t *testing.T) {
+	r := render(t, mainChart, minimal().set("replica", 3).set("settings.clustername", "x").set("controller.resorces", values{}))
+	for _, name := range []string{"replica", "settings.clustername", "controller.resorces"} {
+		if !strings.Contains(r.notes, "- "+name+" is not known") {
+			t.Errorf("the notes do not name %s:\n%s", name, r.notes)
+		}
+	}
+}
+
+// TestFalsyValues reach the controller: false and 0 are values, nothing is not.
+func TestFalsyValues(t *testing.T) {
+	d := deployment(t, minimal().set("settings.vmMemoryOverheadPercent", 0).set("settings.featureGates.reservedCapacity", false).
+		set("settings.reservedENIs", 0).set("settings.nodeOverheadPrice", 0).set("settings.disableControllerWarmup", false).
+		set("settings.disruptionValidation", "0s").set("replicas", 0).set("terminationGracePeriodSeconds", 0).set("settings.kubeClientBurst", 1000000))
+	env := environment(d)
+	for name, want := range map[string]string{
+		"VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "0", "NODE_OVERHEAD_PRICE": "0", "DISABLE_CONTROLLER_WARMUP": "false",
+		"DISRUPTION_VALIDATION": "0s", "ISOLATED_VPC": "false", "IGNORE_DRA_REQUESTS": "true", "KUBE_CLIENT_BURST": "1000000",
+	} {
+		if have, ok := env[name]; !ok || have != want {
+			t.Errorf("%s is %q (there: %t), want %q", name, have, ok, want)
+		}
+	}
+	if !strings.Contains(env["FEATURE_GATES"], "ReservedCapacity=false") {
+		t.Errorf("FEATURE_GATES is %q, want ReservedCapacity=false in it", env["FEATURE_GATES"])
+	}
+	if *d.Spec.Replicas != 0 || d.Spec.Template.Spec.TerminationGracePeriodSeconds == nil {
+		t.Errorf("replicas %d, grace period %v, want zeros", *d.Spec.Replicas, d.Spec.Template.Spec.TerminationGracePeriodSeconds)
+	}
+	if _, ok := environment(deployment(t, minimal()))["NODE_OVERHEAD_PRICE"]; ok {
+		t.Error("a price that nobody set is told to the controller, whose default is not the chart's affair")
+	}
+}
+
+// TestOwnVariables win over those of the settings, of which there must be no second one: it could not be applied.
+func TestOwnVariables(t *testing.T) {
+	d := deployment(t, setter{}.set("controller.env", []any{
+		values{"name": "CLUSTER_NAME", "value": "mine"}, values{"name": "LOG_LEVEL", "value": "error"}, values{"name": "MEMORY_LIMIT", "value": "-1"},
+	}))
+	seen := map[string]int{}
+	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+		if seen[v.Name]++; seen[v.Name] > 1 {
+			t.Errorf("%s is there twice", v.Name)
+		}
+	}
+	if env := environment(d); env["CLUSTER_NAME"] != "mine" || env["LOG_LEVEL"] != "error" || env["MEMORY_LIMIT"] != "-1" {
+		t.Errorf("the variables are %v, want those of controller.env", env)
+	}
+}
+
+// everything are values that set every flag to something else than its default.
+func everything(provider string) setter {
+	return minimal().set("settings.cloudProvider", provider).
+		set("settings.batchMaxDuration", "20s").set("settings.batchIdleDuration", "2s").set("settings.preferencePolicy", "Ignore").
+		set("settings.minValuesPolicy", "BestEffort").set("settings.disableClusterStateObservability", true).
+		set("settings.disruptionValidation", "30s").set("settings.nodeOverheadPrice", "0.01").set("settings.podPlacement", "observe").
+		set("settings.schedulerConfig", "podTopologySpread: {}").set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).
+		set("settings.enableProfiling", true).set("settings.metricsDetail", true).set("settings.disableControllerWarmup", false).
+		set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
+		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
+		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").
+		set("settings.reservedENIs", 1).set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
+		set("settings.amiRefreshInterval", "2m").set("settings.subnetRefreshInterval", "2m").set("settings.instanceTypesFilePath", "/types.json").
+		set("settings.featureGates", values{"nodeRepair": true, "spotToSpotConsolidation": true, "staticCapacity": true}).
+		set("logLevel", "debug")
+}
+
+// notFromValues are flags that no value sets, and why.
+var notFromValues = map[string]string{
+	"kubeconfig": "the pod is in the cluster",
+	"help":       "no setting",
+}
+
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`)
+
+// TestEveryFlag holds the chart to the binary: each of its flags can be set by a value, and the chart sets nothing that
+// the binary does not know.
+func TestEveryFlag(t *testing.T) {
+	help, err := exec.Command(karpenter(t), "controller", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("asking the controller for its flags: %v\n%s", err, help)
+	}
+	flags := map[string]bool{}
+	for _, match := range flagLine.FindAllStringSubmatch(string(help), -1) {
+		flags[variable(match[1])] = true
+	}
+	set := map[string]bool{}
+	for _, provider := range []string{"aws", "kwok"} {
+		for _, v := range deployment(t, everything(provider)).Spec.Template.Spec.Containers[0].Env {
+			set[v.Name] = true
+		}
+	}
+	for name := range notFromValues {
+		delete(flags, variable(name))
+	}
+	for name := range flags {
+		if !set[name] {
+			t.Errorf("no value of the chart sets %s", name)
+		}
+	}
+	for name := range set {
+		if !flags[name] && notYet[name] == "" {
+			t.Errorf("the chart sets %s, of which the controller knows nothing", name)
+		}
+		if flags[name] && notYet[name] != "" {
+			t.Errorf("the controller knows %s now: strike it from the list of this test", name)
+		}
+	}
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+
+// TestMatrix renders the chart with everything that can be switched on or off; every two switches meet in every position.
+func TestMatrix(t *testing.T) {
+	switches := []struct {
+		path string
+		is   []any
+	}{
+		{"settings.cloudProvider", []any{"aws", "kwok"}},
+		{"serviceAccount.create", []any{true, false}},
+		{"serviceMonitor.enabled", []any{false, true}},
+		{"prometheusRule.enabled", []any{false, true}},
+		{"dashboards.enabled", []any{false, true}},
+		{"networkPolicy.enabled", []any{false, true}},
+		{"crdGuard.enabled", []any{true, false}},
+		{"settings.disableLeaderElection", []any{false, true}},
+		{"affinity", []any{nil, values{"podAntiAffinity": values{"preferredDuringSchedulingIgnoredDuringExecution": []any{values{"weight": 1, "podAffinityTerm": values{"topologyKey": "kubernetes.io/hostname"}}}}}}},
+		{"topologySpreadConstraints", []any{[]any{}, []any{values{"maxSkew": 2, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": values{"matchLabels": values{"a": "b"}}}}}},
+		{"hostNetwork", []any{false, true}},
+		{"additionalAnnotations", []any{values{}, values{"a": "b"}}},
+		{"additionalLabels", []any{values{}, values{"a": "b"}}},
+		{"fullnameOverride", []any{"", "other"}},
+		{"controller.sidecarContainer", []any{[]any{}, []any{values{"name": "side", "image": "side"}}}},
+		{"additionalClusterRoleRules", []any{[]any{}, []any{values{"apiGroups": []any{"a"}, "resources": []any{"b"}, "verbs": []any{"get"}}}}},
+	}
+	for round, chosen := range pairs(len(switches)) {
+		with, name := minimal(), fmt.Sprintf("round %d:", round)
+		for i, s := range switches {
+			with.set(s.path, s.is[chosen[i]])
+			name += fmt.Sprintf(" %s=%v", s.path, s.is[chosen[i]])
+		}
+		r, err := template(t, mainChart, values(with))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		wellFormed(t, name, r)
+	}
+}
+
+// pairs are rows of n choices among two, such that every two places show every combination in some row.
+func pairs(n int) [][]int {
+	missing := map[[4]int]bool{}
+	for i := range n {
+		for j := range i {
+			for k := range 4 {
+				missing[[4]int{i, j, k / 2, k % 2}] = true
+			}
+		}
+	}
+	var rows [][]int
+	for chance := rand.New(rand.NewPCG(1, 1)); len(missing) > 0; {
+		row := make([]int, n)
+		for i := range row {
+			row[i] = chance.IntN(2)
+		}
+		for i := range n {
+			for j := range i {
+				delete(missing, [4]int{i, j, row[i], row[j]})
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// wellFormed looks at what no API server is needed for.
+func wellFormed(t *testing.T, name string, r rendered) {
+	t.Helper()
+	names := map[string]bool{}
+	for _, object := range r.objects {
+		key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
+		if names[key] || object.GetName() == "" || object.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" {
+			t.Errorf("%s: %s is there twice, has no name or no labels", name, key)
+		}
+		names[key] = true
+	}
+	d := decode[appsv1.Deployment](t, r, "Deployment")
+	for _, constraint := range d.Spec.Template.Spec.TopologySpreadConstraints {
+		if len(constraint.LabelSelector.MatchLabels) == 0 || constraint.TopologyKey == "a" && len(constraint.LabelSelector.MatchLabels) != 1 {
+			t.Errorf("%s: a spread constraint selects %v", name, constraint.LabelSelector)
+		}
+	}
+	if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "" }) {
+		t.Errorf("%s: a container has no name", name)
+	}
+}

@@ -1,0 +1,239 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
+)
+
+// awsWorld is a cluster whose machines are instances of a simulated AWS. The controller runs with --cloud-provider=aws.
+type awsWorld struct {
+	*cluster
+	sim      *awssim.Cloud
+	kubelets *kubelet.Kubelets
+	log      string
+}
+
+// awsKey is the access key that the controller signs with.
+const awsKey = "AKIAE2E"
+
+// startAWS starts a cluster of its own with a simulated AWS beside it, and applies the class that all cases share.
+func startAWS(t *testing.T) *awsWorld {
+	t.Helper()
+	w := &awsWorld{cluster: ownCluster(t)}
+	config, err := w.sandbox.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kubelets = &kubelet.Kubelets{
+		Client:  w.Client,
+		Cluster: kubelet.Cluster{Name: "sandbox", Endpoint: config.Host, Authority: base64.StdEncoding.EncodeToString(config.CAData)},
+		Log:     func(text string) { fmt.Fprintln(os.Stderr, "kubelets:", text) },
+	}
+	w.sim, err = awssim.New(awssim.Options{
+		Cluster: awssim.Cluster{Endpoint: config.Host, CA: string(config.CAData)}, Queue: "interruptions", Seed: 7, Lag: 500 * time.Millisecond, Hook: w.kubelets,
+		Timing: awssim.Timing{Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, ShuttingDown: 300 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- w.sim.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("the simulated AWS: %v", err)
+		}
+	})
+	w.environment = []string{"AWS_ENDPOINT_URL=http://" + listener.Addr().String(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=" + awsKey,
+		"AWS_SECRET_ACCESS_KEY=secret", "AWS_EC2_METADATA_DISABLED=true"}
+	w.log = filepath.Join(filepath.Dir(w.sandbox.Kubeconfig()), "karpenter.log")
+	return w
+}
+
+// run starts the controller.
+func (w *awsWorld) run(t *testing.T, flags ...string) {
+	t.Helper()
+	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions", "--leader-election-lease=3s"}, quickTimers, flags)...)
+}
+
+// stage is where a case plays: it has a pool and a Deployment "app" of its name. The class is there for all.
+func (w *awsWorld) stage(t *testing.T, name string) *awsStage {
+	t.Helper()
+	s := &awsStage{stage: newStage(t, w.cluster, name), world: w}
+	content, err := os.ReadFile(filepath.Join("testdata", "aws-case.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(filepath.Dir(w.log), name+".yaml")
+	if err := os.WriteFile(own, bytes.ReplaceAll(content, []byte("aws-case"), []byte(name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(own)
+	return s
+}
+
+// require replaces the requirements of the pool.
+func (s *awsStage) require(requirements ...karpv1.Requirement) {
+	s.t.Helper()
+	text, err := json.Marshal(requirements)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, fmt.Sprintf(`{"spec":{"template":{"spec":{"requirements":%s}}}}`, text))
+}
+
+func among(key string, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values}
+}
+
+// awsStage is a stage whose machines are instances.
+type awsStage struct {
+	*stage
+	world *awsWorld
+}
+
+// all are the instances that were ever launched for the pool of the case.
+func (s *awsStage) all() []awssim.Instance {
+	return slices.DeleteFunc(s.world.sim.Instances(), func(i awssim.Instance) bool { return i.Tags["karpenter.sh/nodepool"] != s.name })
+}
+
+// instances are those that run, or are about to.
+func (s *awsStage) instances() []awssim.Instance {
+	return slices.DeleteFunc(s.all(), func(i awssim.Instance) bool { return i.State != "pending" && i.State != "running" })
+}
+
+// empty fails until no claim, node or instance of the case is there.
+func (s *awsStage) empty(context.Context) error {
+	c, running := s.ledger.count(s.name), len(s.instances())
+	if c.claims+c.nodes+running > 0 {
+		return fmt.Errorf("%d claims, %d nodes and %d instances are there", c.claims, c.nodes, running)
+	}
+	return nil
+}
+
+// owned fails until every instance that runs is the machine of one claim, and every claim that lives has one.
+func (s *awsStage) owned(context.Context) error {
+	owners := map[string]string{}
+	for _, e := range s.ledger.claimsOf(s.name) {
+		if e.gone || e.object.DeletionTimestamp != nil {
+			continue
+		}
+		id := e.object.Status.ProviderID
+		if other := owners[id]; other != "" || id == "" {
+			return fmt.Errorf("claim %s has the machine %q, which is that of %q too", e.object.Name, id, other)
+		}
+		owners[id] = e.object.Name
+	}
+	running := s.instances()
+	for _, i := range running {
+		if owners["aws:///"+i.Zone+"/"+i.ID] == "" {
+			return fmt.Errorf("instance %s, launched %s, belongs to no claim: %v", i.ID, i.Launched.Format(time.TimeOnly), i.Tags)
+		}
+	}
+	if len(running) != len(owners) {
+		return fmt.Errorf("%d instances run for %d claims", len(running), len(owners))
+	}
+	return nil
+}
+
+// boughtOnce awaits that no instance is left over, and complains if more were ever bought than there were claims.
+func (s *awsStage) boughtOnce() {
+	s.t.Helper()
+	await(s.t, patience, "every instance to belong to a claim", s.owned)
+	if bought, claims := len(s.all()), s.ledger.count(s.name).claimsEver; bought > claims {
+		s.t.Errorf("%d instances were bought for %d claims", bought, claims)
+	}
+	if refused := s.world.kubelets.Refused(); len(refused) > 0 {
+		s.t.Errorf("instances did not join: %v", refused)
+	}
+}
+
+// inject breaks the cloud until the returned function is called.
+func (s *awsStage) inject(fault awssim.Fault) (restore func()) {
+	s.t.Helper()
+	id, err := s.world.sim.Inject(fault)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.world.sim.Clear(id) })
+	return func() { s.world.sim.Clear(id) }
+}
+
+// answered is how often a call ended with the code since the counts were reset.
+func (s *awsStage) answered(action, code string) int {
+	n := 0
+	for c, count := range s.world.sim.Calls() {
+		if c.Action == action && c.Code == code {
+			n += count
+		}
+	}
+	return n
+}
+
+// TestAWS plays all cases on one cluster, one after the other: some of them take the cloud away.
+func TestAWS(t *testing.T) {
+	t.Parallel()
+	w := startAWS(t)
+	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply(filepath.Join("testdata", "aws-class.yaml"))
+	w.run(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *awsWorld)
+		core bool // also in the core set
+	}{
+		{"scale up and down", testAWSScale, true},
+		{"cheapest pools are sold out", testAWSSoldOut, true},
+		{"half the fleet is interrupted", testAWSInterrupted, true},
+		{"subnets are full", testAWSFullSubnets, false},
+		{"answers are lost", testAWSLostAnswers, false},
+		{"throttled", testAWSThrottled, false},
+		{"down", testAWSDown, false},
+		{"credentials have expired", testAWSExpired, false},
+		{"two controllers", testAWSTwoControllers, false},
+		{"killed while launching", testAWSKilled, false},
+	} {
+		if test.core || effort(0, 1, 1) > 0 {
+			t.Run(test.name, func(t *testing.T) { test.run(t, w) })
+		}
+	}
+}
+
+// Pods get instances that are as their user data says, and leave none behind.
+func testAWSScale(t *testing.T, w *awsWorld) {
+	s := w.stage(t, "aws-scale")
+	s.scale("app", 12)
+	await(t, patience, "all pods to run", s.running("app", 12))
+	s.boughtOnce()
+	for _, pod := range s.pods("app") {
+		node := s.node(pod)
+		for label, want := range map[string]string{
+			karpv1.LabelRegistered: "true", "karpenter.sh/nodepool": "aws-scale", "karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.k8s.aws/instance-tenancy": "default",
+		} {
+			if got := node.Labels[label]; got != want {
+				t.Errorf("node %s has the label %s=%q, want %q", node.Name, label, got, want)
+			}
+		}
+	}
+	s.scale("app", 0)
+	await(t, patience, "everything to go", s.empty)
+}
