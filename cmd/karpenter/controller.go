@@ -59,6 +59,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	defer flush()
+	log = calmStop(ctx, log)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
 	ctx = ctrllog.IntoContext(ctx, log)

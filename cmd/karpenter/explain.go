@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,13 +158,14 @@ func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 		}
 		return outcome
 	}
+	d.find(pod, outcome)
+	return outcome
+}
+
+// find looks the pod up in the plan.
+func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	has := func(pods []*model.Pod) bool {
-		for _, p := range pods {
-			if p.UID == string(pod.UID) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(pods, func(p *model.Pod) bool { return p.UID == string(pod.UID) })
 	}
 	for _, n := range d.plan.Placed {
 		if has(n.Pods) {
@@ -171,20 +173,20 @@ func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 			if node := d.snap.Node(n.Node); node != nil && node.Stage < model.Registered {
 				outcome.Outcome = "NodeInFlight"
 			}
-			return outcome
+			return
 		}
 	}
 	for i := range d.plan.Claims {
 		if c := &d.plan.Claims[i]; has(c.Pods) {
 			n := d.newNode(c, shelves{})
 			outcome.Outcome, outcome.Node, outcome.NewNode = "NewNode", n.Name, &n
-			return outcome
+			return
 		}
 	}
 	for _, r := range d.plan.Refused {
 		if has(r.Pods) {
 			outcome.refuse(d.snap, r)
-			return outcome
+			return
 		}
 	}
 	// Who opted out is not even refused.
@@ -194,7 +196,6 @@ func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 			outcome.Outcome = "Ignored"
 		}
 	}
-	return outcome
 }
 
 func (t *told) ignores(pod string) bool {

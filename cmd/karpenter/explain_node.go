@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,32 +17,31 @@ import (
 )
 
 func newExplainNodeCommand() *cobra.Command {
-	var e explanation
-	command := &cobra.Command{
+	return newDisruptExplanation("the node", (*explanation).runNode, &cobra.Command{
 		Use:   "node NAME",
 		Short: "Say why a node of a live cluster is kept, or why it leaves",
 		Long: `Reads the cluster once, decides as the controller would, and says what becomes of one node, named by itself or by its
 NodeClaim: whether it leaves, by which command and why; or which pod, PodDisruptionBudget, budget, policy or price keeps
 it, when that could change, and what it would save if the node left alone. Nothing is changed.`,
 		Example: "  karpenter explain node default-x7k2p\n  karpenter explain node default-x7k2p -o json",
-		Args:    oneName("the node"),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return e.runNode(command.Context(), arguments[0], command.OutOrStdout())
-		},
-	}
-	e.addFlags(command.Flags())
-	e.policy.addDisruptFlags(command.Flags())
-	return command
+	})
 }
 
-// oneName asks for one argument.
-func oneName(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, arguments []string) error {
+// newDisruptExplanation completes a command that explains a decision about nodes for one name.
+func newDisruptExplanation(what string, run func(*explanation, context.Context, string, io.Writer) error, command *cobra.Command) *cobra.Command {
+	var e explanation
+	command.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) != 1 {
 			return usageErrorf("%d arguments, want one: the name of %s", len(arguments), what)
 		}
 		return nil
 	}
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		return run(&e, command.Context(), arguments[0], command.OutOrStdout())
+	}
+	e.addFlags(command.Flags())
+	e.policy.addDisruptFlags(command.Flags())
+	return command
 }
 
 // nodeOutcome is what becomes of a node. Money is USD.
@@ -220,16 +220,7 @@ func (o *nodeOutcome) text() string {
 	if o.PodsToMove > 0 {
 		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)
 	}
-	for _, r := range o.Reasons {
-		name := r.For
-		if name == "" {
-			name = r.Code
-		}
-		fmt.Fprintf(&b, "  %s: %s\n", name, r.Message)
-		if r.ChangesAt != nil {
-			fmt.Fprintf(&b, "    may change at %s\n", r.ChangesAt.UTC().Format(time.RFC3339))
-		}
-	}
+	o.writeReasons(&b)
 	if o.Drifted != "" {
 		fmt.Fprintf(&b, "  has drifted: %s\n", o.Drifted)
 	}
@@ -238,6 +229,15 @@ func (o *nodeOutcome) text() string {
 	}
 	o.writeAlone(&b)
 	return b.String()
+}
+
+func (o *nodeOutcome) writeReasons(b *strings.Builder) {
+	for _, r := range o.Reasons {
+		fmt.Fprintf(b, "  %s: %s\n", cmp.Or(r.For, r.Code), r.Message)
+		if r.ChangesAt != nil {
+			fmt.Fprintf(b, "    may change at %s\n", r.ChangesAt.UTC().Format(time.RFC3339))
+		}
+	}
 }
 
 func (o *nodeOutcome) writeStep(b *strings.Builder) {

@@ -18,22 +18,14 @@ import (
 )
 
 func newExplainPoolCommand() *cobra.Command {
-	var e explanation
-	command := &cobra.Command{
+	return newDisruptExplanation("the pool", (*explanation).runPool, &cobra.Command{
 		Use:   "pool NAME",
 		Short: "Say what a pool of a live cluster costs, what its budgets allow, and what keeps its nodes",
 		Long: `Reads the cluster once, decides as the controller would, and says of one NodePool what its nodes cost and what they would
 cost at least, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal, which
 commands are under way, and what keeps the others. Nothing is changed.`,
 		Example: "  karpenter explain pool default\n  karpenter explain pool default -o json",
-		Args:    oneName("the pool"),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return e.runPool(command.Context(), arguments[0], command.OutOrStdout())
-		},
-	}
-	e.addFlags(command.Flags())
-	e.policy.addDisruptFlags(command.Flags())
-	return command
+	})
 }
 
 // poolOutcome is how a pool stands. Money is USD per hour.

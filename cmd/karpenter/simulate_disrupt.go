@@ -210,7 +210,7 @@ func (d *disruptDecision) answer() *disruptAnswer {
 }
 
 func (s *decidedStep) told() disruptionStep {
-	step := disruptionStep{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []addedNode{}, Moved: s.Worth.Pods, Moves: s.moves,
+	step := disruptionStep{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []addedNode{}, Moved: s.Worth.Pods, Moves: append([]podMove{}, s.moves...),
 		Saving: usd(s.Worth.Saving), Score: s.score, After: s.after}
 	for _, c := range s.Candidates {
 		step.Remove = append(step.Remove, c.Node)

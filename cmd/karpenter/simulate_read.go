@@ -254,16 +254,19 @@ func nextYAML(data []byte) func() ([]byte, error) {
 	}
 }
 
+// objectHead is what tells how an object is to be read.
+type objectHead struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Items []excerpt `json:"items"`
+}
+
 // read takes one object, the members of a list, or what a capture holds.
 func (o *objects) read(origin string, text []byte) {
-	var head struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Items []excerpt `json:"items"`
-	}
+	var head objectHead
 	if err := json.Unmarshal(text, &head); err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
@@ -281,7 +284,11 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		return
 	}
-	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
+	o.readObject(fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name)), &head, text)
+}
+
+// readObject takes one object, completed with the defaults of its schema.
+func (o *objects) readObject(origin string, head *objectHead, text []byte) {
 	completed, err := o.defaults.apply(head.TypeMeta, text)
 	if err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, oneLine(err)))

@@ -61,6 +61,9 @@ type pod struct {
 	protected, forbade time.Time
 	// cost of evicting it, thousandths.
 	cost int64
+	// relation is what it asks of other pods; disk is the name of its disk, zone where that is, empty while it is not made.
+	relation   relation
+	disk, zone string
 }
 
 // claim is a NodeClaim. Times are those of its conditions, zero while they are not true.

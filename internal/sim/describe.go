@@ -63,9 +63,10 @@ func podSpec(p *pod) (model.PodSpec, bool) {
 		spec.Labels = map[string]string{labelApp: p.app}
 		spec.Controller = model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
 	}
+	p.relate(&spec)
 	if p.node != "" {
 		spec.State = model.Bound
-		spec.Reschedulable = !p.daemon && p.deleting.IsZero()
+		spec.Reschedulable = !p.daemon && (p.deleting.IsZero() || spec.Controller.Kind == "StatefulSet")
 		return spec, true
 	}
 	spec.Nominated = p.nominated

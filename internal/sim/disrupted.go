@@ -204,7 +204,7 @@ func housing(pods []*pod, seats []*seat, work *int) bool {
 		if *work--; *work < 0 {
 			return true
 		}
-		if !accepts(p.alternatives, s.labels) || !tolerates(p, s.taints) ||
+		if !p.wants(s.labels) || !tolerates(p, s.taints) ||
 			slices.ContainsFunc(p.requests, func(a quantity.Amount) bool { return s.free[a.Name] < a.Value }) {
 			continue
 		}

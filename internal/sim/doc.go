@@ -21,8 +21,10 @@
 //   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write; static pools.
 //     They share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled beside them from
 //     the watch's objects, with optimistic locks, as controller/nodeclaim and controller/node do: launch, register,
-//     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints, node repair and
-//     volumes do not exist.
+//     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints and node repair do
+//     not exist.
+//   - Histories from the seed Related on have apps whose pods spread, want to be near others or apart from them, or have
+//     disks that stay in the zone of their first pod (relation.go). kube-scheduler holds to that by rules written anew.
 //   - Evictions are answered as the API does, by the status of PodDisruptionBudgets, which a controller brings up to date a
 //     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound.
 //   - Budgets have windows, which open and close by the clock; pools, budgets and protections change in between.

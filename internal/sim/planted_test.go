@@ -85,6 +85,19 @@ var planted = map[string]bug{
 		},
 		property: NoPodStuck, skip: []string{Audited, Deterministic},
 	},
+	"claims for pods that ask something of each other are left out, and nobody judges plans": {
+		plant: func(o *Options) {
+			schedule := o.Schedule
+			o.Schedule = func(s *model.Snapshot) *plan.Provision {
+				p := schedule(s)
+				p.Claims = slices.DeleteFunc(p.Claims, func(c plan.NewClaim) bool {
+					return slices.ContainsFunc(c.Pods, func(q *model.Pod) bool { return len(q.Spread)+len(q.Terms) > 0 })
+				})
+				return p
+			}
+		},
+		property: NoPodStuck, skip: []string{Audited, Deterministic}, first: Related,
+	},
 	"a plan depends on how often one was made": {
 		plant: func(o *Options) {
 			schedule, n := o.Schedule, 0

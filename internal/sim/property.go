@@ -129,7 +129,8 @@ func (c *checks) kept(p *process, kept *plan.Provision) {
 		leaving[n.Name] = n.Deleting || n.Command != ""
 	}
 	for _, q := range list[*pod](p.view.present(podKind)) {
-		waiting[q.uid] = (q.node == "" || leaving[q.node]) && q.deleting.IsZero()
+		// A pod with a disk that is being deleted comes back.
+		waiting[q.uid] = q.node == "" && q.deleting.IsZero() || leaving[q.node] && (q.deleting.IsZero() || q.disk != "")
 	}
 	u := c.usage(p)
 	for i := range kept.Claims {

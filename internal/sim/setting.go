@@ -50,6 +50,8 @@ type app struct {
 	// pdb is nil for none; protected how long each pod forbids its disruption, negative for ever.
 	pdb       *pdb
 	protected time.Duration
+	// disks: each replica has a disk; it is a StatefulSet then, and a pod comes back when its predecessor is gone.
+	disks bool
 }
 
 // template is what a pool's claims are made from, and what a PoolSpec does not say.
@@ -69,7 +71,7 @@ type formerPool struct {
 	until time.Time
 }
 
-func newSetting(rng *rand.Rand) *setting {
+func newSetting(seed uint64, rng *rand.Rand) *setting {
 	s := &setting{types: someTypes(rng), lag: 500 * time.Millisecond, binding: 300 * time.Millisecond}
 	if rng.IntN(4) == 0 {
 		s.lag = 12 * time.Second
@@ -89,6 +91,7 @@ func newSetting(rng *rand.Rand) *setting {
 	for i := range 1 + rng.IntN(5) {
 		s.apps = append(s.apps, someApp(rng, i))
 	}
+	s.relate(seed)
 	return s
 }
 

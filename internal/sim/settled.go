@@ -147,7 +147,8 @@ func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
 			continue
 		}
 		for _, o := range t.Offerings {
-			if o.Available && c.suits(pool, labelsAt(t, o), p) {
+			labels := labelsAt(t, o)
+			if o.Available && c.suits(pool, labels, p) && c.w.welcome(p, labels) {
 				return t.Name
 			}
 		}
@@ -169,7 +170,7 @@ func (c *checks) suits(pool *model.PoolSpec, labels map[string]string, p *pod) b
 		if team != "" {
 			labels[labelTeam] = team
 		}
-		if satisfies(pool.Requirements, labels) && accepts(p.alternatives, labels) {
+		if satisfies(pool.Requirements, labels) && p.wants(labels) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -28,6 +29,8 @@ type world struct {
 	flaky time.Time
 	crash int
 	calm  bool
+	// related: pods may ask something of each other.
+	related bool
 	// ambush lies in wait for its moment; nil if none does.
 	ambush *Disturbance
 
@@ -36,15 +39,17 @@ type world struct {
 	scheduled int
 	owned     int
 	recounted int
+	// zones of the disks that have been made, by name.
+	zones map[string]string
 
 	trace   []string
 	failure *Failure
 }
 
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, owned: -1, recounted: -1}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, owned: -1, recounted: -1}
 	w.now = epoch
-	w.setting = newSetting(w.rng)
+	w.setting, w.related = newSetting(seed, w.rng), seed >= Related
 	w.api = newAPI(func() time.Time { return w.now })
 	w.cloud = &cloud{w: w, refused: map[place]time.Time{}}
 	w.check = newChecks(w)
@@ -56,6 +61,9 @@ func newWorld(seed uint64, opts Options) *world {
 	}
 	w.setting.roll(w.now)
 	for _, a := range w.setting.apps {
+		if a.disks || a.pod.relation != (relation{}) {
+			w.say("%s is %s, disks %v", a.name, a.pod.relation, a.disks)
+		}
 		if a.pdb != nil {
 			w.api.create(a.pdb)
 			w.say("%s", a.pdb)
@@ -106,8 +114,9 @@ func (w *world) own() {
 
 // fill creates the pods that are missing and deletes those that are too many.
 func (w *world) fill() {
-	byApp := map[string][]*pod{}
+	byApp, used := map[string][]*pod{}, map[string]bool{}
 	for _, p := range w.api.pods() {
+		used[p.disk] = p.disk != ""
 		if p.deleting.IsZero() && !p.daemon {
 			byApp[p.app] = append(byApp[p.app], p)
 		}
@@ -115,8 +124,14 @@ func (w *world) fill() {
 	for _, a := range w.setting.apps {
 		there := byApp[a.name]
 		for range a.replicas - len(there) {
-			a.made++
 			p := a.pod
+			if a.disks {
+				if p.disk = a.freeDisk(used); p.disk == "" {
+					break // until those that are leaving have gone
+				}
+				used[p.disk], p.zone = true, w.zones[p.disk]
+			}
+			a.made++
 			p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
 			p.protected = a.protection(w.now)
 			w.api.create(&p)
@@ -165,8 +180,12 @@ func (w *world) schedule() {
 	nodes := w.api.nodes()
 	for _, p := range waiting {
 		var fit []*node
+		var hosts map[string]*host
+		if w.related {
+			hosts = w.hosts(nodes, pods)
+		}
 		for _, n := range nodes {
-			if w.fits(p, n, pods) {
+			if w.fits(p, n, pods) && (hosts == nil || w.admits(p, n, pods, hosts)) {
 				fit = append(fit, n)
 			}
 		}
@@ -182,7 +201,7 @@ func (w *world) schedule() {
 // fits is kube-scheduler's filter. Pods that were nominated to the node hold their place against others of no higher
 // priority.
 func (w *world) fits(p *pod, n *node, pods []*pod) bool {
-	if !n.ready || !n.deleting.IsZero() || !accepts(p.alternatives, n.labels) || !tolerates(p, n.taints) {
+	if !n.ready || !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
 		return false
 	}
 	used := map[string]int64{}
@@ -200,6 +219,23 @@ func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 		}
 	}
 	return true
+}
+
+// admits asks the rules between pods twice, as kube-scheduler does: with those that are nominated to the node, and without.
+func (w *world) admits(p *pod, n *node, pods []*pod, hosts map[string]*host) bool {
+	on := hosts[n.name]
+	if !admits(p, on, hosts) {
+		return false
+	}
+	before := on.pods
+	for _, other := range pods {
+		if _, assumed := w.assumed[other.uid]; !assumed && other.uid != p.uid && other.node == "" && other.nominated == n.name && other.priority >= p.priority {
+			on.pods = append(slices.Clip(on.pods), other)
+		}
+	}
+	ok := len(on.pods) == len(before) || admits(p, on, hosts)
+	on.pods = before
+	return ok
 }
 
 func add(to map[string]int64, amounts []quantity.Amount) {
@@ -227,6 +263,10 @@ func (w *world) choose(p *pod, fit []*node) {
 		w.api.update(p.key(), p.uid, 0, func(o object) {
 			bound := o.(*pod)
 			bound.node, bound.nominated, bound.unschedulable = n.name, "", false
+			if bound.disk != "" && bound.zone == "" {
+				bound.zone = n.labels[model.LabelZone]
+				w.zones[bound.disk] = bound.zone
+			}
 		})
 		w.say("%s is bound to %s", p.name, n.name)
 		w.after(w.between(500*time.Millisecond, 5*time.Second), func() {

@@ -37,12 +37,7 @@ func karpenter(t testing.TB) string {
 	return built.path
 }
 
-// notYet are variables that the chart sets and the controller does not know yet, and why.
+// notYet are variables that the chart sets and the controller may not know yet, and why.
 var notYet = map[string]string{
-	"CLUSTER_NAME": aws, "CLUSTER_ENDPOINT": aws, "CLUSTER_CA_BUNDLE": aws, "ISOLATED_VPC": aws, "EKS_CONTROL_PLANE": aws,
-	"VM_MEMORY_OVERHEAD_PERCENT": aws, "INTERRUPTION_QUEUE": aws, "RESERVED_ENIS": aws, "DISABLE_DRY_RUN": aws, "ENABLE_ZONAL_SHIFT": aws,
-	"AMI_REFRESH_INTERVAL": aws, "SUBNET_REFRESH_INTERVAL": aws, "AWS_FEATURE_GATES": aws,
-	"METRICS_DETAIL": "there are no metrics per object",
+	"METRICS_DETAIL": "metrics per object come with their own flag",
 }
-
-const aws = "the AWS provider is not wired"

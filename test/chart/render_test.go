@@ -143,8 +143,8 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s (-want +have):\n%s", what, diff)
 		}
 	}
-	for _, kind := range []string{"ServiceMonitor", "NetworkPolicy", "PrometheusRule", "ConfigMap"} {
-		if object := r.of(kind); object != nil {
+	for kind, name := range map[string]string{"ServiceMonitor": "karpenter", "NetworkPolicy": "karpenter", "PrometheusRule": "karpenter", "ConfigMap": "karpenter-dashboard-fleet"} {
+		if object := r.of(kind, name); object != nil {
 			t.Errorf("by default there is the %s %s", kind, object.GetName())
 		}
 	}

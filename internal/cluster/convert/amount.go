@@ -83,10 +83,11 @@ func unreasonable(q resource.Quantity) bool {
 // fromMap converts a provider's amounts, sorted by name. Zero amounts are left out.
 func fromMap(m map[string]int64) []quantity.Amount {
 	to := make([]quantity.Amount, 0, len(m))
-	for _, name := range sortedKeys(m) {
-		if m[name] != 0 {
-			to = append(to, quantity.Amount{Name: name, Value: m[name]})
+	for name, value := range m {
+		if value != 0 {
+			to = append(to, quantity.Amount{Name: name, Value: value})
 		}
 	}
+	slices.SortFunc(to, compareAmounts)
 	return to
 }

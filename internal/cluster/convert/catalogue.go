@@ -33,7 +33,8 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 	}
 	t.Allocatable = withLimits(t.Allocatable, from.AttachLimits)
 	var refused *model.Rejection
-	if t.Requirements, refused = v.cloud(from.Name, from.Requirements); refused != nil {
+	if t.Requirements, refused = v.cloud(from.Requirements); refused != nil {
+		refused.Field = from.Name + "." + refused.Field
 		return t, refused
 	}
 	if !mentions(t.Requirements, model.LabelType) {
@@ -48,8 +49,9 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 				Reason: fmt.Sprintf("%v is not a price; it is USD per hour, zero or more", o.Price),
 			}
 		}
-		reqs, refused := v.cloud(fmt.Sprintf("%s.offerings[%d]", from.Name, i), o.Requirements)
+		reqs, refused := v.cloud(o.Requirements)
 		if refused != nil {
+			refused.Field = fmt.Sprintf("%s.offerings[%d].%s", from.Name, i, refused.Field)
 			return t, refused
 		}
 		t.Offerings = append(t.Offerings, model.Offering{
@@ -81,8 +83,8 @@ func nano(usd float64) (int64, bool) {
 	return int64(price), true
 }
 
-// cloud converts a provider's requirements; of names the type or offering that has them.
-func (v *Vocabulary) cloud(of string, from []cloud.Requirement) ([]label.Requirement, *model.Rejection) {
+// cloud converts a provider's requirements. The field of a rejection is below the type or offering that has them.
+func (v *Vocabulary) cloud(from []cloud.Requirement) ([]label.Requirement, *model.Rejection) {
 	if len(from) == 0 {
 		return nil, nil
 	}
@@ -91,7 +93,7 @@ func (v *Vocabulary) cloud(of string, from []cloud.Requirement) ([]label.Require
 		req, ok := v.requirement(r.Key, r.Operator, r.Values)
 		if !ok {
 			return nil, &model.Rejection{
-				Field:  fmt.Sprintf("%s.requirements[%d].operator", of, i),
+				Field:  fmt.Sprintf("requirements[%d].operator", i),
 				Reason: fmt.Sprintf("%q is not an operator; use In, NotIn, Exists or DoesNotExist", r.Operator),
 			}
 		}

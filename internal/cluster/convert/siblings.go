@@ -43,8 +43,13 @@ func siblingOf(pod *corev1.Pod) sibling {
 // spreads is what the same constraints of a sibling became; nil when there is none.
 func (s *siblings) spreads(pod *corev1.Pod, constraints []corev1.TopologySpreadConstraint) []model.Spread {
 	known := s.spread[siblingOf(pod)]
-	if !slices.EqualFunc(known.constraints, constraints, sameConstraint) {
+	if len(known.constraints) != len(constraints) {
 		return nil
+	}
+	for i := range constraints {
+		if !sameConstraint(&known.constraints[i], &constraints[i]) {
+			return nil
+		}
 	}
 	return known.list
 }
@@ -57,7 +62,7 @@ func (s *siblings) remember(pod *corev1.Pod, constraints []corev1.TopologySpread
 }
 
 // sameConstraint is true for constraints that mean the same for pods of one namespace, whatever their labels.
-func sameConstraint(a, b corev1.TopologySpreadConstraint) bool {
+func sameConstraint(a, b *corev1.TopologySpreadConstraint) bool {
 	return a.MaxSkew == b.MaxSkew && a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable &&
 		len(a.MatchLabelKeys)+len(b.MatchLabelKeys) == 0 && same(a.MinDomains, b.MinDomains) &&
 		same(a.NodeAffinityPolicy, b.NodeAffinityPolicy) && same(a.NodeTaintsPolicy, b.NodeTaintsPolicy) &&

@@ -31,7 +31,7 @@ func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 				late = append(late, pod)
 				continue
 			}
-			r.bind(pod, s)
+			r.bind(pod, s, true)
 			order = append(order, pod)
 		}
 		if len(late) == len(waiting) {

@@ -25,7 +25,7 @@ func (j *judge) turns(p *plan.Provision) {
 		}
 		seen[pod.UID] = true
 		j.turn(r, pod, s)
-		r.bind(pod, s)
+		r.bind(pod, s, true)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(seats)) {
 		if !seen[uid] {
@@ -50,7 +50,7 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 	}
 	for i, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
-			r.bind(pod, nodes[i])
+			r.bind(pod, nodes[i], !pod.Terminating)
 		}
 	}
 	return r, seats
@@ -312,8 +312,9 @@ func countsNode(pod *model.Pod, c *model.Spread, keys []string, s *spot) members
 	return counts
 }
 
-// bind counts the pod wherever it counts.
-func (r *room) bind(pod *model.Pod, s *spot) {
+// bind counts the pod wherever it counts; live where those that are not terminating do. Who is planned for a pod that is
+// terminating, its successor, is alive.
+func (r *room) bind(pod *model.Pod, s *spot, live bool) {
 	kind := kindOf(pod)
 	c := r.counted[kind]
 	if c == nil {
@@ -322,7 +323,7 @@ func (r *room) bind(pod *model.Pod, s *spot) {
 		c.live, c.general = slices.DeleteFunc(slices.Clone(r.live), counts), slices.DeleteFunc(slices.Clone(r.general), counts)
 		r.counted[kind] = c
 	}
-	if !pod.Terminating {
+	if live {
 		for _, t := range c.live {
 			t.bind(s)
 		}

@@ -143,6 +143,10 @@ func TestTurns(t *testing.T) {
 		{"maxSkew 2", zones().pod("0", "a", "web", spread(zone, 2, "web")).pod("1", "a", "web", spread(zone, 2, "web")), ""},
 		{"bound pods count", zones().bound("x", "a", "web").pod("0", "a", "web", spread(zone, 1, "web")), "spread default/0"},
 		{"terminating pods do not", zones().bound("x", "a", "web", terminating).pod("0", "a", "web", spread(zone, 1, "web")), ""},
+		{"those planned for terminating pods do", newStage().node("a", za).node("b", zb).pod("0", "a", "web", terminating, spread(zone, 1, "web")).
+			pod("1", "b", "web", terminating, spread(zone, 1, "web")).pod("2", "a", "web", spread(zone, 1, "web")).pod("3", "b", "web", spread(zone, 1, "web")), ""},
+		{"and out of turn", newStage().node("a", za).node("b", zb).pod("0", "a", "web", terminating, spread(zone, 1, "web")).
+			pod("1", "a", "web", spread(zone, 1, "web")), "spread default/1"},
 		{"other namespaces do not", zones().bound("x", "a", "web", namespace("other")).pod("0", "a", "web", spread(zone, 1, "web")), ""},
 		{"a pod that its own selector leaves out", zones().bound("x", "a", "db").pod("0", "a", "web", spread(zone, 1, "db")), ""},
 		{"the same with one more", zones().bound("x", "a", "db").bound("y", "a", "db").pod("0", "a", "web", spread(zone, 1, "db")), "spread default/0"},

@@ -30,6 +30,11 @@ type ascent struct {
 	// present, by class and resource: nodes of the class have it.
 	present [][]bool
 	rates   [][]rate
+	// The same, side by side, because every climb asks for all of it: those of item i are from[i] to from[i+1], and each
+	// has as many entries of full as there are resources.
+	from    []int
+	classes []int
+	full    []float64
 	weights [][]float64
 	slopes  [][]float64
 	// rent of a node, USD per hour; lodgers is the part of it that each pod of an item pays.
@@ -178,6 +183,14 @@ func (a *ascent) listRates() {
 			a.rates[i] = append(a.rates[i], rate{class, slices.Clone(full)})
 		}
 	}
+	a.from = []int{0}
+	for _, rates := range a.rates {
+		for _, q := range rates {
+			a.classes, a.full = append(a.classes, q.class), append(a.full, q.full...)
+		}
+		a.from = append(a.from, len(a.classes))
+	}
+	a.rates = nil
 }
 
 func below(a, b []float64) bool {
@@ -195,24 +208,29 @@ func (a *ascent) climb() float64 {
 	for c := range a.slopes {
 		clear(a.slopes[c])
 	}
-	for i, it := range a.items {
+	n := len(a.resources)
+	for i := range a.items {
+		from, to := a.from[i], a.from[i+1]
 		least, by := math.Inf(1), -1
-		for j := range a.rates[i] {
-			q := &a.rates[i][j]
-			charge := 0.0
-			for r, w := range a.weights[q.class] {
-				charge += float64(w * q.full[r])
+		full := a.full[from*n : to*n]
+		for j, class := range a.classes[from:to] {
+			charge, rate := 0.0, full[j*n:(j+1)*n]
+			for r, w := range a.weights[class] {
+				charge += float64(w * rate[r])
 			}
 			if charge < least {
 				least, by = charge, j
 			}
 		}
-		a.work += int64(len(a.rates[i]) * len(a.resources))
-		a.value[i] = least + float64(a.rent*a.lodgers[i])
-		total += float64(float64(it.count) * a.value[i])
-		q := &a.rates[i][by]
-		for r, f := range q.full {
-			a.slopes[q.class][r] += float64(float64(it.count) * f)
+		a.work += int64((to - from) * n)
+		if a.value[i] = least; a.rent > 0 {
+			a.value[i] += float64(a.rent * a.lodgers[i])
+		}
+		count := float64(a.items[i].count)
+		total += float64(count * a.value[i])
+		slopes := a.slopes[a.classes[from+by]]
+		for r, f := range full[by*n : (by+1)*n] {
+			slopes[r] += float64(count * f)
 		}
 	}
 	return total

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -228,17 +229,22 @@ func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 
 // priced lists the types at their cheapest offerings that the row admits, cheapest first.
 func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
+	return slices.AppendSeq(make([]purchase, 0, kinds.Count()), m.cheapestFirst(kinds, row))
+}
+
+// cheapestFirst goes through what priced lists.
+func (m *market) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[purchase] {
 	_, classes := m.offered(row)
 	if len(classes) == 0 {
 		_, classes = m.pool.Types.Offered(row)
 	}
-	list := make([]purchase, 0, kinds.Count())
-	for _, p := range m.priceList(classes) {
-		if kinds.Has(p.kind) {
-			list = append(list, p)
+	return func(yield func(purchase) bool) {
+		for _, p := range m.priceList(classes) {
+			if kinds.Has(p.kind) && !yield(p) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // priceList is every type on sale in one of the classes, cheapest first, made once for each set of classes.

@@ -135,25 +135,27 @@ func (c *chooser) Pop() any {
 
 // choose returns the best domain that the rules admit, or -1.
 func (r *run) choose(t *task) int {
-	best, bestCount, bestLack := -1, 0, 0
+	best, bestCount, bestHomeless, bestLack := -1, 0, 0, 0
 	r.worked(len(t.domains))
 	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 	for i, d := range t.domains {
 		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
 			continue
 		}
-		count, lack := t.rules.crowd(d), 0
+		count, homeless, lack := t.rules.crowd(d), 0, 0
 		if first {
-			// The others have to follow.
-			lack = max(0, len(t.left)-max(0, d.room))
+			// The others have to follow: best where all have room, or else where nodes can be bought for the rest.
+			if lack = max(0, len(t.left)-max(0, d.room)); !d.buys {
+				homeless = lack
+			}
 		}
 		if best >= 0 {
 			b := t.domains[best]
-			if cmp.Or(cmp.Compare(lack, bestLack), cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) >= 0 {
+			if cmp.Or(cmp.Compare(homeless, bestHomeless), cmp.Compare(lack, bestLack), cmp.Compare(full(d), full(b)), cmp.Compare(count, bestCount), cmp.Compare(d.price, b.price)) >= 0 {
 				continue
 			}
 		}
-		best, bestCount, bestLack = i, count, lack
+		best, bestCount, bestHomeless, bestLack = i, count, homeless, lack
 	}
 	return best
 }

@@ -51,12 +51,11 @@ func (r *run) said(b *bin) *saying {
 	}
 	key := string(like)
 	s := &saying{labels: r.openLabels(m, b.row), daemons: m.leastDaemons(b.kinds)}
-	priced := m.priced(b.kinds, b.row)
-	s.options = make([]plan.Option, len(priced))
-	for i, p := range priced {
+	s.options = make([]plan.Option, 0, b.kinds.Count())
+	for p := range m.cheapestFirst(b.kinds, b.row) {
 		class := &m.pool.Types.Classes[p.class]
-		s.options[i] = plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
-			CapacityType: class.CapacityType, Price: p.price}
+		s.options = append(s.options, plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
+			CapacityType: class.CapacityType, Price: p.price})
 	}
 	s.requirements = r.requirements(m, b, s.options)
 	s.relaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()

@@ -17,12 +17,15 @@ import (
 func (k *packing) duals(demand []float64) []float64 {
 	if k.market.buys == nil {
 		k.market.buys = buysOf(k.market, k.prospects)
+		k.rows = nil
 	}
-	rows, prices := make([][]float64, len(k.market.buys)), make([]float64, len(k.market.buys))
-	for i, b := range k.market.buys {
-		rows[i], prices[i] = floats(k.pool.Net[b.kind], len(demand)), float64(b.price+k.nodePrice)
+	if k.rows == nil {
+		k.rows, k.prices = make([][]float64, len(k.market.buys)), make([]float64, len(k.market.buys))
+		for i, b := range k.market.buys {
+			k.rows[i], k.prices[i] = floats(k.pool.Net[b.kind], len(demand)), float64(b.price+k.nodePrice)
+		}
 	}
-	value := maximise(demand, rows, prices)
+	value := k.tableau.maximise(demand, k.rows, k.prices)
 	for i := range value {
 		// A resource in abundance is worth nothing to the whole, but between two bins the fuller is the better.
 		if value[i] == 0 && demand[i] > 0 {
@@ -72,8 +75,8 @@ func floats(v quantity.Vector, n int) []float64 {
 // maximise solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
 // tableau with the rule of Bland, which cannot cycle. There are few variables (resources) and few rows (purchases).
 // Every product is rounded before it is added (the conversions say so), so that all processors get the same bits.
-func maximise(c []float64, rows [][]float64, limit []float64) []float64 {
-	t := newTableau(c, rows, limit)
+func (t *tableau) maximise(c []float64, rows [][]float64, limit []float64) []float64 {
+	t.begin(c, rows, limit)
 	for range 50 * (len(c) + 1) {
 		column, found := t.entering()
 		if !found {
@@ -89,16 +92,21 @@ func maximise(c []float64, rows [][]float64, limit []float64) []float64 {
 }
 
 // tableau: cell[i][j] for basic variable i and non-basic j; the last column is the right-hand side, the last row the
-// objective.
+// objective. It may be used again: the memory of its cells is kept.
 type tableau struct {
 	cell         [][]float64
 	basic, other []int
 	scale        []float64
+	slab         []float64
 }
 
-func newTableau(c []float64, rows [][]float64, limit []float64) *tableau {
+func (t *tableau) begin(c []float64, rows [][]float64, limit []float64) {
 	n := len(c)
-	t := &tableau{scale: make([]float64, n)}
+	t.cell, t.basic, t.other, t.scale = t.cell[:0], t.basic[:0], t.other[:0], make([]float64, n)
+	if size := (n + 1) * (len(rows) + 1); len(t.slab) < size {
+		t.slab = make([]float64, size)
+	}
+	line := func(i int) []float64 { return t.slab[i*(n+1) : (i+1)*(n+1)] }
 	// Resources differ by nine orders of magnitude (millicores, bytes): scale each column to a largest entry of one.
 	for j := range n {
 		for _, row := range rows {
@@ -110,15 +118,16 @@ func newTableau(c []float64, rows [][]float64, limit []float64) *tableau {
 		t.other = append(t.other, j)
 	}
 	for i, row := range rows {
-		line := make([]float64, n+1)
+		cells := line(i)
 		for j := range n {
-			line[j] = max(0, row[j]) / t.scale[j]
+			cells[j] = max(0, row[j]) / t.scale[j]
 		}
-		line[n] = limit[i]
-		t.cell = append(t.cell, line)
+		cells[n] = limit[i]
+		t.cell = append(t.cell, cells)
 		t.basic = append(t.basic, n+i)
 	}
-	objective := make([]float64, n+1)
+	objective := line(len(rows))
+	clear(objective)
 	var top float64
 	for j := range n {
 		objective[j] = -c[j] / t.scale[j]
@@ -128,7 +137,6 @@ func newTableau(c []float64, rows [][]float64, limit []float64) *tableau {
 		objective[j] /= max(top, 1e-300)
 	}
 	t.cell = append(t.cell, objective)
-	return t
 }
 
 const tiny = 1e-12

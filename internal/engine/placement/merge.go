@@ -86,7 +86,10 @@ func (r *run) asOne(m *market, x, y *bin) *bin {
 	if one.kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
 		return nil
 	}
-	one.purchase = m.priced(one.kinds, row)[0]
+	for cheapest := range m.cheapestFirst(one.kinds, row) {
+		one.purchase = cheapest
+		break
+	}
 	one.lowest = one.price
 	one.free = m.pool.Net[one.kind].Clone().Sub(one.used)
 	one.shares = slices.Concat(x.shares, y.shares)

@@ -83,6 +83,10 @@ type packing struct {
 	waiting, pods int
 	// value of a unit of each resource, given what can be bought.
 	value []float64
+	// rows and prices are what can be bought, for the duals, and tableau is where those are found.
+	rows    [][]float64
+	prices  []float64
+	tableau tableau
 	// least is, resource by resource, the smallest request: with less free, a bin is full.
 	least quantity.Vector
 	// cpus and memories are the prospects' requests of cpu and memory, which decide most cases without a look at the

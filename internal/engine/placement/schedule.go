@@ -220,10 +220,16 @@ func (r *run) assignAndFill(tasks []*task) []*lot {
 	var all []*lot
 	for again := tasks; len(again) > 0 && !r.over(); {
 		var lots []*lot
+		filled := 0
 		for _, t := range again {
+			// The first of those who want to be together decides for all: he must see what room others have left.
+			if r.decidesForAll(t) {
+				r.fillNodes(lots[filled:])
+				filled = len(lots)
+			}
 			lots = append(lots, r.assign(t)...)
 		}
-		r.fillNodes(lots)
+		r.fillNodes(lots[filled:])
 		again = nil
 		for _, l := range lots {
 			if len(l.left) == 0 || !l.roomElsewhere() {
@@ -239,6 +245,11 @@ func (r *run) assignAndFill(tasks []*task) []*lot {
 		}
 	}
 	return all
+}
+
+// decidesForAll reports whether the domain of the task's first pod is where all others will have to go.
+func (r *run) decidesForAll(t *task) bool {
+	return len(t.left) > 1 && slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 }
 
 // roomElsewhere reports whether the lot was to find room on nodes of its domain, and another domain has some.

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+)
+
+// stopping writes as plain lines what the end of the context itself makes libraries complain of: calls that it cancelled,
+// and the lease that is given back.
+type stopping struct {
+	logr.LogSink
+	ctx context.Context
+}
+
+// leaseGivenBack is what controller-runtime calls it (pkg/manager/internal.go).
+const leaseGivenBack = "leader election lost"
+
+// calmStop returns a log that reports no errors for being stopped.
+func calmStop(ctx context.Context, log logr.Logger) logr.Logger {
+	return log.WithSink(stopping{log.GetSink(), ctx})
+}
+
+// Error implements logr.LogSink.
+func (s stopping) Error(err error, message string, pairs ...any) {
+	if s.ctx.Err() != nil && err != nil && (errors.Is(err, context.Canceled) || err.Error() == leaseGivenBack) {
+		s.Info(0, message, append(pairs[:len(pairs):len(pairs)], "cause", err.Error())...)
+		return
+	}
+	s.LogSink.Error(err, message, pairs...)
+}
+
+// WithValues implements logr.LogSink.
+func (s stopping) WithValues(pairs ...any) logr.LogSink {
+	return stopping{s.LogSink.WithValues(pairs...), s.ctx}
+}
+
+// WithName implements logr.LogSink.
+func (s stopping) WithName(name string) logr.LogSink {
+	return stopping{s.LogSink.WithName(name), s.ctx}
+}

@@ -1,0 +1,363 @@
+package chart
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+const rulesFile = mainChart + "/rules/karpenter.yaml"
+
+// rules are the alerts of the chart, read as promtool check rules reads them.
+func rules(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	text, err := os.ReadFile(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	if len(errs) > 0 {
+		t.Fatalf("%s: %v", rulesFile, errs)
+	}
+	all := map[string]rulefmt.Rule{}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
+				t.Errorf("the alert %q has no name or is there twice", rule.Alert)
+			}
+			all[rule.Alert] = rule
+		}
+	}
+	return all
+}
+
+// TestRules holds every alert to what it takes to be useful: known metrics, a severity, words, a runbook.
+func TestRules(t *testing.T) {
+	known := metrics(t)
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := rules(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		rule := all[name]
+		known.check(t, name, rule.Expr)
+		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
+			t.Errorf("%s has the severity %q, want critical, warning or info", name, rule.Labels["severity"])
+		}
+		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+			t.Errorf("%s has no summary or no description", name)
+		}
+		if !strings.Contains(string(manual), "\n### "+name+"\n") {
+			t.Errorf("docs/operations.md has no section %s that says what to do", name)
+		}
+		if _, shown := shows[name]; !shown {
+			t.Errorf("no test shows when %s fires", name)
+		}
+	}
+	for _, section := range regexp.MustCompile(`(?m)^### (Karpenter\w+)$`).FindAllStringSubmatch(string(manual), -1) {
+		if _, there := all[section[1]]; !there {
+			t.Errorf("docs/operations.md has a section about the alert %s, which does not exist", section[1])
+		}
+	}
+	shown := render(t, mainChart, values(minimal().set("prometheusRule.enabled", true))).of("PrometheusRule")
+	text, err := json.Marshal(shown.Object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range all {
+		if !strings.Contains(string(text), `"`+name+`"`) {
+			t.Errorf("the rendered PrometheusRule has no %s", name)
+		}
+	}
+}
+
+// shows are, for each alert, two hours of series with which it fires, and with which it does not.
+var shows = map[string]struct{ bad, good string }{
+	"KarpenterDown":            {`up 1x120`, `karpenter_build_info 1x120`},
+	"KarpenterNoLeader":        {`leader_election_master_status{name="karpenter-leader-election",pod="a"} 0x120`, `leader_election_master_status{name="karpenter-leader-election",pod="a"} 1x120`},
+	"KarpenterStateIncomplete": {`karpenter_cluster_state_synced{pod="a"} 0x120`, "karpenter_cluster_state_synced{pod=\"a\"} 0x120\n  karpenter_cluster_state_synced{pod=\"b\"} 1x120"},
+	"KarpenterObjectsSetAside": {`karpenter_cluster_state_rejected_objects{kind="Node"} 2x120`, `karpenter_cluster_state_rejected_objects{kind="Node"} 0x120`},
+	"KarpenterPodsUnschedulable": {`karpenter_scheduler_unschedulable_pods_count{controller="provisioner"} 3x120`,
+		`karpenter_scheduler_unschedulable_pods_count{controller="provisioner"} 0x120`},
+	"KarpenterSchedulingSlow": {"karpenter_scheduler_scheduling_duration_seconds_bucket{le=\"30\"} 0x120\n  karpenter_scheduler_scheduling_duration_seconds_bucket{le=\"60\"} 0+1x120\n  karpenter_scheduler_scheduling_duration_seconds_bucket{le=\"+Inf\"} 0+1x120",
+		"karpenter_scheduler_scheduling_duration_seconds_bucket{le=\"1\"} 0+1x120\n  karpenter_scheduler_scheduling_duration_seconds_bucket{le=\"+Inf\"} 0+1x120"},
+	"KarpenterNodesDoNotRegister": {`karpenter_nodeclaims_disrupted_total{reason="registration_timeout",nodepool="a"} 0+1x120`,
+		`karpenter_nodeclaims_disrupted_total{reason="empty",nodepool="a"} 0+1x120`},
+	"KarpenterCapacityShort": {`karpenter_nodeclaims_disrupted_total{reason="insufficient_capacity",nodepool="a"} 0+1x120`,
+		`karpenter_nodeclaims_disrupted_total{reason="insufficient_capacity",nodepool="a"} 5x120`},
+	"KarpenterNodePoolNearLimit": {"karpenter_nodepools_usage{nodepool=\"a\",resource_type=\"cpu\"} 95x120\n  karpenter_nodepools_limit{nodepool=\"a\",resource_type=\"cpu\"} 100x120",
+		"karpenter_nodepools_usage{nodepool=\"a\",resource_type=\"cpu\"} 0x120\n  karpenter_nodepools_limit{nodepool=\"a\",resource_type=\"cpu\"} 0x120"},
+	"KarpenterNodePoolNotReady": {`operator_nodepool_status_condition_count{name="a",type="Ready",status="False"} 1x120`,
+		`operator_nodepool_status_condition_count{name="a",type="Ready",status="True"} 1x120`},
+	"KarpenterCommandsFail": {`karpenter_voluntary_disruption_queue_failures_total{reason="drifted"} 0+1x120`, `karpenter_voluntary_disruption_queue_failures_total{reason="drifted"} 9x120`},
+	"KarpenterEvictionsBlocked": {"karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 7x120",
+		"karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 0+1x120"},
+	"KarpenterDriftUnknown": {`karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 1x120`, `karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 0x120`},
+	"KarpenterCloudErrors": {"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120",
+		"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"InsufficientCapacityError\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120"},
+	"KarpenterMachinesLeaked": {`karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 0+1x120`, `karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 3x120`},
+}
+
+// TestAlertsFire evaluates every alert with Prometheus's own engine, on series that are bad and on series that are good.
+func TestAlertsFire(t *testing.T) {
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
+	for name, rule := range rules(t) {
+		for is, text := range map[string]string{"bad": shows[name].bad, "good": shows[name].good} {
+			query, err := engine.NewInstantQuery(t.Context(), load1m(t, text), nil, rule.Expr, time.UnixMilli(0).Add(2*time.Hour))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			result, err := query.Exec(t.Context()).Vector()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if fires := len(result) > 0; fires != (is == "bad") {
+				t.Errorf("%s on %s series: fires %t (%v)", name, is, fires, result)
+			}
+			query.Close()
+		}
+	}
+}
+
+// load1m are series in the notation of promtool's tests, a sample a minute.
+func load1m(t *testing.T, text string) storage.Queryable {
+	t.Helper()
+	all := map[string]storage.Series{}
+	for line := range strings.Lines(text) {
+		name, samples, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatalf("reading the series %q: %v", line, err)
+		}
+		var each []chunks.Sample
+		for i, s := range samples {
+			each = append(each, sample{at: int64(i) * time.Minute.Milliseconds(), value: s.Value})
+		}
+		all[name.String()] = storage.NewListSeries(name, each)
+	}
+	choose := func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+		found := &found{}
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(all[key].Labels().Get(m.Name)) }) {
+				found.series = append(found.series, all[key])
+			}
+		}
+		return found
+	}
+	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: choose}}
+}
+
+// sample is a number at a time, in milliseconds.
+type sample struct {
+	at    int64
+	value float64
+}
+
+func (s sample) T() int64                      { return s.at }
+func (s sample) ST() int64                     { return 0 }
+func (s sample) F() float64                    { return s.value }
+func (s sample) H() *histogram.Histogram       { return nil }
+func (s sample) FH() *histogram.FloatHistogram { return nil }
+func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (s sample) Copy() chunks.Sample           { return s }
+
+// found are the series that a query asked for.
+type found struct {
+	series []storage.Series
+	seen   int
+}
+
+func (f *found) Next() bool                        { f.seen++; return f.seen <= len(f.series) }
+func (f *found) At() storage.Series                { return f.series[f.seen-1] }
+func (f *found) Err() error                        { return nil }
+func (f *found) Warnings() annotations.Annotations { return nil }
+
+// names are metrics with their labels.
+type names map[string][]string
+
+var described = regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)
+
+// metrics are those that the controller registers, and what controller-runtime adds to them.
+func metrics(t *testing.T) names {
+	t.Helper()
+	collect := &registry{}
+	telemetry.New(collect)
+	known := names{
+		"leader_election_master_status": {"name"}, // client-go, leader election
+		"up":                            {"job"},
+		// Of the same telemetry, not in every branch of it yet.
+		"karpenter_nodepools_cost_total":           {"nodepool"},
+		"karpenter_cluster_utilization_percent":    {"resource_type"},
+		"operator_nodepool_status_condition_count": {"namespace", "name", "type", "status", "reason"},
+	}
+	for _, match := range collect.descriptions {
+		known[match[1]] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	if len(known) < 40 {
+		t.Fatalf("the controller registers %d metrics; the way in which this test reads them is broken", len(known))
+	}
+	return known
+}
+
+// registry notes what is registered with it.
+type registry struct{ descriptions [][]string }
+
+func (r *registry) Register(c prometheus.Collector) error {
+	descriptions := make(chan *prometheus.Desc)
+	go func() { c.Describe(descriptions); close(descriptions) }()
+	for d := range descriptions {
+		if match := described.FindStringSubmatch(d.String()); match != nil {
+			r.descriptions = append(r.descriptions, match)
+		}
+	}
+	return nil
+}
+
+func (r *registry) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		_ = r.Register(c)
+	}
+}
+
+func (r *registry) Unregister(prometheus.Collector) bool { return false }
+
+// check sees that an expression is one, and that it asks for metrics and labels that are there.
+func (n names) check(t *testing.T, where, text string) {
+	t.Helper()
+	// What Grafana fills in.
+	text = strings.NewReplacer("$__rate_interval", "5m", "$nodepool", ".*").Replace(text)
+	expression, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
+		switch node := node.(type) {
+		case *parser.VectorSelector:
+			allowed, known := n.labels(node.Name)
+			if !known {
+				t.Errorf("%s asks for %s, which nobody registers", where, node.Name)
+			}
+			for _, m := range node.LabelMatchers {
+				if m.Name != labels.MetricName && known && !slices.Contains(allowed, m.Name) {
+					t.Errorf("%s asks for the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
+				}
+			}
+		case *parser.AggregateExpr:
+			for _, selector := range parser.ExtractSelectors(node.Expr) {
+				allowed, _ := n.labels(selectorName(selector))
+				for _, label := range node.Grouping {
+					if !slices.Contains(allowed, label) {
+						t.Errorf("%s groups by %s, but %s has %v", where, label, selectorName(selector), allowed)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func selectorName(matchers []*labels.Matcher) string {
+	for _, m := range matchers {
+		if m.Name == labels.MetricName {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// labels are those of a series, also of the parts of a histogram.
+func (n names) labels(series string) ([]string, bool) {
+	if have, ok := n[series]; ok {
+		return have, true
+	}
+	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+		if name, cut := strings.CutSuffix(series, suffix); cut {
+			if have, ok := n[name]; ok {
+				return append(slices.Clone(have), "le"), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// dashboard is what this test reads of one of Grafana's.
+type dashboard struct {
+	UID, Title string
+	Panels     []struct {
+		ID      int
+		Title   string
+		Type    string
+		GridPos struct{ X, Y, W, H int }
+		Targets []struct{ Expr, RefID string }
+	}
+}
+
+// TestDashboards reads them as Grafana would, and holds every query to the metrics that there are.
+func TestDashboards(t *testing.T) {
+	known := metrics(t)
+	paths, err := filepath.Glob(mainChart + "/dashboards/*.json")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("there are %d dashboards (%v), want fleet, cost, decisions, disruption and cloud calls", len(paths), err)
+	}
+	r := render(t, mainChart, values(minimal().set("dashboards.enabled", true)))
+	uids := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := dashboard{}
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if d.UID == "" || d.Title == "" || uids[d.UID] != "" {
+			t.Errorf("%s: the id %q (title %q) is missing or that of %s", path, d.UID, d.Title, uids[d.UID])
+		}
+		uids[d.UID] = path
+		ids := map[int]bool{}
+		for _, panel := range d.Panels {
+			where := fmt.Sprintf("%s, %q", filepath.Base(path), panel.Title)
+			if ids[panel.ID] || len(panel.Targets) == 0 || panel.GridPos.W < 1 || panel.GridPos.X+panel.GridPos.W > 24 {
+				t.Errorf("%s: its id is there twice, it shows nothing, or it is out of the grid", where)
+			}
+			ids[panel.ID] = true
+			for _, target := range panel.Targets {
+				known.check(t, where, target.Expr)
+			}
+		}
+		name := "karpenter-dashboard-" + strings.TrimSuffix(filepath.Base(path), ".json")
+		shown := r.of("ConfigMap", name)
+		if shown == nil {
+			t.Errorf("the chart renders no ConfigMap %s", name)
+			continue
+		}
+		data, _ := shown.Object["data"].(values)
+		if cmp.Compare(fmt.Sprint(data[filepath.Base(path)]), string(text)) != 0 {
+			t.Errorf("the ConfigMap %s does not hold %s as it is", name, path)
+		}
+	}
+}
