@@ -29,7 +29,7 @@ func TestSeated(t *testing.T) {
 		Claims: []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
 		Placed: []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
 	}
-	seated := plan.Seated(snap, last)
+	seated := plan.Reseated(snap, last)
 	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
 	got := map[string][]string{}
 	for _, n := range seated.Nodes {
@@ -41,7 +41,7 @@ func TestSeated(t *testing.T) {
 	if snap.Node("n0").Promised != nil {
 		t.Error("the snapshot that was asked about has changed")
 	}
-	if plan.Seated(snap, nil) != snap {
+	if plan.Reseated(snap, nil) != snap {
 		t.Error("without a plan before, the snapshot is another")
 	}
 }
