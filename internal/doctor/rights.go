@@ -28,6 +28,9 @@ type Installation struct {
 // KwokNamespace is where the kwok provider keeps its records.
 const KwokNamespace = "kube-system"
 
+// awsMemory is where the aws provider keeps what it learns.
+const awsMemory = "karpenter-instance-memory"
+
 var (
 	watch = []string{"list", "watch"}
 	read  = []string{"get", "list", "watch"}
@@ -62,13 +65,13 @@ func Rights(i Installation) []Right {
 			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
 		}
 	}
-	rights = append(rights, classRights(i.Provider)...)
+	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
 }
 
 // classRights are those that a provider adds.
-func classRights(provider string) []Right {
-	switch provider {
+func classRights(i Installation) []Right {
+	switch i.Provider {
 	case "kwok":
 		return []Right{
 			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: watch, For: "how nodes are made"},
@@ -79,6 +82,9 @@ func classRights(provider string) []Right {
 		return []Right{
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
+			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Name: awsMemory, For: "how much memory instances turned out to have"},
+			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "remembering it for the first time"},
+			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server that nodes are told"},
 		}
 	}
 	return nil
