@@ -22,6 +22,7 @@ import (
 // demoOptions is what a demo is made of.
 type demoOptions struct {
 	story    string
+	cloud    string
 	replicas int
 	keep     bool
 	dataDir  string
@@ -46,13 +47,17 @@ pods; what is to be done about it is printed, with reasons and prices, and carri
 out within budgets. It fails if a pod has to wait for a node, a budget is exceeded, or
 the fleet ends no cheaper than it was or far above the price of the plan.
 
+With --cloud-provider aws the machines are instances of a simulated AWS: between the two,
+EC2 takes half of them back, and a new image is released; it fails if pods run elsewhere
+only after the two minutes of the notice, or a budget is exceeded.
+
 The data directory holds the logs; every demo begins with an empty cluster.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.check(); err != nil {
 				return err
 			}
-			if command.Flags().Changed("replicas") && options.story != scaleStoryName {
+			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
 				return usageErrorf("--replicas is for the story %s", scaleStoryName)
 			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
@@ -69,6 +74,7 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.story, "story", scaleStoryName, "what to tell: "+storyNames())
+	flags.StringVar(&options.cloud, "cloud-provider", "kwok", "kwok (simulated nodes), or aws (a simulated AWS: interruption and a new image on top)")
 	flags.IntVar(&options.replicas, "replicas", 100, "story scale: how many pods to scale to")
 	flags.BoolVar(&options.keep, "keep", false, "story scale: leave the pods, their nodes, the controller and the control plane running")
 	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
@@ -81,8 +87,16 @@ func (o *demoOptions) check() error {
 	if o.replicas < 1 || o.replicas > most {
 		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
 	}
-	if _, known := stories()[o.story]; !known {
+	if _, known := stories()[o.story]; !known || o.story == awsStoryName {
 		return usageErrorf("--story is %q, want %s", o.story, storyNames())
+	}
+	switch {
+	case o.cloud != "" && o.cloud != "kwok" && o.cloud != "aws":
+		return usageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
+	case o.cloud == "aws" && o.story != scaleStoryName:
+		return usageErrorf("--story %s is for --cloud-provider kwok", o.story)
+	case o.cloud == "aws" && o.keep:
+		return usageErrorf("--keep is for --cloud-provider kwok: the simulated AWS ends with the demo")
 	}
 	if o.keep && o.story != scaleStoryName {
 		return usageErrorf("--keep is for the story %s", scaleStoryName)
@@ -93,6 +107,9 @@ func (o *demoOptions) check() error {
 	var err error
 	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
 		return usageErrorf("--data-dir: %w", err)
+	}
+	if o.cloud == "aws" {
+		o.story = awsStoryName
 	}
 	return nil
 }
@@ -107,6 +124,7 @@ type demo struct {
 	controller *childController
 	history    *history
 	objects    *demoObjects
+	aws        *demoAWS  // nil with kwok
 	scaled     time.Time // when the last scale command was given
 	planned    float64   // story consolidation: what the fleet is to cost in the end, USD per hour
 }
@@ -127,9 +145,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}{
 		{"Kubernetes", d.startCluster},
 		{"resource types", d.install},
+		{"simulated AWS", d.before(tell)},
 		{"controller", d.startController},
 		{tell.step, d.apply},
 	} {
+		if step.do == nil {
+			continue
+		}
 		began := time.Now()
 		what, err := step.do(ctx)
 		if err != nil {
@@ -147,6 +169,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	d.stop()
 	fmt.Fprintln(d.out, "\nEverything is stopped.")
 	return nil
+}
+
+// before is the story's own step before the controller starts, nil without one.
+func (d *demo) before(tell story) func(context.Context) (string, error) {
+	if tell.before == nil {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) { return tell.before(d, ctx) }
 }
 
 // failed names the step, and the log to read.
@@ -174,6 +204,10 @@ func (d *demo) stop() {
 		d.progress.show("stopping the controller")
 		d.controller.stop()
 		d.controller = nil
+	}
+	if d.aws != nil {
+		d.aws.stop()
+		d.aws = nil
 	}
 	if d.cluster != nil {
 		d.progress.show("stopping Kubernetes")
@@ -224,17 +258,17 @@ func (d *demo) scaleDown(ctx context.Context) error {
 	if err := d.scale(ctx, 0); err != nil {
 		return err
 	}
-	claims := d.history.count(claimCreated)
+	claims := len(d.claimsNow())
 	err := d.await(ctx, 3*time.Minute, plural(claims, "node")+" to leave", func() (bool, string) {
 		pods, remaining, nodes := d.history.present()
-		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0, leaving(len(pods), d.history.count(nodeCordoned), len(nodes))
+		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0, leaving(len(pods), d.history.since(nodeCordoned, d.scaled).count, len(nodes))
 	})
 	if err != nil {
 		return err
 	}
 	var rows []timelineRow
 	for _, s := range []stage{podGone, nodeCordoned, claimDeleting, nodeGone, claimGone} {
-		rows = append(rows, timelineRow{string(s), d.history.span(s)})
+		rows = append(rows, timelineRow{string(s), d.history.since(s, d.scaled)})
 	}
 	d.printTimeline(rows)
 	fmt.Fprintf(d.out, "\n  The last node left %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())

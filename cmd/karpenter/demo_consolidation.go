@@ -341,7 +341,7 @@ func (d *demo) printSteps(answer *disruptAnswer) {
 func (d *demo) purchases() (what map[string]string, price map[string]float64) {
 	_, claims, _ := d.history.present()
 	what, price = map[string]string{}, map[string]float64{}
-	prices := offeringPrices()
+	prices := d.offeringPrices()
 	for _, claim := range claims {
 		key := purchase{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]}
 		what[claim.Status.NodeName], price[claim.Status.NodeName] = key.instanceType+" "+key.capacityType, prices[key]

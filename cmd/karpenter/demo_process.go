@@ -27,8 +27,8 @@ type childController struct {
 }
 
 // startController starts the controller with its output in the log. A detached
-// one outlives this process.
-func startController(kubeconfig, log string, detached bool, flags ...string) (*childController, error) {
+// one outlives this process. environment is added to our own, as NAME=value.
+func startController(kubeconfig, log string, detached bool, environment []string, flags ...string) (*childController, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program, to run its controller: %w", err)
@@ -46,8 +46,9 @@ func startController(kubeconfig, log string, detached bool, flags ...string) (*c
 	}
 	defer output.Close()
 	c := &childController{log: log, health: ports[1], ended: make(chan struct{})}
-	command := exec.Command(self, append([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + kubeconfig,
+	command := exec.Command(self, append([]string{"controller", "--kubeconfig=" + kubeconfig,
 		"--metrics-port=" + strconv.Itoa(ports[0]), "--health-probe-port=" + strconv.Itoa(c.health)}, flags...)...)
+	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = childAttributes()
 	if detached {

@@ -126,7 +126,7 @@ type purchaseSum struct {
 // asked for. It returns the price of all, in USD per hour.
 func (d *demo) printBill(title string) (float64, error) {
 	pods, claims, _ := d.history.present()
-	prices := offeringPrices()
+	prices := d.offeringPrices()
 	byNode := map[string]*purchaseSum{}
 	sums := map[purchase]*purchaseSum{}
 	total := &purchaseSum{}
@@ -191,10 +191,16 @@ func printPurchase(table *tabwriter.Writer, key purchase, sum *purchaseSum) {
 		100*float64(sum.cpuUsed)/float64(max(sum.cpu, 1)), 100*float64(sum.memoryUsed)/float64(max(sum.memory, 1)), sum.price)
 }
 
-// offeringPrices are the prices of the catalogue that the demo's controller uses,
-// in USD per hour.
-func offeringPrices() map[purchase]float64 {
+// offeringPrices are the prices of the catalogue that the demo's controller uses, or
+// those of the simulated AWS, in USD per hour.
+func (d *demo) offeringPrices() map[purchase]float64 {
 	prices := map[purchase]float64{}
+	if d.aws != nil {
+		for _, pool := range d.aws.sim.Pools() {
+			prices[purchase{pool.Type, pool.CapacityType, pool.Zone}] = pool.Price
+		}
+		return prices
+	}
 	types, _ := kwok.EmbeddedTypes()
 	for i := range types {
 		for _, o := range types[i].Offerings {

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -174,7 +175,13 @@ func (d *demo) install(ctx context.Context) (string, error) {
 // startController is the third step.
 func (d *demo) startController(ctx context.Context) (string, error) {
 	var err error
-	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep, stories()[d.story].flags...); err != nil {
+	tell, provider := stories()[d.story], "kwok"
+	flags, environment := tell.flags, []string(nil)
+	if d.aws != nil {
+		provider, environment = "aws", d.aws.environment
+	}
+	flags = append([]string{"--cloud-provider=" + provider}, flags...)
+	if d.controller, err = startController(d.cluster.kubeconfig, filepath.Join(d.dataDir, "logs", "karpenter.log"), d.keep, environment, flags...); err != nil {
 		return "", err
 	}
 	if err := d.connect(ctx); err != nil {
@@ -184,7 +191,7 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 		err := d.controller.ready(ctx)
 		return err == nil, fmt.Sprint(err)
 	})
-	return "process " + strconv.Itoa(d.controller.process.Pid) + ", provider kwok", err
+	return "process " + strconv.Itoa(d.controller.process.Pid) + ", provider " + provider, err
 }
 
 // apply is the fourth step: what the story starts with.
@@ -254,7 +261,7 @@ func unready(pool *karpv1.NodePool) string {
 
 func (d *demo) connect(ctx context.Context) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("preparing to talk to the cluster: %w", err)
 		}

@@ -17,21 +17,27 @@ type story struct {
 	step     string // that applies the manifest
 	applied  string // what it says
 	flags    []string
-	play     func(*demo, context.Context) error
+	// cloud is the provider; kwok when empty. before, if there is any, is a step before the controller.
+	cloud  string
+	before func(*demo, context.Context) (string, error)
+	play   func(*demo, context.Context) error
 }
 
-const scaleStoryName = "scale"
+const scaleStoryName, consolidationStoryName = "scale", "consolidation"
 
 // stories by the name that --story knows.
 func stories() map[string]story {
 	return map[string]story{
-		scaleStoryName:  {manifest: demoManifest, step: "node pool", applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
-		"consolidation": consolidationStory(),
+		scaleStoryName:         {manifest: demoManifest, step: "node pool", applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
+		consolidationStoryName: consolidationStory(),
+		awsStoryName:           awsStory(),
 	}
 }
 
+// storyNames are those of kwok; that of AWS is told with --cloud-provider.
 func storyNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(stories())), " or ")
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(stories())), func(name string) bool { return name == awsStoryName })
+	return strings.Join(names, " or ")
 }
 
 // scaleUpAndDown is the main story.

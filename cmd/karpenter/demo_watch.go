@@ -191,21 +191,7 @@ func nodeStages(node *corev1.Node, gone bool) []stage {
 }
 
 // span tells when objects reached the stage.
-func (h *history) span(s stage) span {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var out span
-	for _, at := range h.seen[s] {
-		if out.count == 0 || at.Before(out.first) {
-			out.first = at
-		}
-		if out.count == 0 || at.After(out.last) {
-			out.last = at
-		}
-		out.count++
-	}
-	return out
-}
+func (h *history) span(s stage) span { return h.since(s, time.Time{}) }
 
 // count is how many objects have reached the stage.
 func (h *history) count(s stage) int {

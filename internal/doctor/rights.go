@@ -20,16 +20,13 @@ type Right struct {
 type Installation struct {
 	// Provider is the value of --cloud-provider.
 	Provider string
-	// LeaseNamespace and LeaseName are those of leader election.
+	// LeaseNamespace and LeaseName are those of leader election; the controller's own objects are in that namespace too.
 	LeaseNamespace string
 	LeaseName      string
 }
 
 // KwokNamespace is where the kwok provider keeps its records.
 const KwokNamespace = "kube-system"
-
-// awsMemory is where the aws provider keeps what it learns.
-const awsMemory = "karpenter-instance-memory"
 
 var (
 	watch = []string{"list", "watch"}
@@ -82,9 +79,9 @@ func classRights(i Installation) []Right {
 		return []Right{
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
-			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Name: awsMemory, For: "how much memory instances turned out to have"},
-			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "remembering it for the first time"},
-			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server that nodes are told"},
+			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
+			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "the first record of it"},
+			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server's address, which nodes are told"},
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func startAWS(t *testing.T) *awsWorld {
 // run starts the controller.
 func (w *awsWorld) run(t *testing.T, flags ...string) {
 	t.Helper()
-	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions", "--leader-election-lease=3s"}, quickTimers, flags)...)
+	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions"}, quickTimers, flags)...)
 }
 
 // stage is where a case plays: it has a pool and a Deployment "app" of its name. The class is there for all.

@@ -47,6 +47,24 @@ func TestConsolidationStory(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
+// On AWS half of the machines are taken, and a new image is released, on top. It is its own judge of budget and time.
+func TestAWSDemo(t *testing.T) {
+	if effort(0, 1, 1) == 0 {
+		t.Skip("takes some minutes; make e2e runs it")
+	}
+	t.Parallel()
+	d := startDemo(t, "--cloud-provider=aws", "--replicas=40")
+	if err := d.command.Wait(); err != nil {
+		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
+	}
+	for _, want := range []string{"pods running             40", "The bill", "All pods ran elsewhere", "were replaced in", "The bill with the new image", "nodes gone", "Everything is stopped."} {
+		if !strings.Contains(d.out.String(), want) {
+			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
+		}
+	}
+	await(t, patience, "no process to be left", d.nothingLeft)
+}
+
 // An interrupted demo stops what it started, says so, and fails.
 func TestInterruptedDemo(t *testing.T) {
 	t.Parallel()

@@ -47,13 +47,18 @@ type world struct {
 	spot    []instance.SpotPrice
 }
 
-// newWorld makes a world for a test, with the types that it names.
+// newWorld makes a world for a test, with the types that it names, that is quick and not throttled.
 func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
-	sim, err := awssim.New(awssim.Options{
+	return newWorldOf(t, awssim.Options{
 		Cluster: awssim.Cluster{CA: "PEM"}, Limits: map[string]awssim.Limit{},
 		Timing: awssim.Timing{Pending: 10 * time.Millisecond, Boot: 10 * time.Millisecond, ShuttingDown: 50 * time.Millisecond},
-	})
+	}, names...)
+}
+
+func newWorldOf(t *testing.T, options awssim.Options, names ...string) *world {
+	t.Helper()
+	sim, err := awssim.New(options)
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	pipe, served := awssim.NewPipe(), make(chan error)

@@ -191,6 +191,7 @@ func (l *Launcher) serve(ctx context.Context, s *seat) {
 		b, err := l.resume(ctx, s)
 		switch {
 		case err != nil:
+			s.known = !errors.Is(err, ErrChanged)
 			l.fail(s, err)
 			return
 		case b != nil:

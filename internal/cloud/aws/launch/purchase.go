@@ -116,13 +116,11 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 	l.purchases[entry.Token()] = p
 	l.mu.Unlock()
 	recorded := l.record(ctx, entry, seats)
-	if len(recorded) < len(seats) {
-		// The records name a size that is not wanted any more, so that token is never used.
-		p.decided = &outcome{searched: true}
-		l.giveBack(p)
+	if len(recorded) < len(seats) && !l.narrow(ctx, p, recorded) {
 		p.gate.leave()
-		return recorded
+		return nil
 	}
+	seats = recorded
 	for _, s := range seats {
 		s.open = true
 	}
@@ -135,6 +133,30 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 		return nil
 	}
 	return l.deal(out, seats)
+}
+
+// narrow has a purchase that is not on record on all of its claims ask for those only on which it is. The token is not
+// given up for another one: whoever else reads it on a claim may be asking with it already, and then it is one purchase.
+// False says that there is nothing to ask for now; who comes again goes on with what is on record.
+func (l *Launcher) narrow(ctx context.Context, p *purchase, recorded []*seat) bool {
+	l.giveBack(p)
+	p.request, p.places, p.unsure = nil, nil, true
+	if len(recorded) == 0 {
+		return false
+	}
+	p.plan = recorded[0].plan // which names its claim, should it be the only one
+	for _, s := range recorded {
+		p.places = append(p.places, s.entry.Place)
+	}
+	slices.Sort(p.places)
+	if err := l.prepare(ctx, p); err != nil {
+		for _, s := range recorded {
+			s.open = true
+			l.fail(s, err)
+		}
+		return false
+	}
+	return true
 }
 
 // record writes the entry on all claims, and fails the seats of those on which it cannot be written.
@@ -266,6 +288,16 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, o *Order) (*outcome,
 	}
 	if err != nil { // nothing can be bought now, and nothing need be
 		return l.search(ctx, p)
+	}
+	// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
+	now, err := l.opts.Recorder.Recorded(ctx, o.Claim)
+	if err == nil && now.Token() != p.entry.Token() {
+		err = fmt.Errorf("%w: NodeClaim %q is part of %s by now", ErrChanged, o.Claim.Name, now.Token())
+	}
+	if err != nil {
+		l.giveBack(p)
+		p.request = nil
+		return nil, err
 	}
 	return l.ask(ctx, p)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -228,12 +230,74 @@ func TestRecordFails(t *testing.T) {
 		if results["claim-001"].err == nil || results["claim-000"].err != nil || results["claim-002"].err != nil || len(w.alive()) != 2 {
 			t.Fatalf("%d instances; %+v", len(w.alive()), results)
 		}
-		if e := w.records.entries["uid-claim-002"]; e.Attempt != 2 || e.Size != 2 || e.Place != 1 {
-			t.Errorf("the record says %+v, want place 1 of 2, attempt 2", e)
+		if e := w.records.entries["uid-claim-002"]; e.Attempt != 1 || e.Size != 3 || e.Place != 2 {
+			t.Errorf("the record says %+v, want place 2 of 3, attempt 1: others may have read it", e)
 		}
 		w.records.refuse = nil
 		w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
 	})
+}
+
+// Two processes that buy for the same claims at the same time, each seeing the other's records as they come, buy once.
+func TestTwoProcessesAtOnce(t *testing.T) {
+	for seed := range uint64(40) {
+		in(t, awssim.Options{Seed: seed, Lag: 100 * time.Millisecond}, func(ctx context.Context, w *world) {
+			chance := rand.New(rand.NewPCG(seed, 1))
+			first, second := w.launcher(withSlowRecords(w, chance)), w.launcher(withSlowRecords(w, chance))
+			list := names(8)
+			machines := map[string]string{}
+			var both sync.WaitGroup
+			var mu sync.Mutex
+			for _, l := range []*Launcher{first, second} {
+				both.Go(func() {
+					for range 20 {
+						for name, r := range w.launch(ctx, l, list...) {
+							mu.Lock()
+							if r.err == nil {
+								machines[name] = r.machine.ProviderID
+							}
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			both.Wait()
+			if len(machines) != len(list) {
+				t.Errorf("seed %d: %d of %d claims have a machine", seed, len(machines), len(list))
+			}
+			w.boughtOnce(machines)
+		})
+	}
+}
+
+// withSlowRecords lets records be written and read at any moment of the next 60 ms.
+func withSlowRecords(w *world, chance *rand.Rand) func(*Options) {
+	return func(o *Options) { o.Recorder = &slowRecords{records: w.records, chance: chance} }
+}
+
+type slowRecords struct {
+	*records
+	mu     sync.Mutex
+	chance *rand.Rand
+}
+
+func (s *slowRecords) wait() {
+	s.mu.Lock()
+	d := time.Duration(s.chance.Int64N(int64(60 * time.Millisecond)))
+	s.mu.Unlock()
+	<-time.After(d)
+}
+
+func (s *slowRecords) Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+	s.wait()
+	defer s.wait()
+	return s.records.Recorded(ctx, claim)
+}
+
+func (s *slowRecords) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+	s.wait()
+	defer s.wait()
+	return s.records.Record(ctx, claim, before, after)
 }
 
 // What is sold out is remembered, and told: the next try buys elsewhere.

@@ -1,0 +1,85 @@
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+)
+
+// A thousand claims at once, at the rates that EC2 publishes for a new account (CreateFleet and CreateLaunchTemplate: 50 in
+// one go, then 5 a second). Alike, they are one call. All unlike, in as many as 200 kinds, they need 200 fleets and the
+// floor is (200 - 50) / 5 = 30 s: 200 launch templates take as long, and their tokens come at the same time.
+func TestThousandClaims(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		kinds  int
+		fleets int
+		within time.Duration
+	}{
+		{"alike", 1, 1, 3 * time.Second},
+		{"of 40 kinds", 40, 40, 3 * time.Second},
+		{"of 200 kinds", 200, 200, 36 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { launchThousand(t, test.kinds, test.fleets, test.within) })
+		})
+	}
+}
+
+func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
+	w := newWorldOf(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large", "m6i.large", "c5.large", "c6i.large")
+	for i := range w.types {
+		w.types[i].Usage = []string{catalog.UsageOnDemand}
+	}
+	p := w.provider(t, func(o *Options) { o.Rates = map[string]launch.Rate{} })
+	for _, name := range []string{"m5.large", "m6i.large", "c5.large", "c6i.large"} {
+		check(t, w.sim.Drain(name, "", karpv1.CapacityTypeOnDemand, 1000))
+	}
+	w.sim.ResetCalls()
+	began, done := time.Now(), make(chan error)
+	for i := range 1000 {
+		c := w.claim(t, fmt.Sprintf("claim-%04d", i), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: []string{karpv1.CapacityTypeOnDemand}},
+			karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: karpv1.OperatorIn, Values: []string{"us-east-1a", "us-east-1b"}})
+		c.Labels["example.com/kind"] = fmt.Sprint(i % kinds)
+		go func() { _, err := p.Launch(t.Context(), c); done <- err }()
+	}
+	for range 1000 {
+		var insufficient *cloud.InsufficientCapacityError
+		if err := <-done; err != nil && !errors.As(err, &insufficient) {
+			t.Error(err)
+		} else if err != nil {
+			t.Errorf("no capacity: %v", err)
+		}
+	}
+	took := time.Since(began)
+	throttled := 0
+	calls := map[string]int{}
+	for c, n := range w.sim.Calls() {
+		calls[c.Action] += n
+		if c.Code == "RequestLimitExceeded" {
+			throttled += n
+		}
+	}
+	t.Logf("%d kinds: %s, calls %v, %d throttled", kinds, took, calls, throttled)
+	if calls["CreateFleet"] != fleets || calls["CreateLaunchTemplate"] != fleets || throttled > 0 {
+		t.Errorf("calls %v (%d throttled), want %d of CreateFleet and of CreateLaunchTemplate, none throttled", calls, throttled, fleets)
+	}
+	if took > within {
+		t.Errorf("it took %s, want %s at most", took, within)
+	}
+	if n := len(w.sim.Instances()); n != 1000 {
+		t.Errorf("%d instances were bought", n)
+	}
+	quiet := time.NewTimer(10 * time.Minute) // whatever is under way comes to its end
+	<-quiet.C
+}
