@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
 // awsOptions are the flags of the AWS provider. Names, variables and defaults are AWS specification 7.1.
@@ -122,6 +124,11 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	}
 	if _, err := provider.Sources().Cluster.Facts(ctx); err != nil {
 		return err
+	}
+	log := w.mgr.GetLogger().WithName("aws")
+	log.Info("instance types and prices come from EC2; until then, and where it cannot be asked, those that are built in hold", "built in", upkeep.Embedded(catalog.Load(), cfg.Region))
+	if err := provider.Prepare(ctx); err != nil {
+		log.Error(err, "instance types or prices are those that are built in; it is tried again")
 	}
 	w.provider = provider
 	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))

@@ -58,14 +58,7 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 	if err != nil {
 		return nil, fmt.Errorf("setting up the leader election: %w", err)
 	}
-	namespace := electionNamespace(o.electionNamespace)
-	if namespace == "" {
-		own, err := os.ReadFile(namespaceFile)
-		if err != nil {
-			return nil, fmt.Errorf("setting up the leader election: %w", err)
-		}
-		namespace = strings.TrimSpace(string(own))
-	}
+	namespace := ownNamespace(o.electionNamespace)
 	told := record.NewBroadcaster()
 	told.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)})
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, o.electionName, client.CoreV1(), client.CoordinationV1(),

@@ -334,7 +334,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	}
 	return provision, errors.Join(
 		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(static.Start)),
-		w.mgr.Add(w.whenSynced(aside.Start)))
+		w.mgr.Add(w.whenSynced(aside.Start)), w.mgr.Add(w.whenSynced(w.watchCost)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.

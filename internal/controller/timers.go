@@ -84,6 +84,8 @@ type Timers struct {
 	// on its instance type is looked for among those of the cloud (core 5.3).
 	Drift     time.Duration
 	TypeDrift time.Duration
+	// Bound is the period in which is worked out what the fleet would cost at least.
+	Bound time.Duration
 	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill (core
 	// 5.17).
 	RepairRetry time.Duration
@@ -149,6 +151,7 @@ func Production() Timers {
 
 		Drift:       5 * time.Minute,
 		TypeDrift:   time.Hour,
+		Bound:       5 * time.Minute,
 		RepairRetry: 5 * time.Minute,
 
 		Drain:           time.Second,
@@ -185,7 +188,7 @@ func (t *Timers) all() []timer {
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
-		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"repair-retry", &t.RepairRetry},
+		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},

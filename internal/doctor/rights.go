@@ -20,7 +20,7 @@ type Right struct {
 type Installation struct {
 	// Provider is the value of --cloud-provider.
 	Provider string
-	// LeaseNamespace and LeaseName are those of leader election.
+	// LeaseNamespace and LeaseName are those of leader election; the controller's own objects are in that namespace too.
 	LeaseNamespace string
 	LeaseName      string
 }
@@ -62,13 +62,13 @@ func Rights(i Installation) []Right {
 			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
 		}
 	}
-	rights = append(rights, classRights(i.Provider)...)
+	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
 }
 
 // classRights are those that a provider adds.
-func classRights(provider string) []Right {
-	switch provider {
+func classRights(i Installation) []Right {
+	switch i.Provider {
 	case "kwok":
 		return []Right{
 			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: watch, For: "how nodes are made"},
@@ -79,6 +79,9 @@ func classRights(provider string) []Right {
 		return []Right{
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
+			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
+			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "the first record of it"},
+			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server's address, which nodes are told"},
 		}
 	}
 	return nil

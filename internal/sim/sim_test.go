@@ -72,7 +72,13 @@ func TestHistories(t *testing.T) {
 				if n%2 == 1 { // of every two histories one has pods that ask something of each other
 					seed += Related
 				}
-				all.add(seed, Run(NewHistory(seed), Production()))
+				r := Run(NewHistory(seed), Production())
+				if all.add(seed, r); r.Failure != nil {
+					t.Logf("history %d, seed %d: %v", n, seed, r.Failure)
+				}
+				if (n+1)%100 == 0 {
+					t.Logf("%d histories of %d have begun", n+1-*first, seeds)
+				}
 			}
 		})
 	}

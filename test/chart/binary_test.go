@@ -36,8 +36,3 @@ func karpenter(t testing.TB) string {
 	}
 	return built.path
 }
-
-// notYet are variables that the chart sets and the controller may not know yet, and why.
-var notYet = map[string]string{
-	"METRICS_DETAIL": "metrics per object come with their own flag",
-}

@@ -41,6 +41,7 @@ type world struct {
 	client.Client
 	config     *rest.Config
 	kubeconfig string
+	metrics    string // address of the controller's metrics
 	audit      string // the API server's log of what the controller's account asked for
 	helm       *action.Configuration
 }
@@ -53,10 +54,13 @@ func TestOnSandbox(t *testing.T) {
 		play func(*testing.T)
 	}{
 		{"definitions", w.installDefinitions},
+		{"the objects of the guide", w.followGuide},
 		{"apply every object twice", w.applyTwice},
 		{"install the previous version beside a foreign lease", w.installPrevious},
 		{"upgrade", w.upgrade},
 		{"run as the chart's service account", w.run},
+		{"run on AWS", w.runAWS},
+		{"permissions", w.judge},
 		{"uninstall", w.uninstall},
 		{"uninstall the definitions", w.uninstallDefinitions},
 	} {
@@ -147,10 +151,7 @@ func (w *world) installDefinitions(t *testing.T) {
 // applyTwice does what GitOps tools do, with all the server can check. What is there already must not change, or such a
 // tool would apply it for ever.
 func (w *world) applyTwice(t *testing.T) {
-	var all []*unstructured.Unstructured
-	for _, provider := range []string{"aws", "kwok"} {
-		all = append(all, render(t, mainChart, values(setter(installed()).set("settings.cloudProvider", provider).set("settings.clusterName", "test"))).objects...)
-	}
+	all := append(render(t, mainChart, onAWS()).objects, render(t, mainChart, installed()).objects...)
 	for _, object := range all {
 		w.apply(t, object)
 		// Controllers write the status of some; of what is compared, nothing may come between.
@@ -223,12 +224,7 @@ func (w *world) installPrevious(t *testing.T) {
 // upgrade is `helm upgrade` from the released chart to that of the repository, twice: to a version, and to itself.
 func (w *world) upgrade(t *testing.T) {
 	for range 2 {
-		upgrade := action.NewUpgrade(w.helm)
-		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
-		upgrade.ServerSideApply = "auto"
-		if _, err := upgrade.RunWithContext(t.Context(), releaseName, load(t, mainChart), installed()); err != nil {
-			t.Fatalf("helm upgrade: %v", err)
-		}
+		w.upgradeTo(t, installed())
 	}
 	for _, object := range render(t, mainChart, installed()).objects {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopy()); err != nil {
@@ -237,9 +233,20 @@ func (w *world) upgrade(t *testing.T) {
 	}
 }
 
+// upgradeTo is `helm upgrade` with these values.
+func (w *world) upgradeTo(t *testing.T, with values) {
+	t.Helper()
+	upgrade := action.NewUpgrade(w.helm)
+	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
+	upgrade.ServerSideApply = "auto"
+	if _, err := upgrade.RunWithContext(t.Context(), releaseName, load(t, mainChart), with); err != nil {
+		t.Fatalf("helm upgrade: %v", err)
+	}
+}
+
 // uninstall leaves what the user owns, and nothing else.
 func (w *world) uninstall(t *testing.T) {
-	objects := render(t, mainChart, installed()).objects
+	objects := append(render(t, mainChart, installed()).objects, render(t, mainChart, onAWS()).objects...)
 	w.remove(t, releaseName)
 	for _, object := range objects {
 		await(t, object.GetKind()+" "+object.GetName()+" to be gone", func(ctx context.Context) error {

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,23 +30,27 @@ import (
 
 // unneeded are permissions that this test's fleet does not ask for, and why the chart gives them all the same.
 var unneeded = map[string]string{
-	"get pods":                                       "a nomination that the watch does not show after 5 s is read live",
-	"get nodes":                                      "likewise a taint, and nodes of claims that look as if they had lost them",
-	"get nodeclaims.karpenter.sh":                    "likewise a claim, and one that is there already when it is bought again after a crash",
-	"get nodepools.karpenter.sh":                     "conflicts are read live",
-	"update nodepools/finalizers.karpenter.sh":       "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
-	"update nodeclaims/finalizers.karpenter.sh":      "likewise nodes and their claim",
-	"create leases.coordination.k8s.io in karpenter": "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
-	"patch events.events.k8s.io":                     "an event that comes again is counted up",
-	"patch events in karpenter":                      "likewise of leader election",
-	"update configmaps in kube-system":               "a simulated machine is written down anew when it registers late",
+	"get pods":                                           "a nomination that the watch does not show after 5 s is read live",
+	"get nodes":                                          "likewise a taint, and nodes of claims that look as if they had lost them",
+	"get nodeclaims.karpenter.sh":                        "likewise a claim, and one that is there already when it is bought again after a crash",
+	"get nodepools.karpenter.sh":                         "conflicts are read live",
+	"update nodepools/finalizers.karpenter.sh":           "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
+	"update nodeclaims/finalizers.karpenter.sh":          "likewise nodes and their claim",
+	"create leases.coordination.k8s.io in karpenter":     "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
+	"patch events.events.k8s.io":                         "an event that comes again is counted up",
+	"patch events in karpenter":                          "likewise of leader election",
+	"update ec2nodeclasses/finalizers.karpenter.k8s.aws": "likewise what a class owns",
+	"get ec2nodeclasses.karpenter.k8s.aws":               "read live while it is being deleted",
+	"create configmaps in karpenter":                     "the chart makes the ConfigMap; who deletes it gets another from the controller",
+	"update configmaps in kube-system":                   "a simulated machine is written down anew when it registers late",
 }
 
 // run plays with a fleet while the controller is nobody but the chart's service account.
 func (w *world) run(t *testing.T) {
-	stop := w.startController(t)
+	stop := w.startController(t, installed())
 	w.create(t, "fleet.yaml")
 	w.awaitBound(t, 4)
+	w.awaitCost(t)
 	w.guarded(t, true)
 	// As `kubectl delete nodeclaims --all`: nodes are drained, and others bought.
 	if err := w.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
@@ -62,7 +69,15 @@ func (w *world) run(t *testing.T) {
 		return nil
 	})
 	w.awaitBound(t, 4)
-	for _, name := range []string{"web", "stubborn"} {
+	w.scaleDown(t, "web", "stubborn")
+	w.guarded(t, false)
+	stop()
+}
+
+// scaleDown lets nobody need a node, and waits until all have left.
+func (w *world) scaleDown(t *testing.T, deployments ...string) {
+	t.Helper()
+	for _, name := range deployments {
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		if err := w.Patch(t.Context(), deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
 			t.Fatal(err)
@@ -78,9 +93,35 @@ func (w *world) run(t *testing.T) {
 		}
 		return nil
 	})
-	w.guarded(t, false)
-	stop()
-	w.judge(t)
+}
+
+// awaitCost waits until the controller's metrics say what the fleet costs, and what it would cost at least.
+func (w *world) awaitCost(t *testing.T) {
+	t.Helper()
+	await(t, "the cost of the fleet among the metrics", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.metrics+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			return err
+		}
+		cost, least := -1.0, -1.0
+		for line := range strings.Lines(string(text)) {
+			_, _ = fmt.Sscanf(line, "karpenter_cluster_cost %g", &cost)
+			_, _ = fmt.Sscanf(line, "karpenter_cluster_cost_bound %g", &least)
+		}
+		if cost <= 0 || least <= 0 || least > cost*1.000001 {
+			return fmt.Errorf("the fleet costs %g and at least %g", cost, least)
+		}
+		return nil
+	})
 }
 
 // create applies a file of testdata.
@@ -141,7 +182,7 @@ func (w *world) guarded(t *testing.T, want bool) {
 	}
 }
 
-// judge reads what the controller asked for.
+// judge reads what the controllers of both providers asked for: what they were denied, and what they could do without.
 func (w *world) judge(t *testing.T) {
 	log, err := permission.Read(w.audit)
 	if err != nil {
@@ -150,7 +191,7 @@ func (w *world) judge(t *testing.T) {
 	for _, call := range log.Denied {
 		t.Errorf("denied: %s (%s)", call, call.Reason)
 	}
-	grants := grants(t, installed())
+	grants := append(grants(t, installed()), grants(t, onAWS())...)
 	names := map[string]bool{}
 	for _, grant := range grants {
 		names[grant.String()] = true
@@ -181,9 +222,20 @@ func grants(t *testing.T, with values) []permission.Grant {
 	return all
 }
 
+// freeAddress is one that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
 // startController runs the binary as the chart's Deployment would: its variables, its account. The returned function ends
 // it as kubelet does.
-func (w *world) startController(t *testing.T) (stop func()) {
+func (w *world) startController(t *testing.T, with values, more ...string) (stop func()) {
 	t.Helper()
 	kubeconfig, err := permission.Kubeconfig(t.Context(), w.config, account)
 	if err != nil {
@@ -194,9 +246,12 @@ func (w *world) startController(t *testing.T) (stop func()) {
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(karpenter(t), "controller", "--kubeconfig="+path, "--metrics-port=0", "--health-probe-port=0",
-		"--timers=disruption-poll=1s,drain-min=1s,collection=5s,class-recheck=5s")
-	for name, value := range environment(deployment(t, installed())) {
+	w.metrics = freeAddress(t)
+	_, port, _ := net.SplitHostPort(w.metrics)
+	command := exec.Command(karpenter(t), "controller", "--kubeconfig="+path, "--metrics-port="+port, "--health-probe-port=0",
+		"--timers=disruption-poll=1s,drain-min=1s,collection=5s,class-recheck=5s,bound=1s")
+	command.Env = more
+	for name, value := range environment(deployment(t, with)) {
 		command.Env = append(command.Env, name+"="+value)
 	}
 	said := &bytes.Buffer{}

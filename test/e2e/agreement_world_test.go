@@ -261,8 +261,7 @@ func (d *dice) between(w *workload) {
 }
 
 // foreignTerm adds a required rule about the pods of a workload that was made before. Nobody who is admissible in turns
-// has to stay away from others, or others from him: where he goes in the end depends on the turns. Others are kept away
-// from hosts only: with larger domains a plan that is made again while pods are bound may still buy once more.
+// has to stay away from others, or others from him: where he goes in the end depends on the turns.
 func (d *dice) foreignTerm(w *workload) {
 	if len(d.made) == 0 {
 		return
@@ -278,7 +277,6 @@ func (d *dice) foreignTerm(w *workload) {
 		}
 	case !other.inTurns() && !other.foreign && !w.inTurns():
 		if a := affinityOf(pod); a.PodAntiAffinity == nil {
-			term.TopologyKey = corev1.LabelHostname
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 			w.foreign = true
 		}

@@ -15,10 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
 // Clients are the services of AWS that the provider calls.
@@ -28,11 +31,15 @@ type Clients struct {
 	EKS *eks.Client
 	IAM *iam.Client
 	SQS *sqs.Client
+	// Pricing is a client of the price list, which few regions have: upkeep.PricingRegion.
+	Pricing *pricing.Client
 }
 
 // ClientsOf makes the clients.
 func ClientsOf(cfg aws.Config) Clients {
-	return Clients{EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg)}
+	list := cfg.Copy()
+	list.Region = upkeep.PricingRegion(cfg.Region)
+	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg)}
 }
 
 // answerTime is the longest that the transport waits for an answer; each caller has a shorter time of its own.

@@ -16,7 +16,7 @@
 // a ConfigMap, the class's findings are its status. Everything else is asked for again.
 //
 // On the leader the provider runs loops of its own: the controller of classes, the one that sees nodes' memory, the
-// watch for interruptions, and the housekeeping of templates, images and profiles (housekeeping.go).
+// watch for interruptions, and the rounds of upkeep: types, prices, images, templates, profiles, tags (rounds.go).
 //
 // The package must not know the engine, the store, metrics or the words of events: Observer's functions are given to it.
 package aws

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,14 +15,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
-)
-
-const (
-	// sweepPeriod is the time between looks for launch templates that nothing uses.
-	sweepPeriod = 10 * time.Minute
-	// refreshPeriod is the time between looks for images that were deprecated, and for instance profiles that nothing
-	// uses.
-	refreshPeriod = 30 * time.Minute
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
 // SetupWithManager registers the loops of the provider. Call it once, before the manager is started.
@@ -47,14 +39,15 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	if err := p.followClasses(ctx, mgr); err != nil {
 		return err
 	}
-	if err := errors.Join(reconciler.SetupWithManager(mgr), observer{p}.setup(mgr)); err != nil {
+	tagger := &upkeep.Tagger{Client: p.opts.Client, Cluster: p.opts.Cluster, Tag: p.tag}
+	if err := errors.Join(reconciler.SetupWithManager(mgr), observer{p}.setup(mgr), tagger.SetupWithManager(mgr)); err != nil {
 		return err
 	}
 	log := mgr.GetLogger()
 	named := func(name string, run func(context.Context) error) manager.Runnable {
 		return manager.RunnableFunc(func(ctx context.Context) error { return run(ctrl.LoggerInto(ctx, log.WithName(name))) })
 	}
-	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, named("housekeeping", p.keepHouse), named("interruption.instancestatus", watcher.RunStatus)}
+	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")), named("interruption.instancestatus", watcher.RunStatus)}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))
 	}
@@ -123,59 +116,4 @@ func (p *Provider) followRefusals(ctx context.Context) error {
 		timer.Stop()
 	}
 	return nil
-}
-
-// keepHouse adopts the launch templates of earlier processes, and removes what nothing uses, until ctx ends.
-func (p *Provider) keepHouse(ctx context.Context) error {
-	p.try(ctx, "learning of launch templates", p.launcher.AdoptTemplates)
-	var jobs sync.WaitGroup
-	jobs.Go(func() { p.every(ctx, sweepPeriod, "sweeping launch templates", p.launcher.SweepTemplates) })
-	jobs.Go(func() { p.every(ctx, refreshPeriod, "looking for deprecated images", p.sources.Images.Refresh) })
-	if !p.opts.IsolatedVPC {
-		jobs.Go(func() { p.every(ctx, refreshPeriod, "collecting instance profiles", p.collectProfiles) })
-	}
-	jobs.Wait()
-	return nil
-}
-
-// every does a job each period until ctx ends.
-func (p *Provider) every(ctx context.Context, period time.Duration, what string, do func(context.Context) error) {
-	for {
-		timer := p.opts.Clock.NewTimer(period)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C():
-			p.try(ctx, what, do)
-		}
-	}
-}
-
-func (p *Provider) try(ctx context.Context, what string, do func(context.Context) error) {
-	if err := do(ctx); err != nil && ctx.Err() == nil {
-		ctrl.LoggerFrom(ctx).Error(err, what+"; it is tried again")
-	}
-}
-
-// collectProfiles deletes instance profiles that neither a class nor a claim names. Claims are read from the API server:
-// a cache that lags must not decide that.
-func (p *Provider) collectProfiles(ctx context.Context) error {
-	inUse := map[string]bool{}
-	var classes awsv1.EC2NodeClassList
-	var claims karpv1.NodeClaimList
-	if err := errors.Join(p.opts.Live.List(ctx, &classes), p.opts.Live.List(ctx, &claims)); err != nil {
-		return fmt.Errorf("looking for the instance profiles in use: %w", err)
-	}
-	for i := range classes.Items {
-		inUse[classes.Items[i].Status.InstanceProfile] = true
-	}
-	for i := range claims.Items {
-		inUse[claims.Items[i].Annotations[awsv1.AnnotationInstanceProfile]] = true
-	}
-	deleted, err := p.sources.Profiles.Collect(ctx, inUse)
-	if len(deleted) > 0 {
-		ctrl.LoggerFrom(ctx).Info("deleted instance profiles that nothing uses", "names", deleted)
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 // and the tolerations that the DaemonSet controller adds are there.
 func Daemon(set *appsv1.DaemonSet, v *Vocabulary) model.DaemonSpec {
 	pod := &corev1.Pod{Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
@@ -28,6 +29,8 @@ func Daemon(set *appsv1.DaemonSet, v *Vocabulary) model.DaemonSpec {
 		Requests:     requests,
 		Alternatives: alternatives(&pod.Spec, v),
 		HostPorts:    hostPorts(pod),
+		Labels:       pod.Labels,
+		Terms:        terms(pod, v, &Around{}),
 		Tolerations:  append(tolerations(pod.Spec.Tolerations), daemonTolerations(&pod.Spec)...),
 	}
 }

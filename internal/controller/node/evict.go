@@ -43,6 +43,8 @@ type order struct {
 	// deadline is the earliest that was heard of; zero for none. A later one does not give the pod more time: it may
 	// have been told already.
 	deadline time.Time
+	// wait is how long it takes until the pod is first asked.
+	wait time.Duration
 	// hurry: the pod is to be deleted by force, and nothing that was refused before delays that.
 	hurry bool
 	// agreed is when the pod was evicted or deleted; zero while it is in the queue. The cache may show it as running
@@ -100,7 +102,7 @@ func (e *evictor) add(pod *corev1.Pod, o order) {
 	if o.hurry {
 		e.queue.Forget(item)
 	}
-	e.queue.Add(item)
+	e.queue.AddAfter(item, o.wait)
 }
 
 // over says whether an order was carried out long enough ago for the cache to show it.

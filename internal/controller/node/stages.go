@@ -100,9 +100,11 @@ func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error)
 // push makes pods leave, and says which do not.
 func (r *Reconciler) push(l *leave, left left) {
 	o := order{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
-	for _, pod := range left.evict {
+	for turn, pod := range inTurn(left.evict, l.node) {
+		o.wait = pace(turn)
 		r.evictor.add(pod, o)
 	}
+	o.wait = 0
 	o.hurry = true
 	for _, pod := range left.force {
 		r.evictor.add(pod, o)

@@ -45,6 +45,9 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 		}
 	}
 	j.daemonPorts(nodes, all)
+	for _, d := range j.snap.Daemons {
+		r.carried(daemonPod(d))
+	}
 	for _, pod := range p.Order {
 		r.rulesOf(pod)
 	}
@@ -53,6 +56,7 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 			r.bind(pod, nodes[i], !pod.Terminating)
 		}
 	}
+	j.daemonsCome(r, nodes, all)
 	return r, seats
 }
 

@@ -35,7 +35,7 @@ func (j *judge) weights(claims []plan.NewClaim, accounts map[string]*account) {
 func (j *judge) needless(pool *model.PoolSpec, c *plan.NewClaim, accounts map[string]*account) bool {
 	pins := j.pins(pool, c)
 	for _, pod := range shapes(c.Pods) {
-		if wishes(pod) {
+		if wishes(pod) || j.besideDaemons(pod) {
 			return false
 		}
 		taken := false

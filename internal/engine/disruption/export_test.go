@@ -89,7 +89,7 @@ func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []p
 	w := settle(snap, Options{}, departing)
 	s := &search{world: w, guard: plan.NewGuard(snap), waste: map[string]bool{}, keep: func(*model.Node, plan.Verdict) {}}
 	s.accept([]*change{w.changeOf(claims, names)})
-	return s.found
+	return s.commands()
 }
 
 func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {

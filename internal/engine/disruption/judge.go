@@ -38,6 +38,9 @@ type judgement struct {
 	// landing are the UIDs of the claims of nodes that commands under way send pods to. They are counted on, though the pods
 	// of one command have just come there, or every command would have to wait for the others' pods to settle.
 	landing map[string]bool
+	// stage is the rehearsal of all commands, left who was left over, by command; nil until asked.
+	stage *rehearsal
+	left  map[string][]*player
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
@@ -120,15 +123,18 @@ func (j *judgement) fewest() map[string]plan.Verdict {
 	return against
 }
 
+// closed reports whether nobody is sent to the node.
+func (j *judgement) closed(n *model.Node) bool {
+	return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
+}
+
 // move asks where the pods of all candidates go, and returns the commands whose pods go nowhere.
 func (j *judgement) move() map[string]plan.Verdict {
 	against := map[string]plan.Verdict{}
 	if len(j.nodes) == 0 {
 		return against
 	}
-	o := j.without(j.nodes, func(n *model.Node) bool {
-		return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
-	})
+	o := j.without(j.nodes, j.closed)
 	blame := func(pod *model.Pod, n *model.Node) {
 		id := j.command[n.Name]
 		v := against[id]
@@ -193,15 +199,34 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 		}
 		saving -= n.Price + j.nodePrice(r.Pool)
 	}
-	// What has been bought is paid in any case; then it is enough that leaving things as they are costs more.
+	// What has been bought is paid in any case; then it is enough that leaving things as they are costs more. Else it must not
+	// lose by what kube-scheduler will make of it.
 	least := j.least(c)
 	if paid {
 		least = 1
+	} else if risk := j.risk(cmd.ID); risk >= saving {
+		return plan.Verdict{Code: plan.RoomTooTight, Node: c.nodes[0].Name, Need: 1, Have: saving - risk}
 	}
 	if saving < least {
 		return plan.Verdict{Code: plan.SavingTooSmall, Node: c.nodes[0].Name, Need: least, Have: saving}
 	}
 	return plan.Verdict{}
+}
+
+// risk is what may have to be bought for pods of the command that kube-scheduler leaves over, nano-USD per hour.
+func (j *judgement) risk(id string) int64 {
+	if j.stage == nil {
+		j.stage = rehearse(j.began, j.underWay(), j.closed)
+		j.left = j.stage.leftOver(asDrainsAsk)
+	}
+	if len(j.left[id]) == 0 {
+		return 0
+	}
+	claims, homeless := j.spares(j.stage, j.snap.Pools, j.left[id])
+	if homeless != nil {
+		return plan.Unpayable
+	}
+	return j.priceOf(claims)
 }
 
 func replacementSpec(snap *model.Snapshot, r *plan.NewClaim) model.NodeSpec {

@@ -331,7 +331,7 @@ func (l *live) drain() bool {
 			l.builder.DeleteNode(name)
 			continue
 		}
-		queue := inDrainOrder(h.pods, l.seed)
+		queue := h.inDrainOrder(l.seed)
 		queues = append(queues, queue[:max(min(10, len(queue)), len(queue)/2)])
 	}
 	for turn := 0; len(queues) > 0; turn++ {

@@ -243,11 +243,15 @@ func (h *host) score(p *model.PodSpec) float64 {
 	return math.Floor(free) + math.Floor(100*(1-math.Abs(parts[0]-parts[1])/2))
 }
 
-// inDrainOrder is the order in which a drain asks pods to leave.
-func inDrainOrder(pods []*model.PodSpec, seed uint64) []*model.PodSpec {
-	list := slices.Clone(pods)
+// inDrainOrder is the order in which a drain asks pods to leave: the largest first, by the larger of the parts of the
+// node that they ask for.
+func (h *host) inDrainOrder(seed uint64) []*model.PodSpec {
+	size := func(p *model.PodSpec) float64 {
+		return max(float64(amount(p.Requests, "cpu"))/float64(max(1, h.room["cpu"])), float64(amount(p.Requests, "memory"))/float64(max(1, h.room["memory"])))
+	}
+	list := slices.Clone(h.pods)
 	slices.SortFunc(list, func(a, b *model.PodSpec) int {
-		return cmp.Or(cmp.Compare(draw(seed, a.UID), draw(seed, b.UID)), strings.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(draw(seed, a.UID), draw(seed, b.UID)), strings.Compare(a.UID, b.UID))
 	})
 	return list
 }

@@ -446,6 +446,9 @@ func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 				if restless && (code == plan.NodeNominated || code == plan.PodsHomeless) {
 					continue // pods that are pending, or are being drained, will come, and may keep others off
 				}
+				if code == plan.RoomTooTight {
+					continue // whoever packs by hand does not rehearse
+				}
 				t.Errorf("nothing is proposed, but %s could go and save %d; kept: %+v", n.Name, saving, last.Kept[at].Verdict)
 			}
 		}

@@ -169,7 +169,11 @@ func (p *Proposal) underutilized(r *run) {
 	keep := func(n *model.Node, v plan.Verdict) {
 		p.stays(r, n, plan.Underutilized, v)
 	}
-	p.Commands = append(p.Commands, r.world().consolidate(r.guard, nodes, keep)...)
+	w := r.world()
+	w.proposed = p.Commands
+	found := w.consolidate(r.guard, nodes, keep)
+	byWorth(r.snap, r.opts, found)
+	p.Commands = append(p.Commands, found...)
 }
 
 func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
@@ -187,7 +191,7 @@ func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdi
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
-		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded:
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded:
 			return true
 		}
 		return false

@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +32,20 @@ func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) 
 		return 0, false
 	}
 	return float64(cmd.Worth.Saving) / spread, true
+}
+
+// byWorth puts first what pays most times over, and before all what moves nothing that has a price: where budgets or
+// limits do not suffice for all commands, the best are begun.
+func byWorth(snap *model.Snapshot, opts Options, commands []plan.Command) {
+	worth := make(map[string]float64, len(commands))
+	for i := range commands {
+		score, priced := opts.Score(snap, &commands[i])
+		if !priced {
+			score = math.Inf(1)
+		}
+		worth[commands[i].ID] = score
+	}
+	slices.SortStableFunc(commands, func(a, b plan.Command) int { return cmp.Compare(worth[b.ID], worth[a.ID]) })
 }
 
 // PriceOfMoving is what it is taken to cost to move all pods off the node, nano-USD.

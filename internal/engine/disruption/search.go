@@ -43,7 +43,7 @@ type search struct {
 	// waste are the nodes that should go and have not been asked yet.
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
-	found []plan.Command
+	found []*finding
 }
 
 // consolidate proposes the commands that make the fleet cheaper. The nodes are those that may leave; keep is told of
@@ -64,7 +64,17 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 		rest = append(rest, s.batch(s.free(batch))...)
 	}
 	s.singles(rest)
-	return s.found
+	s.cover()
+	return s.commands()
+}
+
+// commands are what was found.
+func (s *search) commands() []plan.Command {
+	commands := make([]plan.Command, len(s.found))
+	for i, f := range s.found {
+		commands[i] = f.command
+	}
+	return commands
 }
 
 // worthAsking are the nodes that some saving could be worth moving. The others must not spoil the trials, which ask about
@@ -360,7 +370,7 @@ func (s *search) accept(changes []*change) {
 			}
 			continue
 		}
-		s.found = append(s.found, command)
+		s.found = append(s.found, &finding{c, command})
 		s.apply(c)
 	}
 	if len(large) > 0 {

@@ -19,6 +19,8 @@ type world struct {
 	// began is the snapshot that the run began with; wholes is what its pools had altogether, once asked.
 	began  *model.Snapshot
 	wholes map[string]scale
+	// proposed are the commands that other methods have proposed in this run.
+	proposed []plan.Command
 	// young are the nodes that nobody is sent to, see unsettled; nil until asked.
 	young map[string]bool
 	// moving are the pods that changes of this run move, see placement.Moving.

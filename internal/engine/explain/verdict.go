@@ -152,6 +152,7 @@ var sayings = [...]saying{
 		return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less"
 	}},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
+	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)
 	}},
@@ -220,6 +221,18 @@ func savingTooSmall(o operands) string {
 		text = "without " + o.node() + " the fleet would cost no less"
 	}
 	return text + "; to be worth the disruption it takes " + dollars(o.Need)
+}
+
+func roomTooTight(o operands) string {
+	text := "the pods of " + o.node() + " would fit elsewhere, but tightly; kube-scheduler may pack them another way, and "
+	if o.Holder != nil {
+		return text + "nothing could be bought for " + o.pod()
+	}
+	left := "only " + dollars(o.Have) + " per hour of the saving would be left"
+	if o.Have <= 0 {
+		left = "nothing of the saving would be left"
+	}
+	return text + left + " after a node is bought for the rest; to be worth the disruption it takes " + dollars(o.Need)
 }
 
 // dollars are nano-USD, to four digits.

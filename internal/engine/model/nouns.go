@@ -344,6 +344,9 @@ type DaemonSpec struct {
 	Alternatives [][]label.Requirement
 	Tolerations  []Toleration
 	HostPorts    []HostPort
+	// Labels and Terms are those of its pods.
+	Labels map[string]string
+	Terms  []Term
 }
 
 // InstanceType is a size that one can buy.

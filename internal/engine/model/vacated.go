@@ -105,6 +105,13 @@ func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	}
 }
 
+// InTurns returns the snapshot with what it is to know about the turns of an earlier plan. The receiver is unchanged.
+func (s *Snapshot) InTurns(turns map[string]int) *Snapshot {
+	what := *s
+	what.Turns = turns
+	return &what
+}
+
 // Promising returns the snapshot with other promises on some nodes, by name of the node. What is not concerned is
 // shared; the receiver is unchanged.
 func (s *Snapshot) Promising(promised map[string][]string) *Snapshot {

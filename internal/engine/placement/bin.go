@@ -21,7 +21,7 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 		kinds = r.withinLimits(m, kinds, b.kind)
 	}
 	kinds = r.cut(m, kinds, b.row)
-	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() {
+	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() || r.crewed() && r.clashes(m, b.row, kinds, b.planned()...) {
 		return false
 	}
 	largest := m.largest(kinds)
@@ -127,6 +127,7 @@ func (r *run) refill(b *bin) {
 	b.free = r.widest(b)
 	b.used = make(quantity.Vector, len(b.free))
 	b.tally, b.ports, b.claims = tally{}, nil, nil
+	b.tally.board(b.market.crew)
 	for _, s := range b.shares {
 		r.fillUp(b, s.task, len(s.pods))
 	}
@@ -358,6 +359,9 @@ func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 		kinds := r.kindsFor(b.market, b, row, used)
 		kinds.AndWith(b.kinds)
 		b.market.dropTaken(kinds, l.group.HostPorts)
+		if r.crewed() && r.clashes(b.market, row, kinds, append(b.tasks(), l.task)...) {
+			return 0, nil
+		}
 		if !kinds.Empty() && (r.opts.RelaxMinValues || b.market.diverse(kinds).OK()) {
 			return count, kinds
 		}

@@ -50,7 +50,7 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 			continue
 		}
 		w = w.nominated(w.snapshot(nil), last)
-		snap := plan.Seated(w.snapshot(nil), last)
+		snap := plan.Reseated(w.snapshot(nil), last)
 		next := placement.Schedule(snap, placement.Options{})
 		check(t, snap, next)
 		if boughtAgain(first, next) > 0 {

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -16,7 +18,7 @@ const boardings, mostInterruptions = 3, 100_000
 func (r *run) board() (order, late []*model.Pod) {
 	seats := r.seats()
 	defer r.hardOnly(seats)()
-	waiting := kindredFirst(r.inOrderOfAssignment(seats))
+	waiting := r.inTurns(kindredFirst(r.inOrderOfAssignment(seats)))
 	urgent, best := map[*task]bool{}, map[*task]bool{}
 	order, left := r.boardAll(waiting, urgent)
 	fewest := len(left)
@@ -51,6 +53,25 @@ func (r *run) seatedAnew(seats []*seat) []*seat {
 		list[i] = of[s.pod]
 	}
 	return list
+}
+
+// inTurns puts the pods that keep a seat of an earlier plan first, in the order in which that plan would have bound them.
+func (r *run) inTurns(seats []*seat) []*seat {
+	if len(r.kept) == 0 || len(r.snap.Turns) == 0 {
+		return seats
+	}
+	slices.SortStableFunc(seats, func(a, b *seat) int { return cmp.Compare(r.turn(a.pod), r.turn(b.pod)) })
+	return seats
+}
+
+// turn is the pod's in the earlier plan; all others come after.
+func (r *run) turn(p *model.Pod) int {
+	if r.kept[p] {
+		if turn, known := r.snap.Turns[p.UID]; known {
+			return turn
+		}
+	}
+	return math.MaxInt
 }
 
 // boardAll binds the pods to their seats: first those that keep what they were promised, so that no newcomer makes them

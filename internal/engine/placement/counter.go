@@ -171,6 +171,8 @@ type counters struct {
 	// someNameless: there is a node without a hostname.
 	someNameless bool
 	moving       []Moving
+	// crew are the daemons that matter to rules by hostname.
+	crew []crewman
 }
 
 func newCounters(snap *model.Snapshot, moving []Moving) *counters {
@@ -304,6 +306,7 @@ func (c *counters) tallyOf(n *model.Node) tally {
 			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
+	t.board(c.coming(n))
 	return t
 }
 

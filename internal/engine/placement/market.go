@@ -34,7 +34,9 @@ type market struct {
 	// value of a unit of each resource, as last found.
 	value []float64
 	// buys are what the prospects of the packing may buy, for the duals; nil before that was asked for.
-	buys    []purchase
+	buys []purchase
+	// crew are the daemons that are sure to come to every node.
+	crew    []crewman
 	sayings map[string]*saying
 	// share bounds what one type in one zone may have of the pool's spot capacity; nil where nothing does.
 	share *spotShare

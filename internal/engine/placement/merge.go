@@ -86,12 +86,15 @@ func (r *run) asOne(m *market, x, y *bin) *bin {
 	if one.kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
 		return nil
 	}
+	one.shares = slices.Concat(x.shares, y.shares)
+	if r.crewed() && r.clashes(m, row, one.kinds, one.tasks()...) {
+		return nil
+	}
 	for cheapest := range m.cheapestFirst(one.kinds, row) {
 		one.purchase = cheapest
 		break
 	}
 	one.lowest = one.price
 	one.free = m.pool.Net[one.kind].Clone().Sub(one.used)
-	one.shares = slices.Concat(x.shares, y.shares)
 	return &one
 }

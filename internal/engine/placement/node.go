@@ -96,6 +96,9 @@ func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
 	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.row) }) {
 		return refused(plan.Verdict{Code: plan.LabelExcluded})
 	}
+	if r.crewed() && shuns(t, r.counters.coming(n.node)) {
+		return refused(plan.Verdict{Code: plan.AntiAffinityBlocked, Key: t.rules.host})
+	}
 	return r.fitsPlace(t, &n.place, false)
 }
 

@@ -58,6 +58,9 @@ func (m *market) holds(g *model.Group, kind int) bool {
 }
 
 func (r *run) prospect(m *market, l *lot) *prospect {
+	if shuns(l.task, m.crew) {
+		return nil
+	}
 	p := &prospect{lot: l, dear: 1}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
 		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
@@ -344,6 +347,7 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 	b.parts, b.ports, b.claims = b.parts[:0], nil, nil
 	b.holds, b.charged = "", nil
 	b.tally.restart(slots)
+	b.tally.board(m.crew)
 	return b
 }
 

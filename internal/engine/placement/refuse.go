@@ -39,6 +39,9 @@ func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVer
 		return plan.PoolVerdict{Pool: m.pool.Name, Verdict: v}
 	}
 	best := r.furthestOf(m, t, t.group.Rows)
+	if best.Verdict.OK() && shuns(t, m.crew) {
+		best.Verdict = plan.Verdict{Code: plan.AntiAffinityBlocked, Key: t.rules.host}
+	}
 	if best.Verdict.OK() {
 		best.Verdict = between
 		if !between.OK() && r.undefined(m, between.Key) {

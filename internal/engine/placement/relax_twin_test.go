@@ -208,6 +208,7 @@ func carrierRefuses(stands []stand, p *model.PodSpec, s spot) bool {
 func relaxWorld(seed uint64) (world, *model.PodSpec) {
 	d := newDice(seed)
 	w := d.world()
+	w.daemons = nil // the twin knows of no rules between pods and daemons
 	c := *w.pools[0].Catalogue
 	c.Types = slices.DeleteFunc(slices.Clone(c.Types), func(t model.InstanceType) bool { return t.Special })
 	for i := range w.pools {

@@ -87,6 +87,7 @@ func (r *run) compile(tasks []*task) {
 		t.force(0)
 	}
 	r.counters.fill(r.snap.Nodes)
+	r.musterCrew()
 	for _, t := range tasks {
 		for _, rules := range t.compiled {
 			r.counters.touch(rules, t.group)

@@ -351,6 +351,12 @@ func (w *world) daemonSet(d dice, i int) {
 	if d.chance(60) {
 		s.Alternatives = d.alternatives()
 	}
+	if d.rich && d.chance(50) {
+		s.Labels = map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(8)), "tier": "daemon"}
+		if d.chance(30) {
+			s.Terms = []model.Term{{Key: model.LabelHostname, Anti: true, Selector: model.Selector{AllNamespaces: true, Requirements: []label.Requirement{in("app", fmt.Sprintf("app-%d", d.IntN(8)))}}}}
+		}
+	}
 	if d.rich && d.chance(40) {
 		s.HostPorts = []model.HostPort{{IP: d.one("", "10.0.0.1"), Protocol: "TCP", Port: 8080}}
 	}

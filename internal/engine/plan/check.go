@@ -125,8 +125,9 @@ func (g *Guard) rest(cmd Command) Command {
 	return cmd
 }
 
-// release gives the nodes of an abandoned command back to the budgets, but for those that another command has.
-func (g *Guard) release(cmd Command) {
+// Release gives the nodes of a command that was admitted, and is not carried out, back to the budgets, but for those that
+// another command has.
+func (g *Guard) Release(cmd Command) {
 	for _, c := range cmd.Candidates {
 		if by, taken := g.taken[c.Node]; taken && by != cmd.ID {
 			continue

@@ -40,7 +40,18 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	for name, uids := range seats {
 		seats[name] = slices.Concat(snap.Node(name).Promised, uids)
 	}
-	return snap.Promising(seats)
+	return snap.Promising(seats).InTurns(turns(pending, last))
+}
+
+// turns are when the plan would have bound those of its pods that are still pending.
+func turns(pending map[string]*model.Pod, last *Provision) map[string]int {
+	turns := make(map[string]int, len(pending))
+	for i, pod := range last.Order {
+		if pending[pod.UID] != nil {
+			turns[pod.UID] = i
+		}
+	}
+	return turns
 }
 
 // nodeOrClaim is the node of that name, or the one of the claim of that name.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -231,7 +233,7 @@ func (g *Guard) marks(cmd Command) []Action {
 
 func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {
 	cmd = cmd.abandon(why, g.snap.Now)
-	g.release(cmd)
+	g.Release(cmd)
 	return cmd, g.rollback(cmd)
 }
 
@@ -324,7 +326,7 @@ func (g *Guard) allLeaving(cmd Command) bool {
 	})
 }
 
-// Resume returns the commands that are under way, by ID: those that the snapshot's claims carry, each as far along as
+// Resume returns the commands that are under way, those that were begun first and pay most first: those that the snapshot's claims carry, each as far along as
 // any of its members says, or as is known from earlier steps. A known command that has left no trace is over, or never
 // began; it is returned only when its claims were being deleted, so that somebody sees it done. Claims whose annotation
 // cannot be read, or belongs to a command that does not name them, make one abandoned command without an ID, so that
@@ -355,12 +357,26 @@ func Resume(snap *model.Snapshot, known ...Command) []Command {
 	for _, cmd := range byID {
 		commands = append(commands, cmd)
 	}
-	slices.SortFunc(commands, func(a, b Command) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(commands, inTurn)
 	if len(broken) > 0 {
 		commands = append(commands, Command{Phase: Abandoned, Candidates: broken, Created: snap.Now, PhaseSince: snap.Now,
 			Why: Verdict{Code: CommandUnreadable, Node: broken[0].Node}})
 	}
 	return commands
+}
+
+// inTurn is the order in which commands under way share budgets and limits: what has begun earlier comes first, then what pays
+// most times over.
+func inTurn(a, b Command) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(b.Worth.ratio(), a.Worth.ratio()), strings.Compare(a.ID, b.ID))
+}
+
+// ratio is the saving by the price of the disruption, infinite where that is nothing.
+func (w *Worth) ratio() float64 {
+	if w.Price <= 0 {
+		return math.Inf(1)
+	}
+	return float64(w.Saving) / float64(w.Price)
 }
 
 // names reports whether the node is a candidate of the command.

@@ -120,6 +120,10 @@ const (
 	// SavingTooSmall: what a change would save is not worth its disruption (Node; Need and Have: the least and the actual
 	// saving in nano-USD per hour).
 	SavingTooSmall
+	// RoomTooTight: pods may be packed in another way than planned, and what may have to be bought for those that are left
+	// over is not worth it (Node; Need: the least saving, Have: what is left of the saving, in nano-USD per hour; Holder: a
+	// pod for which nothing could be bought, then without numbers).
+	RoomTooTight
 	// ScoreTooLow: the policy Balanced finds the disruption too large for the saving (Node; Need and Have: the least and
 	// the actual score in thousandths).
 	ScoreTooLow
@@ -171,7 +175,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded:
+		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded:
 		return NotNow
 	default:
 		return NeverHere

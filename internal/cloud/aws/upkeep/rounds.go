@@ -29,8 +29,9 @@ const (
 
 // Parts are what the rounds of production are made of.
 type Parts struct {
-	Types  *Types
-	Prices *Prices
+	// Types, OnDemand and Spot refresh the instance types, the prices on demand and the spot prices (Types.Refresh,
+	// Prices.RefreshOnDemand, Prices.RefreshSpot).
+	Types, OnDemand, Spot func(context.Context) error
 	// RefreshImages has images that are deprecated looked up again.
 	RefreshImages func(context.Context) error
 	// AdoptTemplates learns once of launch templates that are there; SweepTemplates deletes those that are idle.
@@ -43,9 +44,9 @@ type Parts struct {
 // Standard are the rounds of production.
 func Standard(p Parts) []Round {
 	rounds := []Round{
-		{"instance types", typesEvery, p.Types.Refresh},
-		{"prices on demand", onDemandEvery, p.Prices.RefreshOnDemand},
-		{"spot prices", spotEvery, p.Prices.RefreshSpot},
+		{"instance types", typesEvery, p.Types},
+		{"prices on demand", onDemandEvery, p.OnDemand},
+		{"spot prices", spotEvery, p.Spot},
 		{"images of aliases", imagesEvery, p.RefreshImages},
 		{"launch templates", templatesEvery, after(p.AdoptTemplates, p.SweepTemplates)},
 	}

@@ -75,7 +75,7 @@ func TestStandard(t *testing.T) {
 			}
 			return nil
 		}
-		list := Standard(Parts{Types: w.types, Prices: w.prices, RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"),
+		list := Standard(Parts{Types: w.types.Refresh, OnDemand: w.prices.RefreshOnDemand, Spot: w.prices.RefreshSpot, RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"),
 			Profiles: &Profiles{Client: classesAndClaims(t), Unused: func(context.Context, map[string]bool) ([]string, error) { counts["profiles"]++; return nil, nil }}})
 		for i := range list {
 			switch list[i].Name {
@@ -98,7 +98,7 @@ func TestStandard(t *testing.T) {
 		if w.types.Version() != 2 {
 			t.Errorf("types were read %d times in a day, want 2", w.types.Version())
 		}
-		if without := Standard(Parts{Types: w.types, Prices: w.prices}); len(without) != len(list)-1 {
+		if without := Standard(Parts{}); len(without) != len(list)-1 {
 			t.Errorf("%d rounds where IAM cannot be reached, want %d", len(without), len(list)-1)
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 // Pods that are still pending keep the seats of the plan before, on nodes and on claims by whatever name their nodes have,
 // beside what claims promise; nobody else has one.
-func TestSeated(t *testing.T) {
+func TestReseated(t *testing.T) {
 	w := newWorld(t, 2)
 	w.nodes["c1"].Promised = []string{"uid-bought"}
 	for _, pod := range []string{"bought", "joined", "placed", "new"} {
@@ -28,8 +28,9 @@ func TestSeated(t *testing.T) {
 	last := &plan.Provision{
 		Claims: []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
 		Placed: []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
+		Order:  pods("gone", "joined", "placed", "bound-since", "bought"),
 	}
-	seated := plan.Seated(snap, last)
+	seated := plan.Reseated(snap, last)
 	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
 	got := map[string][]string{}
 	for _, n := range seated.Nodes {
@@ -38,10 +39,13 @@ func TestSeated(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("promised (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(map[string]int{"uid-joined": 1, "uid-placed": 2, "uid-bought": 4}, seated.Turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
 	if snap.Node("n0").Promised != nil {
 		t.Error("the snapshot that was asked about has changed")
 	}
-	if plan.Seated(snap, nil) != snap {
+	if plan.Reseated(snap, nil) != snap {
 		t.Error("without a plan before, the snapshot is another")
 	}
 }

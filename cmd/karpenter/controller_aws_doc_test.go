@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// TestAWSSettingsAreDocumented: docs/aws.md has a row for each flag of the provider, with its variable and its default, and
+// none for a flag that there is not.
+func TestAWSSettingsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/aws.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) == 6 && strings.HasPrefix(cells[1], " `--") {
+			rows[strings.Trim(cells[1], " `")] = []string{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3])}
+		}
+	}
+	var o awsOptions
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		row, found := rows["--"+f.Name]
+		delete(rows, "--"+f.Name)
+		variable := "`" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "`"
+		value := strings.TrimSuffix(f.DefValue, "0s")
+		if f.Name == "cluster-name" {
+			value = "required"
+		}
+		switch {
+		case !found:
+			t.Errorf("--%s has no row", f.Name)
+		case row[0] != variable || row[1] != value:
+			t.Errorf("--%s: the row has %v, want %s and %q", f.Name, row, variable, value)
+		}
+	})
+	for name := range rows {
+		t.Errorf("%s has a row and is no flag", name)
+	}
+}

@@ -1,0 +1,87 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+)
+
+// preparing is the longest that the first refresh may take. What it does not bring is there later.
+const preparing = 20 * time.Second
+
+// Prepare asks for instance types and prices once, so that the first plan does not go by those that are built in. With an
+// error those stay in use until a round of upkeep succeeds.
+func (p *Provider) Prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, preparing)
+	defer cancel()
+	parts := p.refreshed(ctrl.LoggerFrom(ctx))
+	errs := make([]error, 3)
+	var all sync.WaitGroup
+	for i, refresh := range []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot} {
+		all.Go(func() { errs[i] = refresh(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// rounds keep what the provider knows and owns up to date.
+func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
+	parts := p.refreshed(log)
+	parts.RefreshImages, parts.AdoptTemplates, parts.SweepTemplates = p.sources.Images.Refresh, p.launcher.AdoptTemplates, p.launcher.SweepTemplates
+	if !p.opts.IsolatedVPC {
+		parts.Profiles = &upkeep.Profiles{Client: p.opts.Live, Unused: p.sources.Profiles.Collect, Deleted: func(names []string) {
+			log.Info("deleted instance profiles that nothing uses", "names", names)
+		}}
+	}
+	return &upkeep.Rounds{List: upkeep.Standard(parts), Clock: p.opts.Clock, Failed: func(round string, err error) {
+		if err != nil {
+			log.Error(err, "it is tried again", "round", round)
+			return
+		}
+		log.Info("works again", "round", round)
+	}}
+}
+
+// refreshed are the parts that keep types and prices up to date.
+func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
+	types := upkeep.NewTypes(p.opts.Clients.EC2, p.sources.Calls, catalog.Load())
+	prices := &upkeep.Prices{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Book: p.prices, Region: p.opts.Region, Now: p.opts.Clock.Now,
+		Rejected: func(kind string, merged instance.Merged) {
+			log.Info("left out prices that cannot be", "kind", kind, "count", merged.RejectedCount, "some", merged.Rejected)
+		}}
+	if !p.opts.IsolatedVPC && p.opts.Clients.Pricing != nil {
+		prices.Pricing = p.opts.Clients.Pricing
+	}
+	return upkeep.Parts{
+		Types:    then(types.Refresh, func() { p.SetTypes(types.Current()) }),
+		OnDemand: then(prices.RefreshOnDemand, p.Refreshed),
+		Spot:     then(prices.RefreshSpot, p.Refreshed),
+	}
+}
+
+// then does what follows when something has succeeded.
+func then(do func(context.Context) error, follow func()) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		follow()
+		return nil
+	}
+}
+
+// tag gives an instance of ours tags that it does not have.
+func (p *Provider) tag(ctx context.Context, id string, tags map[string]string) error {
+	if _, ours := instanceOf(id); !ours {
+		return notFound(id)
+	}
+	return p.launcher.Tag(ctx, id, tags)
+}

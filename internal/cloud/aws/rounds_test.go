@@ -1,0 +1,60 @@
+package aws
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+)
+
+// TestPrepare: types and prices are EC2's afterwards, and catalogues are told to be read again. What cannot be had is named,
+// and does not keep the rest.
+func TestPrepare(t *testing.T) { synctest.Test(t, testPrepare) }
+
+func testPrepare(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	changed := make(chan struct{}, 10)
+	p := w.provider(t, func(o *Options) {
+		o.Types, o.Changed = nil, func() { changed <- struct{}{} }
+	})
+	id, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "pricing", Code: "AccessDeniedException", Status: 400})
+	check(t, err)
+	if err := p.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "prices on demand") {
+		t.Errorf("the price list denies: error %v", err)
+	}
+	onDemand, spot := p.prices.Updated()
+	if !onDemand.IsZero() || spot.IsZero() || len(changed) != 2 {
+		t.Errorf("updated at %v and %v, %d changes told; want that of spot and of types", onDemand, spot, len(changed))
+	}
+	types := p.shelf.types()
+	if m5, found := p.shelf.typeOf("m5.large"); !found || m5.Zones == nil || len(types) == len(catalog.Load().Types) {
+		t.Errorf("%d types, m5.large in zones %v: those that are built in", len(types), m5.Zones)
+	}
+	w.sim.Clear(id)
+	check(t, p.Prepare(t.Context()))
+	if onDemand, _ = p.prices.Updated(); onDemand.IsZero() {
+		t.Error("prices on demand have not been updated")
+	}
+}
+
+// TestRounds: without IAM no profile is looked for, and no price list is asked.
+func TestRounds(t *testing.T) { synctest.Test(t, testRounds) }
+
+func testRounds(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	connected, isolated := w.provider(t), w.provider(t, func(o *Options) { o.IsolatedVPC = true })
+	if all, some := len(connected.rounds(logr.Discard()).List), len(isolated.rounds(logr.Discard()).List); some != all-1 {
+		t.Errorf("%d rounds in an isolated VPC, want one less than %d", some, all)
+	}
+	w.sim.ResetCalls()
+	check(t, isolated.Prepare(t.Context()))
+	for call := range w.sim.Calls() {
+		if call.Service == "pricing" {
+			t.Errorf("an isolated VPC asked %s", call.Action)
+		}
+	}
+}

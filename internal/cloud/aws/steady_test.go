@@ -1,0 +1,190 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+)
+
+// The periods of the controllers above the provider, in production (controller.Production): the collection of machines, and
+// the question whether a claim has drifted.
+const (
+	collectionPeriod = 2 * time.Minute
+	driftPeriod      = 5 * time.Minute
+)
+
+// TestSteadyCalls counts what a fleet that does not change asks of AWS in an hour, on a virtual clock, and compares it with
+// what docs/aws.md says.
+func TestSteadyCalls(t *testing.T) {
+	documented := documentedCalls(t)
+	for _, nodes := range []int{100, 1000} {
+		t.Run(strconv.Itoa(nodes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				counts := steady(t, nodes)
+				total := 0
+				for _, call := range slices.Sorted(maps.Keys(counts)) {
+					total += counts[call]
+					if want := documented[call][nodes]; counts[call] != want {
+						t.Errorf("%d nodes: %s %d times an hour, docs/aws.md says %d", nodes, call, counts[call], want)
+					}
+				}
+				for call, by := range documented {
+					if call != "all" && by[nodes] != counts[call] {
+						t.Errorf("docs/aws.md says %s %d times an hour for %d nodes, it is %d", call, by[nodes], nodes, counts[call])
+					}
+				}
+				if want := documented["all"][nodes]; want != total {
+					t.Errorf("%d nodes: %d calls an hour in all, docs/aws.md says %d", nodes, total, want)
+				}
+			})
+		})
+	}
+}
+
+// steady has a fleet stand still for an hour, after one to settle, and returns the calls by service and action.
+func steady(t *testing.T, nodes int) map[string]int {
+	t.Helper()
+	w := newWorld(t, "m5.large")
+	p := w.provider(t, func(o *Options) {
+		o.Types = nil // all of them
+	})
+	check(t, p.Prepare(t.Context()))
+	claims := fleetOf(t, p, nodes)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	running := 0
+	every := func(period time.Duration, do func(context.Context)) {
+		running++
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for ctx.Err() == nil {
+				do(ctx)
+				idle(ctx, period)
+			}
+		}()
+	}
+	reconciler := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now,
+		DryRun: &class.DryRun{EC2: w.clients.EC2, Calls: p.sources.Calls, Cluster: testCluster}}
+	every(time.Minute, func(ctx context.Context) {
+		_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+		noted(ctx, t, err)
+	})
+	every(collectionPeriod, func(ctx context.Context) {
+		machines, err := p.Machines(ctx)
+		if noted(ctx, t, err); err == nil && len(machines) != nodes {
+			t.Errorf("%d machines, want %d", len(machines), nodes)
+		}
+	})
+	// That a claim has not drifted is read off the list of machines, so that a hundred tell of a thousand.
+	for i, claim := range claims[:100] {
+		every(driftPeriod, func(ctx context.Context) {
+			idle(ctx, driftPeriod*time.Duration(i)/100) // claims are not asked about all at once
+			reason, err := p.Drifted(ctx, claim)
+			if noted(ctx, t, err); reason != "" {
+				t.Errorf("%s has drifted: %s", claim.Name, reason)
+			}
+		})
+	}
+	watcher, err := p.watcher()
+	check(t, err)
+	every(time.Hour, func(ctx context.Context) { noted(ctx, t, watcher.RunStatus(ctx)) })
+	every(time.Hour, func(ctx context.Context) { noted(ctx, t, p.rounds(logr.Discard()).Start(ctx)) })
+	idle(ctx, 10*time.Minute+30*time.Second)
+	w.sim.ResetCalls()
+	idle(ctx, time.Hour)
+	counts := map[string]int{}
+	for call, n := range w.sim.Calls() {
+		counts[call.Service+":"+call.Action] += n
+	}
+	cancel()
+	for range running {
+		<-done
+	}
+	return counts
+}
+
+// fleetOf launches so many machines at once, and returns their claims.
+func fleetOf(t *testing.T, p *Provider, nodes int) []*karpv1.NodeClaim {
+	t.Helper()
+	claims, errs := make([]*karpv1.NodeClaim, nodes), make([]error, nodes)
+	var all sync.WaitGroup
+	for i := range claims {
+		name := fmt.Sprintf("node-%04d", i)
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{karpv1.LabelNodePool: "pool"}}}
+		c.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+		c.Spec.Requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand)}
+		claims[i] = c
+		all.Go(func() {
+			machine, err := p.Launch(t.Context(), c)
+			if errs[i] = err; err != nil {
+				return
+			}
+			maps.Copy(c.Labels, machine.Labels)
+			c.Annotations, c.Status.ProviderID, c.Status.ImageID = machine.Annotations, machine.ProviderID, machine.ImageID
+		})
+	}
+	all.Wait()
+	check(t, errors.Join(errs...))
+	return claims
+}
+
+func noted(ctx context.Context, t *testing.T, err error) {
+	if err != nil && ctx.Err() == nil {
+		t.Error(err)
+	}
+}
+
+func idle(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func oneOf(key string, values ...string) karpv1.Requirement {
+	return karpv1.Requirement{Key: key, Operator: "In", Values: values}
+}
+
+var callRow = regexp.MustCompile("^\\| `?([a-z0-9]+(?::[A-Za-z]+)?)`? \\| ([0-9,]+) \\| ([0-9,]+) \\|")
+
+// documentedCalls is the table of docs/aws.md: calls an hour by action, for 100 and 1,000 nodes.
+func documentedCalls(t *testing.T) map[string]map[int]int {
+	t.Helper()
+	text, err := os.ReadFile(root + "/docs/aws.md")
+	check(t, err)
+	_, section, found := strings.Cut(string(text), "## Calls an hour")
+	if !found {
+		t.Fatal("docs/aws.md does not say how many calls there are")
+	}
+	calls := map[string]map[int]int{}
+	for line := range strings.Lines(section) {
+		if cells := callRow.FindStringSubmatch(line); cells != nil {
+			few, _ := strconv.Atoi(strings.ReplaceAll(cells[2], ",", ""))
+			many, _ := strconv.Atoi(strings.ReplaceAll(cells[3], ",", ""))
+			calls[cells[1]] = map[int]int{100: few, 1000: many}
+		}
+	}
+	return calls
+}

@@ -1,0 +1,177 @@
+package disruption
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// finding is a change with the command that it became.
+type finding struct {
+	change  *change
+	command plan.Command
+}
+
+// cover rehearses what was found together with what is under way. For pods that are left over in the order of drains a
+// command buys a node more beforehand, as provisioning would have to afterwards; if it does not pay then it is left alone.
+// So is one that would not pay if what is left over in another order had to be bought.
+func (s *search) cover() {
+	if len(s.found) == 0 {
+		return
+	}
+	s.rehearsed(asDrainsAsk, s.insure)
+	s.rehearsed(atRandom, s.weigh)
+	for s.rehearsed(asDrainsAsk, s.weigh) { // until what is left holds as it is
+	}
+}
+
+// rehearsed has the commands bear what is left over in that order, and reports whether any could not and was left alone.
+func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) plan.Verdict) bool {
+	r := rehearse(s.began, append(s.underWay(), s.commands()...), s.unsettled)
+	left, before := r.leftOver(o), len(s.found)
+	s.found = slices.DeleteFunc(s.found, func(f *finding) bool {
+		if len(left[f.command.ID]) == 0 {
+			return false
+		}
+		v := bear(f, r, left[f.command.ID])
+		if v.OK() {
+			return false
+		}
+		s.guard.Release(f.command)
+		for _, n := range f.change.nodes {
+			s.keep(n, v)
+		}
+		return true
+	})
+	return len(s.found) < before
+}
+
+// underWay are the commands that the run began with, and those that were proposed since.
+func (w *world) underWay() []plan.Command {
+	return append(slices.DeleteFunc(plan.Resume(w.began), func(c plan.Command) bool { return c.Phase == plan.Abandoned }), w.proposed...)
+}
+
+// insure has the command buy places for its pods that were left over.
+func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
+	claims, homeless := s.spares(r, s.snap.Pools, left)
+	if homeless != nil {
+		return stranding(f.change.nodes[0], homeless)
+	}
+	if slices.ContainsFunc(left, func(q *player) bool { return !q.bonds.free() }) {
+		return s.weigh(f, r, left) // where they may be depends on where others are
+	}
+	wider := f.change.with(s.snap.Resources, claims)
+	s.reckon(wider)
+	if !s.decide(wider).OK() {
+		return s.weigh(f, r, left)
+	}
+	command := s.command(wider, plan.Underutilized)
+	if oversized(&command) {
+		return s.weigh(f, r, left)
+	}
+	s.snap.Pools = charged(s.snap.Pools, claims)
+	f.change, f.command = wider, command
+	return plan.Verdict{}
+}
+
+// weigh asks whether the command still pays if places have to be bought for its pods that were left over.
+func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
+	claims, homeless := s.spares(r, s.snap.Pools, left)
+	if homeless != nil {
+		return stranding(f.change.nodes[0], homeless)
+	}
+	least, have := s.least(f.change), f.change.worth.Saving-s.priceOf(claims)
+	if have < least {
+		return plan.Verdict{Code: plan.RoomTooTight, Node: f.change.nodes[0].Name, Need: least, Have: have}
+	}
+	return plan.Verdict{}
+}
+
+// with is the change with further claims, to which their pods go instead of where they were to go.
+func (c *change) with(resources []string, claims []plan.NewClaim) *change {
+	moved := map[*model.Pod]bool{}
+	for _, claim := range claims {
+		for _, p := range claim.Pods {
+			moved[p] = true
+		}
+	}
+	staying := func(pods []*model.Pod) []*model.Pod {
+		return slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return moved[p] })
+	}
+	wider := &change{nodes: c.nodes, groups: c.groups}
+	for _, claim := range c.claims {
+		if stay := staying(claim.Pods); len(stay) > 0 {
+			claim.Requests = lessened(&claim, resources, moved)
+			claim.Pods = stay
+			wider.claims = append(wider.claims, claim)
+		}
+	}
+	for _, seat := range c.seats {
+		if pods := staying(seat.Pods); len(pods) > 0 {
+			wider.seats = append(wider.seats, model.Seating{Node: seat.Node, Pods: pods})
+		}
+	}
+	wider.claims = append(wider.claims, claims...)
+	return wider
+}
+
+// lessened are the requests of the claim without those of its pods that moved.
+func lessened(c *plan.NewClaim, resources []string, moved map[*model.Pod]bool) []quantity.Amount {
+	requests := slices.Clone(c.Requests)
+	for i := range requests {
+		r := slices.Index(resources, requests[i].Name)
+		for _, p := range c.Pods {
+			if moved[p] && r >= 0 {
+				requests[i].Value -= p.Requests.At(quantity.Resource(r))
+			}
+		}
+	}
+	return requests
+}
+
+// spares are the nodes that would have to be bought for pods that a rehearsal left over, or one of these for whom there is
+// none.
+func (w *world) spares(r *rehearsal, pools []*model.Pool, left []*player) ([]plan.NewClaim, *model.Pod) {
+	what := *r.snap
+	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, pools
+	opts := w.opts.Placement
+	opts.Closed = func(*model.Node) bool { return true }
+	p := placement.Schedule(&what, opts)
+	if len(p.Refused) > 0 {
+		return nil, p.Refused[0].Pods[0]
+	}
+	return p.Claims, nil
+}
+
+// priceOf is what the claims cost, nano-USD per hour, the node price included.
+func (w *world) priceOf(claims []plan.NewClaim) int64 {
+	var price int64
+	for i := range claims {
+		price += claims[i].Price() + w.nodePrice(claims[i].Pool)
+	}
+	return price
+}
+
+func stranding(n *model.Node, pod *model.Pod) plan.Verdict {
+	return plan.Verdict{Code: plan.RoomTooTight, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
+}
+
+// groupsFor are the groups of the players, with nobody else in them, in the order of the players.
+func groupsFor(left []*player) []*model.Group {
+	at := map[*model.Group]*model.Group{}
+	var groups []*model.Group
+	for _, q := range left {
+		g := at[q.group]
+		if g == nil {
+			fresh := *q.group
+			g, fresh.Pods = &fresh, nil
+			at[q.group] = g
+			groups = append(groups, g)
+		}
+		g.Pods = append(g.Pods, q.pod)
+	}
+	return groups
+}

@@ -1,0 +1,64 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/karpenter-go/karpenter/internal/doctor"
+)
+
+// TestRights holds the chart's roles to the table of what the controller asks for, by which `karpenter doctor` goes: they
+// grant that and no more, but for the finalizers that some clusters ask about.
+func TestRights(t *testing.T) {
+	for _, provider := range []string{"kwok", "aws"} {
+		t.Run(provider, func(t *testing.T) {
+			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", provider)))
+			granted := map[string]bool{}
+			for _, object := range r.objects {
+				switch object.GetKind() {
+				case "ClusterRole":
+					if !strings.HasSuffix(object.GetName(), "-admin") {
+						grant(granted, "", decode[rbacv1.ClusterRole](t, r, "ClusterRole", object.GetName()).Rules)
+					}
+				case "Role":
+					role := decode[rbacv1.Role](t, r, "Role", object.GetName())
+					grant(granted, role.Namespace, role.Rules)
+				}
+			}
+			wanted := map[string]bool{}
+			for _, right := range doctor.Rights(doctor.Installation{Provider: provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace}) {
+				rule := rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: right.Verbs}
+				if right.Name != "" {
+					rule.ResourceNames = []string{right.Name}
+				}
+				grant(wanted, right.Namespace, []rbacv1.PolicyRule{rule})
+			}
+			if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
+				t.Errorf("rights of the controller with %s, -internal/doctor/rights.go +chart:\n%s", provider, diff)
+			}
+		})
+	}
+}
+
+// grant notes what rules grant, a line for each verb.
+func grant(to map[string]bool, namespace string, rules []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range slices.DeleteFunc(slices.Clone(rule.Resources), func(r string) bool { return strings.HasSuffix(r, "/finalizers") }) {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						to[strings.Join([]string{namespace, group, resource, name, verb}, " ")] = true
+					}
+				}
+			}
+		}
+	}
+}
