@@ -44,7 +44,7 @@ func (l *liveOptions) check() error {
 	case "kwok":
 		return nil
 	case "aws":
-		return usageErrorf("--cloud-provider is aws, which is not built yet, want kwok; --instance-types FILE says what can be bought elsewhere")
+		return usageErrorf("--cloud-provider is aws, which this verb does not ask yet, want kwok; --instance-types FILE says what can be bought elsewhere")
 	}
 	return usageErrorf("--cloud-provider is %q, want kwok", l.cloudProvider)
 }

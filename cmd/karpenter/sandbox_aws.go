@@ -2,23 +2,30 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
 )
 
 // awsSim are the flags of "sandbox aws-sim".
 type awsSim struct {
-	listen   string
-	noLimits bool
-	options  awssim.Options
+	listen     string
+	noLimits   bool
+	kubeconfig string
+	options    awssim.Options
 }
 
 // newSandboxAWS makes the verb that runs the simulated AWS.
@@ -32,6 +39,10 @@ calls that the AWS provider makes. Set AWS_ENDPOINT_URL to the address that it
 prints; any credentials will do. The types, their zones and on-demand prices are
 AWS's; capacity and spot prices are invented. Nothing is kept when it ends.
 
+With --kubeconfig of a sandbox ("karpenter sandbox kubeconfig") an instance that has
+booted becomes a node of it, as its user data says, and one whose user data is wrong
+never joins; standard error says why.
+
 POST /_admin/VERB with JSON breaks things, GET /_admin/instances tells what runs;
 an unknown VERB lists all of them.`,
 		Args: noArguments,
@@ -43,6 +54,7 @@ an unknown VERB lists all of them.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&sim.listen, "listen", "127.0.0.1:4566", "address to answer on; port 0 takes a free one")
+	flags.StringVar(&sim.kubeconfig, "kubeconfig", "", "kubeconfig of a sandbox whose nodes the instances become; without one they only run")
 	flags.StringVar(&sim.options.Region, "region", "us-east-1", "us-east-1, us-west-2 or eu-west-1")
 	flags.StringVar(&sim.options.Cluster.Name, "cluster-name", "sandbox", "EKS cluster that exists")
 	flags.StringVar(&sim.options.Cluster.Endpoint, "cluster-endpoint", "", "URL of the cluster's API server")
@@ -65,6 +77,11 @@ func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	if s.noLimits {
 		s.options.Limits = map[string]awssim.Limit{}
 	}
+	if s.kubeconfig != "" {
+		if err := s.join(); err != nil {
+			return err
+		}
+	}
 	cloud, err := awssim.New(s.options)
 	if err != nil {
 		return usageErrorf("%w", err)
@@ -75,4 +92,30 @@ func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "AWS_ENDPOINT_URL=http://%s\n", listener.Addr())
 	return cloud.Serve(ctx, listener)
+}
+
+// join has instances become nodes of the cluster that the kubeconfig names, which EKS then knows as its own.
+func (s *awsSim) join() error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	if err != nil {
+		return usageErrorf("--kubeconfig: %w", err)
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return usageErrorf("--kubeconfig: %w", err)
+	}
+	joined, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("connecting the simulated instances to the cluster: %w", err)
+	}
+	if s.options.Cluster.Endpoint == "" {
+		s.options.Cluster.Endpoint = config.Host
+	}
+	s.options.Cluster.CA = string(config.CAData)
+	s.options.Hook = &kubelet.Kubelets{
+		Client: joined,
+		Cluster: kubelet.Cluster{Name: s.options.Cluster.Name, Endpoint: s.options.Cluster.Endpoint,
+			Authority: base64.StdEncoding.EncodeToString(config.CAData)},
+		Log: func(text string) { fmt.Fprintln(os.Stderr, text) },
+	}
+	return nil
 }

@@ -610,7 +610,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
 		{[]string{"-f", at("good.yaml"), "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},
 		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok`}},
-		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which is not built yet, want kwok"}},
+		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which this verb does not ask yet, want kwok"}},
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
