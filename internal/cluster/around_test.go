@@ -81,7 +81,11 @@ func what(s *Store) string {
 	for _, g := range snap.Groups {
 		lines = append(lines, fmt.Sprint("places ", g.VolumeAlternatives))
 		for _, term := range g.Terms {
-			lines = append(lines, fmt.Sprint("apart from ", term.Selector.Namespaces))
+			if term.Together {
+				lines = append(lines, "with those of "+term.Selector.Requirements[0].Key)
+			} else {
+				lines = append(lines, fmt.Sprint("apart from ", term.Selector.Namespaces))
+			}
 		}
 		for _, spread := range g.Spread {
 			lines = append(lines, fmt.Sprint("spread over ", spread.Selector.Requirements))
@@ -115,8 +119,8 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{want: missing},
 			{saw: volumeClaimAt(t, "data", "c", "1", "storageClassName: fast"), want: `rejected: storage class "fast" of claim "data" does not exist`},
 			{saw: classAt(t, "slow", "s", "1", "z", "true"), want: `rejected: storage class "fast" of claim "data" does not exist`, quiet: true},
-			{saw: classAt(t, "fast", "s", "2", "a", "false"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
-			{saw: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [b]]]"},
+			{saw: classAt(t, "fast", "s", "2", "a", "false"), want: "places [[topology.kubernetes.io/zone In [a]]]; with those of volume:default/data"},
+			{saw: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [b]]]; with those of volume:default/data"},
 			{saw: volumeClaimAt(t, "data", "c", "4", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
 			{saw: volumeAt(t, "pv", "v", "5", "c"), want: "places [[topology.kubernetes.io/zone In [c]]]"},
 			{gone: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [c]]]", quiet: true},
@@ -124,7 +128,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 		}},
 		{"the default class", uses(pod(), "data"), []step{
 			{saw: volumeClaimAt(t, "data", "c", "1", ""), want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
-			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
+			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]; with those of volume:default/data"},
 			{saw: classAt(t, "one", "s", "3", "a", "false"), want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
 		}},
 		{"labels of namespaces", everywhere(pod(), "team: shop"), []step{

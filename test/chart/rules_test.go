@@ -238,7 +238,7 @@ func (n names) check(t *testing.T, where, text string) {
 				t.Errorf("%s asks for %s, which nobody registers", where, node.Name)
 			}
 			for _, m := range node.LabelMatchers {
-				if m.Name != labels.MetricName && known && !slices.Contains(allowed, m.Name) {
+				if m.Name != model.MetricNameLabel && known && !slices.Contains(allowed, m.Name) {
 					t.Errorf("%s asks for the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
 				}
 			}
@@ -258,7 +258,7 @@ func (n names) check(t *testing.T, where, text string) {
 
 func selectorName(matchers []*labels.Matcher) string {
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			return m.Value
 		}
 	}

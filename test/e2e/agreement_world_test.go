@@ -32,6 +32,9 @@ type workload struct {
 	objects []client.Object
 	// ownClaim: every pod has a claim named after it, among the objects.
 	ownClaim bool
+	// madeOnce: the pods share a claim whose volume is made for the first of them. Until it is there, kube-scheduler lets
+	// the others nowhere but to the node of the first (VolumeBinding, annotation volume.kubernetes.io/selected-node).
+	madeOnce bool
 	// foreign: required rules select another workload.
 	foreign bool
 }
@@ -52,7 +55,7 @@ func (w *workload) pods() []*corev1.Pod {
 
 // inTurns reports whether pods of the workload are admissible only in turns.
 func (w *workload) inTurns() bool {
-	if slices.ContainsFunc(w.template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+	if w.madeOnce || slices.ContainsFunc(w.template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}) {
 		return true
@@ -300,6 +303,7 @@ func (d *dice) volumes(w *workload) {
 			w.objects = append(w.objects, claimNamed(d.name, p.Name, class))
 		}
 	case 2:
+		w.madeOnce = true
 		w.objects = append(w.objects, claimNamed(d.name, w.name, class))
 		pod.Volumes = append(pod.Volumes, claimVolume("made-once", w.name))
 	default:

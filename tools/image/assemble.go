@@ -53,9 +53,22 @@ func assemble(binary, processor string, o options) (member, error) {
 	if image, err = mutate.AppendLayers(image, roots, body); err != nil {
 		return member{}, fmt.Errorf("adding layers: %w", err)
 	}
-	config, err := image.ConfigFile()
+	if image, err = configured(image, processor, o); err != nil {
+		return member{}, err
+	}
+	contents, err := listContents(binary, program, o)
 	if err != nil {
 		return member{}, err
+	}
+	list, err := listImage(image, contents)
+	return member{processor, image, contents, list}, err
+}
+
+// configured says what runs in the image, as whom, and what it is.
+func configured(image v1.Image, processor string, o options) (v1.Image, error) {
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", processor, v1.Time{Time: o.epoch}
@@ -71,15 +84,11 @@ func assemble(binary, processor string, o options) (member, error) {
 	for i := range config.History {
 		config.History[i] = v1.History{Created: v1.Time{Time: o.epoch}, CreatedBy: "tools/image"}
 	}
-	if image, err = mutate.ConfigFile(image, config); err != nil {
-		return member{}, fmt.Errorf("writing the configuration: %w", err)
-	}
-	contents, err := listContents(binary, program, o)
+	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
-		return member{}, err
+		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
-	list, err := listImage(image, contents)
-	return member{processor, image, contents, list}, err
+	return image, nil
 }
 
 // layerOf is a layer with these files, in this order.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -261,5 +262,32 @@ func TestTime(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	if _, err := commitTime(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestAssemble makes an image around a program that is there already, this test's own: it is described, and a second one is
+// the same.
+func TestAssemble(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{release: "v1.2.3", epoch: time.Unix(1700000000, 0).UTC()}
+	var digests []string
+	for range 2 {
+		m, err := assemble(program, "arm64", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		described(t, m.image, "arm64")
+		trusted(t, filepath.Join(unpack(t, m.image), certificates))
+		digest, err := m.image.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest.String())
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("the same program makes %s and %s", digests[0], digests[1])
 	}
 }

@@ -202,6 +202,7 @@ spec:
     spec:
       hostNetwork: true
       nodeSelector: {kubernetes.io/os: linux}
+      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: noisy}}}]}}
       tolerations: [{key: team, operator: Exists}]
       containers:
       - name: a
@@ -222,6 +223,9 @@ spec:
 			tolerate("memory-pressure", model.NoSchedule), tolerate("pid-pressure", model.NoSchedule),
 			tolerate("unschedulable", model.NoSchedule), tolerate("network-unavailable", model.NoSchedule),
 		},
+		Labels: map[string]string{"app": "agent"},
+		Terms: []model.Term{{Key: model.LabelHostname, Anti: true, Selector: model.Selector{Namespaces: []string{"kube-system"},
+			Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"noisy"}}}}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)

@@ -186,10 +186,16 @@ func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, arou
 	switch {
 	case claim.Spec.VolumeName == "":
 		return d.unbound(class, v, around)
-	case claim.Annotations[bindCompleted] == "":
+	case claim.Annotations[bindCompleted] == "" && !madeFor(around.Volumes.Volume(claim.Spec.VolumeName), claim):
 		return d, refuse("", "claim %q names volume %q and is not bound to it yet", claim.Name, claim.Spec.VolumeName)
 	}
 	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v, around)
+}
+
+// madeFor reports whether the volume says that it is the claim's: then they are being bound, which takes a moment, and
+// pods keep their places meanwhile.
+func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv != nil && claim.UID != "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }
 
 func refuse(field, format string, arguments ...any) *model.Rejection {

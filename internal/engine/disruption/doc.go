@@ -7,6 +7,7 @@
 //	                +-- drifted         renewal, oldest drift first                     (drift.go)
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
+//	                     +-- spare.go      who finds no room when kube-scheduler has its way, and what that costs (rehearse.go, stage.go)
 //	                     +-- apart.go      what pods demand of each other keeps steps apart
 //	                     +-- balanced.go   the policy Balanced weighs a change, pool by pool
 //	Snapshot, Node --> IfAlone --> what it would bring if the node left alone           (whatif.go)

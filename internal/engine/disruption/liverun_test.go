@@ -119,3 +119,23 @@ func BenchmarkLive(b *testing.B) {
 		}
 	})
 }
+
+// TestRoomTooTight: who stays because pods may be packed another way would not pay by what is left of the saving.
+func TestRoomTooTight(t *testing.T) {
+	tight := 0
+	opts := disruption.Options{Economics: disruption.Economics{MinSaving: model.Nano / 3}}
+	for seed := range uint64(40) {
+		p := disruption.Propose(newLive(seed, opts, halfUsed(seed, 8+int(seed%17))).snapshot(), opts)
+		for _, k := range p.Kept {
+			if k.Verdict.Code == plan.RoomTooTight {
+				tight++
+				if k.Verdict.Holder == nil && k.Verdict.Have >= k.Verdict.Need {
+					t.Errorf("seed %d: %s stays for want of room, and would still save %d, which is more than %d", seed, k.Node, k.Verdict.Have, k.Verdict.Need)
+				}
+			}
+		}
+	}
+	if tight == 0 {
+		t.Error("room was never too tight: then this test shows nothing")
+	}
+}

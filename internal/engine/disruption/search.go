@@ -24,13 +24,15 @@ import (
 //     onto new nodes, m to n. Nobody is sent to a node that should go itself. The outcome falls apart into changes
 //     that have nothing to do with each other; each must pay by itself, and is a command of its own.
 //  4. Every other node is asked alone: can it go, or be replaced by something cheaper?
+//  5. All that was found is rehearsed together, with kube-scheduler's rule in place of the plan's seats (rehearse.go): who is
+//     left over is bought a node beforehand where that pays, else the change is not made.
 //
 // Whatever one change decided, the next is asked of the world after it, and nodes that were promised pods stay. So the
 // commands may be carried out in any order, at the same time, or in part. What does not pay this time because the room is
 // on nodes that are still to come is found by the next run.
 //
 // Cost: one packing of all pods that may move, one for each n that is tried, one of each batch, and one what-if for
-// each node that stays.
+// each node that stays; and three or more rehearsals, each pods that move times sizes of nodes.
 
 // batchSize is how many nodes are packed anew together. More find a better fit for the last node of a batch; fewer make
 // commands that depend on less.

@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Marks are what pods are counted by in topology domains, by number.
 	Marks []Mark
 	// Turns are, by UID, when pods that are still pending would have been bound by the plan that gave them their seats
-	// (plan.Seated); nil when there was none.
+	// (plan.Reseated); nil when there was none.
 	Turns map[string]int
 
 	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.

@@ -98,7 +98,10 @@ func (r *run) promises(tasks []*task) []*promised {
 	var nominated []*promised
 	for _, t := range tasks {
 		for _, p := range t.left {
-			n := byName[p.Nominated]
+			var n *target
+			if p.Nominated != "" {
+				n = byName[p.Nominated]
+			}
 			if n == nil && !some {
 				continue
 			}

@@ -39,8 +39,11 @@ func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVer
 		return plan.PoolVerdict{Pool: m.pool.Name, Verdict: v}
 	}
 	best := r.furthestOf(m, t, t.group.Rows)
-	if best.Verdict.OK() && shuns(t, m.crew) {
-		best.Verdict = plan.Verdict{Code: plan.AntiAffinityBlocked, Key: t.rules.host}
+	if shuns(t, m.crew) {
+		if best.Verdict.OK() {
+			best.Verdict = plan.Verdict{Code: plan.AntiAffinityBlocked, Key: t.rules.host}
+		}
+		best.Nearest = nil // a daemon would still be in the way
 	}
 	if best.Verdict.OK() {
 		best.Verdict = between

@@ -19,7 +19,7 @@ func Check(snap *model.Snapshot, cmd Command) Verdict {
 type Guard struct {
 	// CordonQuiet is how long the taint must have stood before claims are deleted, Validation how long a command that moves
 	// pods to save money is left standing before it is carried out, and Payback how long a purchase is not undone in pools
-	// that do not say. NewGuard sets the usual.
+	// that do not say: 0 means LeastStay, a negative value that it may be undone at once. NewGuard sets the usual.
 	CordonQuiet time.Duration
 	Validation  time.Duration
 	Payback     time.Duration

@@ -147,7 +147,7 @@ func TestSettled(t *testing.T) {
 		"for one that waits":          {func(w *world, n *model.NodeSpec) { bought(n, "d"); w.pend("d", "") }, time.Hour},
 		"for others that are no more": {func(_ *world, n *model.NodeSpec) { bought(n, "d") }, 0},
 		"pool says longer":            {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"pool says nothing":           {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, 0},
+		"pool says nothing":           {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, plan.LeastStay},
 		"pods were sent here":         {func(_ *world, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
 		"pods were sent before it was bought": {func(_ *world, n *model.NodeSpec) {
 			n.Replacement, n.ConsolidatedAt = true, n.InitializedAt.Add(-time.Minute)

@@ -31,18 +31,19 @@ func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	return since.Add(payback)
 }
 
-// LeastStay is for how long what was decided stands where the payback is shorter: kube-scheduler puts pods elsewhere than
+// LeastStay is for how long what was decided stands where nothing has to pay back: kube-scheduler puts pods elsewhere than
 // planned, and where moving is free every look at the cluster would find something to change.
 const LeastStay = time.Minute
 
 func (g *Guard) paybackOf(n *model.Node) time.Duration {
+	payback := g.Payback
 	if pool := g.snap.Pool(n.Pool); pool != nil && pool.Payback != 0 {
-		return max(pool.Payback, LeastStay)
+		payback = max(0, pool.Payback)
 	}
-	if g.Payback < 0 {
-		return g.Payback
+	if payback == 0 {
+		return LeastStay
 	}
-	return max(g.Payback, LeastStay)
+	return payback
 }
 
 // paidBack reports whether the purchase of the node is so long ago that nobody asks why it was made.

@@ -1,0 +1,66 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// The seats that a command under way has on a node that is there are for its pods, and for those of their controllers that
+// are started again; pods of the controller that were on the node before have not come for them. Of a command that was
+// given up there is none.
+func TestSeatsOfCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase   plan.Phase
+		change  func(*world)
+		promise []string
+	}{
+		"who has not left yet":      {plan.Draining, func(*world) {}, []string{"uid-a"}},
+		"while it is being bought":  {plan.Launching, func(*world) {}, []string{"uid-a"}},
+		"of a command that is over": {plan.Abandoned, func(*world) {}, nil},
+		"who was started again": {plan.Draining, func(w *world) {
+			w.pods[0].Name, w.pods[0].UID, w.pods[0].State, w.pods[0].Node = "a-again", "uid-a-again", model.Pending, ""
+		}, []string{"uid-a", "uid-a-again"}},
+		"whose successor is there": {plan.Draining, func(w *world) {
+			w.pods[0].Name, w.pods[0].UID, w.pods[0].Node, w.pods[0].Created = "a-again", "uid-a-again", "n1", w.now
+			w.pend("late", "")
+			w.pods[2].Controller.UID = "set"
+		}, []string{"uid-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.bind("a", "n0")
+			w.bind("old", "n1")
+			for i := range w.pods {
+				w.pods[i].Controller.UID = "set"
+			}
+			cmd := w.command("c0")
+			cmd.Phase, cmd.Landing = c.phase, []plan.Landing{{Claim: "c1", ClaimUID: "uid-c1", Pods: []string{"uid-a/set"}}}
+			w.nodes["c0"].Command = cmd.Encode()
+			c.change(w)
+			if diff := cmp.Diff(c.promise, plan.Ahead(w.snapshot()).Node("n1").Promised); diff != "" {
+				t.Errorf("promised (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Commands share budgets and limits in the order in which they were begun, then of what they bring for what they cost.
+func TestResumeBringsTheBestFirst(t *testing.T) {
+	w := newWorld(t, 3)
+	for claim, worth := range map[string]plan.Worth{"c0": {Saving: 100, Price: 10}, "c1": {Saving: 50, Price: 1}, "c2": {Saving: 1}} {
+		cmd := w.command(claim)
+		cmd.Reason, cmd.Worth = plan.Underutilized, worth
+		w.nodes[claim].Command = cmd.Encode()
+	}
+	var got []string
+	for _, c := range plan.Resume(w.snapshot()) {
+		got = append(got, c.Candidates[0].Claim)
+	}
+	if diff := cmp.Diff([]string{"c2", "c1", "c0"}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
