@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -55,10 +56,7 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 	s.scale("app", 6)
 	await(t, patience, "all pods to run", s.running("app", 6))
 	s.boughtOnce()
-	all := intstr.FromInt32(6)
-	guard := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: s.name},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}}}
-	s.create(guard)
+	s.guard(6)
 	fleet := s.instances()
 	if len(fleet) < 4 {
 		t.Fatalf("the fleet is of %d instances, want 4 at least", len(fleet))
@@ -84,7 +82,7 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 			t.Errorf("pod %s is %s before its node has a replacement", pod.Name, pod.Status.Phase)
 		}
 	}
-	s.remove(guard)
+	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: s.name}})
 	await(t, patience, "all pods to run elsewhere", func(ctx context.Context) error {
 		if err := s.running("app", 6)(ctx); err != nil {
 			return err
@@ -105,6 +103,28 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 	s.boughtOnce()
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)
+}
+
+// guard keeps so many pods of the Deployment from being evicted at the moment: a budget wants as many, and of those that it
+// selects one more never runs, so that it would let one go if that did.
+func (s *awsStage) guard(pods int32) {
+	s.t.Helper()
+	s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stray", Namespace: s.name, Labels: map[string]string{"app": "stray"}},
+		Spec: corev1.PodSpec{NodeSelector: map[string]string{"e2e.example.org/nowhere": "true"}, Containers: []corev1.Container{{Name: "pause", Image: "pause:3.10"}}}})
+	least := intstr.FromInt32(pods)
+	guard := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: s.name},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"app", "stray"}}}}}}
+	s.create(guard)
+	await(s.t, patience, "the budget to know its pods", func(ctx context.Context) error {
+		if err := s.Get(ctx, client.ObjectKeyFromObject(guard), guard); err != nil {
+			return err
+		}
+		if guard.Status.ExpectedPods != pods+1 || guard.Status.CurrentHealthy != pods {
+			return fmt.Errorf("it expects %d pods and knows %d to be healthy", guard.Status.ExpectedPods, guard.Status.CurrentHealthy)
+		}
+		return nil
+	})
 }
 
 // replaced fails until so many ready nodes are there beside those that are taken.

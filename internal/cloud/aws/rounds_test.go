@@ -16,7 +16,7 @@ import (
 func TestPrepare(t *testing.T) { synctest.Test(t, testPrepare) }
 
 func testPrepare(t *testing.T) {
-	w := newWorld(t, "m5.large")
+	w := newVirtualWorld(t, quick(), "m5.large")
 	changed := make(chan struct{}, 10)
 	p := w.provider(t, func(o *Options) {
 		o.Types, o.Changed = nil, func() { changed <- struct{}{} }
@@ -45,7 +45,7 @@ func testPrepare(t *testing.T) {
 func TestRounds(t *testing.T) { synctest.Test(t, testRounds) }
 
 func testRounds(t *testing.T) {
-	w := newWorld(t, "m5.large")
+	w := newVirtualWorld(t, quick(), "m5.large")
 	connected, isolated := w.provider(t), w.provider(t, func(o *Options) { o.IsolatedVPC = true })
 	if all, some := len(connected.rounds(logr.Discard()).List), len(isolated.rounds(logr.Discard()).List); some != all-1 {
 		t.Errorf("%d rounds in an isolated VPC, want one less than %d", some, all)

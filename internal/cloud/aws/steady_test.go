@@ -71,7 +71,7 @@ func TestSteadyCalls(t *testing.T) {
 // steady has a fleet stand still for an hour, after one to settle, and returns the calls by service and action.
 func steady(t *testing.T, nodes int) map[string]int {
 	t.Helper()
-	w := newWorld(t, "m5.large")
+	w := newVirtualWorld(t, quick(), "m5.large")
 	p := w.provider(t, func(o *Options) {
 		o.Types = nil // all of them
 	})

@@ -37,7 +37,7 @@ func TestThousandClaims(t *testing.T) {
 }
 
 func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
-	w := newWorldOf(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large", "m6i.large", "c5.large", "c6i.large")
+	w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large", "m6i.large", "c5.large", "c6i.large")
 	for i := range w.types {
 		w.types[i].Usage = []string{catalog.UsageOnDemand}
 	}

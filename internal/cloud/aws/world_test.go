@@ -3,6 +3,8 @@ package aws
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,23 +49,45 @@ type world struct {
 	spot    []instance.SpotPrice
 }
 
-// newWorld makes a world for a test, with the types that it names, that is quick and not throttled.
-func newWorld(t *testing.T, names ...string) *world {
-	t.Helper()
-	return newWorldOf(t, awssim.Options{
+// quick is a cloud whose machines take next to no time, and that does not throttle.
+func quick() awssim.Options {
+	return awssim.Options{
 		Cluster: awssim.Cluster{CA: "PEM"}, Limits: map[string]awssim.Limit{},
 		Timing: awssim.Timing{Pending: 10 * time.Millisecond, Boot: 10 * time.Millisecond, ShuttingDown: 50 * time.Millisecond},
-	}, names...)
+	}
 }
 
-func newWorldOf(t *testing.T, options awssim.Options, names ...string) *world {
+// newWorld makes a world for a test in real time, with the types that it names. Its cloud is at a port of this machine.
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	transport := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	return newWorldOf(t, quick(), connection{listener, transport, "http://" + listener.Addr().String()}, names...)
+}
+
+// newVirtualWorld makes one on a virtual clock (testing/synctest), with its cloud in memory.
+func newVirtualWorld(t *testing.T, options awssim.Options, names ...string) *world {
+	t.Helper()
+	pipe := awssim.NewPipe()
+	return newWorldOf(t, options, connection{pipe, pipe.HTTPClient(), awssim.Endpoint}, names...)
+}
+
+// connection is how the cloud is reached.
+type connection struct {
+	listener net.Listener
+	client   *http.Client
+	endpoint string
+}
+
+func newWorldOf(t *testing.T, options awssim.Options, by connection, names ...string) *world {
 	t.Helper()
 	sim, err := awssim.New(options)
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	pipe, served := awssim.NewPipe(), make(chan error)
-	go func() { served <- sim.Serve(ctx, pipe) }()
-	transport := pipe.HTTPClient()
+	served := make(chan error)
+	go func() { served <- sim.Serve(ctx, by.listener) }()
+	transport := by.client
 	t.Cleanup(func() {
 		sim.Clear(0)
 		transport.CloseIdleConnections()
@@ -71,7 +95,7 @@ func newWorldOf(t *testing.T, options awssim.Options, names ...string) *world {
 		check(t, <-served)
 	})
 	w := &world{sim: sim, records: &records{entries: map[types.UID]launch.Entry{}, names: map[types.UID]string{}}, clock: &shifted{}}
-	w.clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(awssim.Endpoint),
+	w.clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(by.endpoint),
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
 	for _, name := range names {
 		known, found := catalog.Load().Type(name)
