@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,9 +180,31 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	for zone, n := range pendingByZone(snap) {
 		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
 	}
+	p.remember(decided)
+}
+
+// remember notes since when pods are planned, and forgets those that are no longer there: the plan's may be gone since its
+// snapshot.
+func (p *Provision) remember(decided *plan.Provision) {
+	newest, at := p.Snapshot(), p.Clock.Now()
 	for _, pod := range plan.Waiting(decided.Order) {
-		p.Metrics.Waits.Planned(pod.UID, p.Clock.Now())
+		p.Metrics.Waits.Planned(pod.UID, at)
 	}
+	p.Metrics.Waits.Keep(func(yield func(string) bool) {
+		each := func(pods []*model.Pod) bool {
+			return !slices.ContainsFunc(pods, func(pod *model.Pod) bool { return !yield(pod.UID) })
+		}
+		for _, g := range newest.Groups {
+			if !each(g.Pods) {
+				return
+			}
+		}
+		for _, n := range newest.Nodes {
+			if !each(n.Pods) {
+				return
+			}
+		}
+	})
 }
 
 // promise keeps nodes that pods were planned onto from being disrupted for a while.
