@@ -63,6 +63,9 @@ type Provision struct {
 	// seen are the pods that the last tick knew.
 	seen map[string]bool
 
+	// zones are those that pods of the last tick had to be in.
+	zones map[string]int
+
 	// beyond is how many pods the last tick could not promise a node that has all the promises it may.
 	beyond int
 
@@ -176,11 +179,22 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	}
 	p.seen = now
 	p.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(len(now)))
-	p.Metrics.SchedulerPendingByZone.Reset()
-	for zone, n := range pendingByZone(snap) {
+	p.measureZones(pendingByZone(snap))
+	p.remember(decided)
+}
+
+// measureZones sets the series of zones that pods have to be in now, and ends those of the others: at no moment is there
+// less to read than at one tick or the next.
+func (p *Provision) measureZones(counts map[string]int) {
+	for zone, n := range counts {
 		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
 	}
-	p.remember(decided)
+	for zone := range p.zones {
+		if _, still := counts[zone]; !still {
+			p.Metrics.SchedulerPendingByZone.DeleteLabelValues(provisioner, zone)
+		}
+	}
+	p.zones = counts
 }
 
 // remember notes since when pods are planned, and forgets those that are no longer there: the plan's may be gone since its
