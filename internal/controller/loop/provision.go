@@ -113,10 +113,9 @@ func (p *Provision) pause() time.Duration {
 
 // Tick is one pass.
 func (p *Provision) Tick(ctx context.Context) {
-	began, end := p.Clock.Now(), p.Metrics.Passes.Begin(provisioner)
+	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
-	snap, decided := p.decide()
-	end()
+	snap, decided := p.pass()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
@@ -131,6 +130,12 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.report(done, nominations)
 	p.announce(snap, done.Plan)
 	p.logWork(done, at)
+}
+
+// pass decides, and shows for how long it has been at it.
+func (p *Provision) pass() (*model.Snapshot, *plan.Provision) {
+	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
+	return p.decide()
 }
 
 // nominate makes the pods' nominations agree with the plan.
