@@ -351,7 +351,9 @@ func everything(m *telemetry.Metrics, pools, zones int) {
 			m.NodePoolsAllowedDisruptions.WithLabelValues(pool, reason).Set(1)
 			m.NodePoolsConsumingBudgets.WithLabelValues(pool, reason).Set(1)
 			for _, capacityType := range []string{"spot", "on-demand"} {
-				m.NodeClaimsDisrupted.WithLabelValues(reason, pool, capacityType).Inc()
+				for _, policy := range []string{"", "when_empty_or_underutilized"} {
+					m.NodeClaimsDisrupted.WithLabelValues(reason, pool, capacityType, policy, "graceful").Inc()
+				}
 			}
 			for code := range 20 {
 				m.DisruptionKeptNodes.WithLabelValues(pool, reason, fmt.Sprint("code-", code)).Set(1)
