@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -148,6 +149,9 @@ func (c *consultation) source() (*doctor.Source, error) {
 	}
 	if c.noElection {
 		s.LeaseName = ""
+	}
+	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" { // else it is not in the cluster that it asks
+		s.Namespace = strings.TrimSpace(string(text))
 	}
 	s.Classes = map[string][]client.Object{"aws": {&awsv1.EC2NodeClass{}}, "kwok": {&kwokv1alpha1.KWOKNodeClass{}}}[c.live.cloudProvider]
 	s.Expected, err = crds.Definitions()

@@ -236,12 +236,12 @@ func (c *clinic) illnesses() []illness {
 			return func() { set(true) }
 		}},
 		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
-		{codes: "LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
+		{codes: "CannotLook LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
 		{codes: "LeaderMissing", about: "nobody holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
 		{codes: "LeaderSilent", about: "karpenter-0 holds the Lease and has not renewed it", fall: lease(func(l *coordinationv1.LeaseSpec) {
 			l.LeaseDurationSeconds, l.RenewTime = new(int32(15)), new(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 		})},
-		{codes: "ElectionNotExclusive", about: "2 Leases", fall: func() func() { return c.create(c.lease("default")) }},
+		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases", fall: func() func() { return c.create(c.lease("default")) }},
 		{codes: "ClaimNotLaunched", about: "nodeclaim/slow", arguments: hasty, fall: func() func() { return c.claim("slow", false) }},
 		{codes: "ClaimNotRegistered", about: "did not join", arguments: hasty, fall: func() func() { return c.claim("slow", false, karpv1.ConditionLaunched) }},
 		{codes: "ClaimNotInitialized", about: "startup taint", arguments: hasty, fall: func() func() {
@@ -251,7 +251,7 @@ func (c *clinic) illnesses() []illness {
 		{codes: "FinalizerOrphaned", about: "node/left", fall: func() func() {
 			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
 		}},
-		{codes: "DrainBlocked", about: "web-0 on leaving", fall: c.blockedDrain},
+		{codes: "ClaimNotTerminated DrainBlocked", about: "web-0 on leaving", arguments: hasty, fall: c.blockedDrain},
 		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
 			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"}, Webhooks: []admissionv1.ValidatingWebhook{{
 				Name: "validation.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),

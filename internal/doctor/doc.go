@@ -11,8 +11,9 @@
 // Rights is the one table of what the controller asks of the API server. The doctor asks whether it may; tests hold the
 // chart's roles and what the controller really asked against it.
 //
-// Nothing is found in an installation that works: a finding is a reason to act, with the words what to do. How long things
-// may take before they count as stuck is Options.Patience.
+// Nothing is found in an installation that works, by a doctor who may look at all of it: a finding is a reason to act, with
+// the words what to do. How long things may take before they count as stuck is Options.Patience: claims on their way, nodes
+// that go, and the drains that PodDisruptionBudgets hold up.
 //
 // The package must not know the engine, nor any provider: it knows what every installation has.
 package doctor

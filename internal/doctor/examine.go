@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,8 +58,11 @@ func found(code, object, problem, fix string) cloud.Finding {
 func unread(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, u := range f.Unread {
-		list = append(list, found(CannotLook, u.What, "cannot be looked at: "+u.Why.Error(),
-			"run the doctor as somebody who may read that: a cluster administrator, or the controller's service account for what is its own"))
+		fix := "run the doctor as somebody who may read that: a cluster administrator, or the controller's service account for what is its own"
+		if errors.Is(u.Why, errNowhere) {
+			fix = "name it by --service-account or --leader-election-namespace"
+		}
+		list = append(list, found(CannotLook, u.What, "cannot be looked at: "+u.Why.Error(), fix))
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
@@ -122,17 +123,28 @@ type webhook struct {
 	policy              *admissionv1.FailurePolicyType
 	service             *admissionv1.ServiceReference
 	rules               []admissionv1.RuleWithOperations
+	// namespaced: it is asked about some namespaces only. chosen: it is asked about some objects only.
+	namespaced, chosen bool
+}
+
+// some reports whether a selector leaves anything out.
+func some(s *metav1.LabelSelector) bool {
+	return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0
 }
 
 // webhooks finds admission webhooks that refuse everything because nobody answers, and are asked about what the controller
-// writes.
+// writes. One that is asked about some objects only, or under conditions, may have nothing to do with the controller: it is
+// its owner's affair.
 func webhooks(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, w := range f.webhooks() {
 		if w.service == nil || w.policy != nil && *w.policy == admissionv1.Ignore {
 			continue
 		}
-		written := asked(w.rules)
+		if w.chosen {
+			continue
+		}
+		written := w.asked()
 		why := f.unreachable(w.service.Namespace, w.service.Name)
 		if written == "" || why == "" {
 			continue
@@ -148,32 +160,48 @@ func (f *Facts) webhooks() []webhook {
 	for i := range f.Validating {
 		for k := range f.Validating[i].Webhooks {
 			w := &f.Validating[i].Webhooks[k]
-			list = append(list, webhook{"validatingwebhookconfiguration/" + f.Validating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules})
+			list = append(list, webhook{"validatingwebhookconfiguration/" + f.Validating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules,
+				some(w.NamespaceSelector), some(w.ObjectSelector) || len(w.MatchConditions) > 0})
 		}
 	}
 	for i := range f.Mutating {
 		for k := range f.Mutating[i].Webhooks {
 			w := &f.Mutating[i].Webhooks[k]
-			list = append(list, webhook{"mutatingwebhookconfiguration/" + f.Mutating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules})
+			list = append(list, webhook{"mutatingwebhookconfiguration/" + f.Mutating[i].Name, w.Name, w.FailurePolicy, w.ClientConfig.Service, w.Rules,
+				some(w.NamespaceSelector), some(w.ObjectSelector) || len(w.MatchConditions) > 0})
 		}
 	}
 	return list
 }
 
-// asked is a resource that the controller writes and that the rules are about; "" for none.
-func asked(rules []admissionv1.RuleWithOperations) string {
+// asked is a resource that the controller writes and that the webhook is asked about; "" for none. Selectors of namespaces
+// let all objects through that are in none.
+func (w *webhook) asked() string {
 	for _, right := range Rights(Installation{LeaseName: "any"}) {
-		for _, rule := range rules {
+		if w.namespaced && !right.clusterWide() {
+			continue
+		}
+		for _, rule := range w.rules {
 			group := slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.APIGroups, right.Group)
-			resource := slices.ContainsFunc(rule.Resources, func(r string) bool {
-				return r == "*/*" || r == right.Resource || r == "*" && !strings.Contains(right.Resource, "/")
-			})
+			resource := slices.ContainsFunc(rule.Resources, func(pattern string) bool { return about(pattern, right.Resource) })
 			if group && resource && slices.ContainsFunc(right.Verbs, func(verb string) bool { return admitted(rule.Operations, verb) }) {
 				return right.Resource
 			}
 		}
 	}
 	return ""
+}
+
+// clusterWide reports whether the objects are in no namespace.
+func (r *Right) clusterWide() bool {
+	return r.Group == "" && r.Resource == "nodes" || strings.HasPrefix(r.Group, "karpenter.")
+}
+
+// about matches a resource, with its subresource after a slash, as the API server does: each part by itself.
+func about(pattern, resource string) bool {
+	wantOf, wantSub, _ := strings.Cut(pattern, "/")
+	of, sub, _ := strings.Cut(resource, "/")
+	return (wantOf == "*" || wantOf == of) && (wantSub == "*" || wantSub == sub)
 }
 
 // admitted reports whether admission is asked about requests of the verb; about reading it never is.

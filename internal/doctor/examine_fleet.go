@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,8 +108,11 @@ func claims(f *Facts, o Options) []cloud.Finding {
 		describe := "kubectl describe nodeclaim " + claim.Name
 		if at := claim.DeletionTimestamp; at != nil {
 			if late := f.at().Sub(at.Time); late > o.Patience {
-				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("it was deleted %s ago and is still there%s", round(late), waitingFor(claim)),
-					describe+"; kubectl describe node "+claim.Status.NodeName+" names what its drain waits for"))
+				fix := describe
+				if claim.Status.NodeName != "" {
+					fix += "; kubectl describe node " + claim.Status.NodeName + " names what its drain waits for"
+				}
+				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("it was deleted %s ago and is still there%s", round(late), waitingFor(claim)), fix))
 			}
 			continue
 		}
@@ -167,7 +171,8 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
-		if !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
+		at := slices.Index(node.Finalizers, karpv1.FinalizerTermination)
+		if at < 0 || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
 			continue
 		}
 		what := "it has the finaliser " + karpv1.FinalizerTermination + ", and no NodeClaim stands behind it"
@@ -175,22 +180,29 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 			what += "; it is being deleted and cannot go"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
-			"make sure that its machine is gone, then kubectl patch node "+node.Name+` --type=merge -p '{"metadata":{"finalizers":null}}'`))
+			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at)+"'"))
 	}
 	return list
 }
 
-// drains that a PodDisruptionBudget keeps from ending.
-func drains(f *Facts, _ Options) []cloud.Finding {
+// withoutFinaliser is a patch that takes ours off, which is at that place, and leaves those of others. It fails if ours is
+// there no longer.
+func withoutFinaliser(at int) string {
+	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, karpv1.FinalizerTermination, at)
+}
+
+// drains that a PodDisruptionBudget keeps from ending for longer than they should take.
+func drains(f *Facts, o Options) []cloud.Finding {
 	leaving := f.leaving()
 	blocked := map[string][]string{} // pods by budget
 	for i := range f.Pods {
 		pod := &f.Pods[i]
-		if !leaving[pod.Spec.NodeName] || pod.DeletionTimestamp != nil || karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) {
+		since, leaves := leaving[pod.Spec.NodeName]
+		if !leaves || f.at().Sub(since) <= o.Patience || pod.DeletionTimestamp != nil || karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) || staying(pod) {
 			continue
 		}
 		for k := range f.PDBs {
-			if pdb := &f.PDBs[k]; pdb.Namespace == pod.Namespace && pdb.Status.DisruptionsAllowed <= 0 && selects(pdb, pod) {
+			if pdb := &f.PDBs[k]; pdb.Namespace == pod.Namespace && pdb.Status.DisruptionsAllowed <= 0 && selects(pdb, pod) && !regardless(pdb, pod) {
 				key := pdb.Namespace + "/" + pdb.Name
 				blocked[key] = append(blocked[key], pod.Name+" on "+pod.Spec.NodeName)
 			}
@@ -206,17 +218,44 @@ func drains(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// leaving are the nodes of ours that are being drained.
-func (f *Facts) leaving() map[string]bool {
-	leaving := map[string]bool{}
-	for i := range f.Claims {
-		if f.Claims[i].DeletionTimestamp != nil {
-			leaving[f.Claims[i].Status.NodeName] = true
-		}
+// staying pods tolerate the taint of nodes that leave: no drain waits for them.
+func staying(pod *corev1.Pod) bool {
+	taint := karpv1.DisruptedTaint()
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
+		return toleration.ToleratesTaint(logr.Discard(), &taint, false)
+	})
+}
+
+// regardless reports whether the API evicts the pod whatever the budget allows: one that is not ready, if the budget always
+// lets such go, or has as many healthy pods as it wants.
+func regardless(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if ready {
+		return false
 	}
+	if policy := pdb.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
+		return true
+	}
+	return pdb.Status.DesiredHealthy > 0 && pdb.Status.CurrentHealthy >= pdb.Status.DesiredHealthy
+}
+
+// leaving are the nodes of ours that are being drained, and since when.
+func (f *Facts) leaving() map[string]time.Time {
+	leaving := map[string]time.Time{}
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.DeletionTimestamp != nil && slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
-			leaving[n.Name] = true
+			leaving[n.Name] = n.DeletionTimestamp.Time
+		}
+	}
+	for i := range f.Claims {
+		c := &f.Claims[i]
+		if c.DeletionTimestamp == nil {
+			continue
+		}
+		if since, known := leaving[c.Status.NodeName]; !known || c.DeletionTimestamp.Time.Before(since) {
+			leaving[c.Status.NodeName] = c.DeletionTimestamp.Time
 		}
 	}
 	delete(leaving, "")

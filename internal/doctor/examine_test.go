@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"os"
 	"regexp"
@@ -11,9 +12,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -71,6 +81,10 @@ func TestExamineWebhooks(t *testing.T) {
 		broken                         bool
 	}{
 		{"claims are created", "down", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, true},
+		{"everything of claims", "down", "karpenter.sh", "nodeclaims/*", create, admissionv1.Fail, true},
+		{"all subresources of pods", "down", "", "pods/*", create, admissionv1.Fail, true},
+		{"all evictions", "down", "", "*/eviction", create, admissionv1.Fail, true},
+		{"all scales", "down", "*", "*/scale", all, admissionv1.Fail, false},
 		{"everything", "none", "*", "*/*", all, admissionv1.Fail, true},
 		{"evictions", "down", "", "pods/eviction", create, admissionv1.Fail, true},
 		{"leases", "down", "coordination.k8s.io", "leases", []admissionv1.OperationType{admissionv1.Update}, admissionv1.Fail, true},
@@ -87,6 +101,133 @@ func TestExamineWebhooks(t *testing.T) {
 		}}}}
 		if got := codes(&f); (len(got) == 1) != c.broken {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A webhook that is asked about some objects only is not said to refuse what the controller writes; a selector of namespaces
+// lets what is in none through.
+func TestExamineWebhooksOfSomeObjects(t *testing.T) {
+	team := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	for _, c := range []struct {
+		name, group, resource string
+		of                    admissionv1.ValidatingWebhook
+		broken                bool
+	}{
+		{"pods of one namespace", "", "pods/eviction", admissionv1.ValidatingWebhook{NamespaceSelector: team}, false},
+		{"claims are in no namespace", "karpenter.sh", "nodeclaims", admissionv1.ValidatingWebhook{NamespaceSelector: team}, true},
+		{"nodes are in no namespace", "", "nodes", admissionv1.ValidatingWebhook{NamespaceSelector: team}, true},
+		{"an empty selector leaves nothing out", "", "pods/eviction", admissionv1.ValidatingWebhook{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}}, true},
+		{"some nodes", "", "nodes", admissionv1.ValidatingWebhook{ObjectSelector: team}, false},
+		{"conditions", "", "nodes", admissionv1.ValidatingWebhook{MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: "false"}}}, false},
+	} {
+		w := c.of
+		w.Name, w.ClientConfig.Service = "w", &admissionv1.ServiceReference{Namespace: "a", Name: "gone"}
+		w.Rules = []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll}, Rule: admissionv1.Rule{APIGroups: []string{c.group}, Resources: []string{c.resource}}}}
+		f := &Facts{NoElection: true, Validating: []admissionv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionv1.ValidatingWebhook{w}}}}
+		if got := codes(f); (len(got) == 1) != c.broken {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A budget blocks a drain when the drain takes long, and the API would not evict the pod whatever the budget says.
+func TestExamineDrains(t *testing.T) {
+	labels := map[string]string{"app": "web"}
+	ready := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	always, budgeted := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
+	for _, c := range []struct {
+		name       string
+		ago        time.Duration
+		conditions []corev1.PodCondition
+		policy     *policyv1.UnhealthyPodEvictionPolicyType
+		healthy    int32
+		tolerates  []corev1.Toleration
+		blocked    bool
+	}{
+		{name: "for long", ago: time.Hour, conditions: ready, blocked: true},
+		{name: "just begun", ago: time.Second, conditions: ready},
+		{name: "ready, always", ago: time.Hour, conditions: ready, policy: &always, blocked: true},
+		{name: "not ready, always", ago: time.Hour, policy: &always},
+		{name: "not ready, enough others are", ago: time.Hour, policy: &budgeted, healthy: 2},
+		{name: "not ready, too few others are", ago: time.Hour, healthy: 1, blocked: true},
+		{name: "stays", ago: time.Hour, conditions: ready, tolerates: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+	} {
+		deleted := metav1.NewTime(now.Add(-c.ago))
+		f := &Facts{Now: now, NoElection: true,
+			Claims: []karpv1.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "c", DeletionTimestamp: &deleted}, Status: karpv1.NodeClaimStatus{NodeName: "n"}}},
+			Pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-0", Labels: labels}, Spec: corev1.PodSpec{NodeName: "n", Tolerations: c.tolerates},
+				Status: corev1.PodStatus{Conditions: c.conditions}}},
+			PDBs: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"},
+				Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, UnhealthyPodEvictionPolicy: c.policy},
+				Status: policyv1.PodDisruptionBudgetStatus{DesiredHealthy: 2, CurrentHealthy: c.healthy}}},
+		}
+		if got := slices.Contains(codes(f), "DrainBlocked poddisruptionbudget/a/web"); got != c.blocked {
+			t.Errorf("%s: blocked %v, want %v", c.name, got, c.blocked)
+		}
+	}
+}
+
+// What the doctor advises does what it says and no more: other controllers' finalisers stay, and no name is left empty.
+func TestExamineAdvice(t *testing.T) {
+	long := metav1.NewTime(now.Add(-time.Hour))
+	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{{}},
+		Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{"example.com/audit", karpv1.FinalizerTermination}}}},
+		Claims: []karpv1.NodeClaim{
+			{ObjectMeta: metav1.ObjectMeta{Name: "bare", DeletionTimestamp: &long}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "joined", DeletionTimestamp: &long}, Status: karpv1.NodeClaimStatus{NodeName: "n"}},
+		}}
+	var got []string
+	for _, finding := range Examine(f, Options{}) {
+		got = append(got, finding.Fix)
+	}
+	want := []string{
+		"kubectl describe nodeclaim bare",
+		"kubectl describe nodeclaim joined; kubectl describe node n names what its drain waits for",
+		`make sure that its machine is gone, then kubectl patch node left --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"karpenter.sh/termination"},{"op":"remove","path":"/metadata/finalizers/1"}]'`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Rights of one namespace are asked for in that of the controller, and nowhere if nobody says which it is.
+func TestReviewAsksInTheNamespace(t *testing.T) {
+	leases := []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Namespace: "led"}}}
+	for _, c := range []struct {
+		name   string
+		source Source
+		facts  Facts
+		want   string
+	}{
+		{"as told", Source{Installation: Installation{LeaseNamespace: "told"}, Account: "account/a", Namespace: "pod"}, Facts{Leases: leases}, "told"},
+		{"where the Lease is", Source{Account: "account/a", Namespace: "pod"}, Facts{Leases: leases}, "led"},
+		{"no election", Source{Account: "account/a", Namespace: "pod"}, Facts{}, "account"},
+		{"in the pod", Source{Namespace: "pod"}, Facts{}, "pod"},
+		{"two elections", Source{}, Facts{Leases: append(leases, leases...)}, ""},
+	} {
+		var asked []string
+		c.source.Installation.Provider, c.source.Installation.LeaseName = "aws", "l"
+		c.source.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+				var about *authorizationv1.ResourceAttributes
+				switch review := object.(type) {
+				case *authorizationv1.SelfSubjectAccessReview:
+					about, review.Status.Allowed = review.Spec.ResourceAttributes, true
+				case *authorizationv1.SubjectAccessReview:
+					about, review.Status.Allowed = review.Spec.ResourceAttributes, true
+				}
+				if about.Resource == "leases" || about.Resource == "configmaps" {
+					asked = append(asked, about.Namespace)
+				}
+				return nil
+			},
+		})
+		c.source.review(t.Context(), &c.facts, c.source.installation(&c.facts))
+		slices.Sort(asked)
+		asked = slices.Compact(asked)
+		if want := strings.Fields(c.want); !slices.Equal(asked, want) || (len(c.facts.Unread) == 1) != (c.want == "") {
+			t.Errorf("%s: asked in %q, want %q; could not look at %v", c.name, asked, want, c.facts.Unread)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Facts struct {
 	Pools  []karpv1.NodePool
 	Claims []karpv1.NodeClaim
 	Nodes  []corev1.Node
-	// Pods are those that are bound.
+	// Pods are those that run.
 	Pods []corev1.Pod
 	PDBs []policyv1.PodDisruptionBudget
 	// Owned are the kinds of node class of the provider; Classes the objects of them.

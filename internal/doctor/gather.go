@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,7 +27,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Source is where facts come from. Fill all fields but Account.
+// Source is where facts come from. Fill all fields but Account and Namespace.
 type Source struct {
 	// Client reads the cluster; its scheme knows the kinds of Facts and the node classes.
 	Client client.Client
@@ -34,6 +36,8 @@ type Source struct {
 	Installation
 	// Account is the service account of the controller, as namespace/name; empty to ask about whoever asks.
 	Account string
+	// Namespace is that of the pod that the doctor runs in; empty outside a cluster.
+	Namespace string
 	// Expected are the definitions of this version.
 	Expected []*apiextensionsv1.CustomResourceDefinition
 	// Classes are empty objects of the provider's kinds of node class.
@@ -68,7 +72,7 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
 	s.leases(ctx, f)
-	s.review(ctx, f)
+	s.review(ctx, f, s.installation(f))
 	return f
 }
 
@@ -172,10 +176,22 @@ func (s *Source) leases(ctx context.Context, f *Facts) {
 		return
 	}
 	f.Leases = leases.Items
-	if s.LeaseNamespace == "" && len(leases.Items) == 1 {
-		s.LeaseNamespace = leases.Items[0].Namespace
-	}
 }
+
+// installation is what permissions are asked for: in the namespace of the controller's own objects, which is where its
+// election is, or else its account, or else this pod, if that runs in one.
+func (s *Source) installation(f *Facts) Installation {
+	i := s.Installation
+	if i.LeaseNamespace == "" && len(f.Leases) == 1 {
+		i.LeaseNamespace = f.Leases[0].Namespace
+	}
+	account, _, _ := strings.Cut(s.Account, "/")
+	i.LeaseNamespace = cmp.Or(i.LeaseNamespace, account, s.Namespace)
+	return i
+}
+
+// errNowhere is why permissions in the controller's own namespace are not asked for.
+var errNowhere = errors.New("nothing says which namespace that is")
 
 // clock asks the API server for the time: it stands in the head of every answer, in whole seconds.
 func (s *Source) clock(ctx context.Context, f *Facts) {
@@ -210,9 +226,18 @@ func (s *Source) clock(ctx context.Context, f *Facts) {
 	}
 }
 
-// review asks whether the controller may do what it has to.
-func (s *Source) review(ctx context.Context, f *Facts) {
-	for _, right := range Rights(s.Installation) {
+// review asks whether the controller may do what it has to. A role that grants a right in one namespace does not grant it
+// everywhere: where the namespace is not known, nothing is asked.
+func (s *Source) review(ctx context.Context, f *Facts, i Installation) {
+	nowhere := false
+	for _, right := range Rights(i) {
+		if right.Own && right.Namespace == "" {
+			if !nowhere {
+				f.Unread = append(f.Unread, Unread{"permissions in the controller's namespace", errNowhere})
+			}
+			nowhere = true
+			continue
+		}
 		for _, verb := range right.Verbs {
 			status, err := s.ask(ctx, right, verb)
 			if err != nil {

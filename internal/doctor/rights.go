@@ -10,6 +10,8 @@ type Right struct {
 	Verbs    []string
 	// Namespace is where: empty for the whole cluster.
 	Namespace string
+	// Own: it is in the namespace of the controller's own objects, which Namespace is if it is known.
+	Own bool
 	// Name is set where the right is about one object only.
 	Name string
 	// For says what for.
@@ -21,6 +23,7 @@ type Installation struct {
 	// Provider is the value of --cloud-provider.
 	Provider string
 	// LeaseNamespace and LeaseName are those of leader election; the controller's own objects are in that namespace too.
+	// There is no election without a name.
 	LeaseNamespace string
 	LeaseName      string
 }
@@ -79,8 +82,8 @@ func classRights(i Installation) []Right {
 		return []Right{
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
-			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
-			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "the first record of it"},
+			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
+			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first record of it"},
 			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server's address, which nodes are told"},
 		}
 	}
@@ -93,8 +96,8 @@ func leaseRights(i Installation) []Right {
 		return nil
 	}
 	return []Right{
-		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Name: i.LeaseName, For: "electing the leader"},
-		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, For: "electing the first leader"},
-		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, For: "telling who leads"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: i.LeaseName, For: "electing the leader"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "electing the first leader"},
+		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, Own: true, For: "telling who leads"},
 	}
 }

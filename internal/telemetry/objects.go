@@ -181,9 +181,6 @@ func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
 	}
 	with := func(labels ...string) []string { return append(labels, extra...) }
 	always, detail := describer{f, o, false}, describer{f, o, !kind.Bounded}
-	if kind.Name == "nodepool" || strings.HasSuffix(kind.Name, "nodeclass") {
-		detail.detail = false // for the reference, which knows no numbers of objects
-	}
 	s.Count = always.gauge("", prefix+"_status_condition_count", "Objects with a condition; without --metrics-detail those of one kind that are many are counted with an empty name.",
 		with("namespace", "name", "type", "status", "reason")...)
 	s.Current = detail.gauge("", prefix+"_status_condition_current_status_seconds", "For how long an object has had a condition as it is.",

@@ -5,30 +5,37 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 )
 
 // Passes are the scheduling passes under way: for how long each has been running is worked out when it is asked for.
 type Passes struct {
 	desc  *prometheus.Desc
 	mutex sync.Mutex
-	began map[string]time.Time
+	began map[string]pass
+}
+
+// pass is when one began, by whose clock; the zero value is none.
+type pass struct {
+	at    time.Time
+	clock clock.PassiveClock
 }
 
 func newPasses(f factory) *Passes {
 	const name, help = namespace + "_scheduler_unfinished_work_seconds", "For how long the pass under way has been running; 0 between passes."
-	p := &Passes{desc: prometheus.NewDesc(name, help, []string{"controller"}, nil), began: map[string]time.Time{}}
+	p := &Passes{desc: prometheus.NewDesc(name, help, []string{"controller"}, nil), began: map[string]pass{}}
 	f.MustRegister(p)
 	f.note(name, "gauge", help, []string{"controller"})
 	return p
 }
 
-// Begin says that a pass of a controller begins; call what it returns when it is over.
-func (p *Passes) Begin(controller string) (end func()) {
-	p.set(controller, time.Now())
-	return func() { p.set(controller, time.Time{}) }
+// Begin says that a pass of a controller begins, by its clock; call what it returns when it is over.
+func (p *Passes) Begin(controller string, by clock.PassiveClock) (end func()) {
+	p.set(controller, pass{by.Now(), by})
+	return func() { p.set(controller, pass{}) }
 }
 
-func (p *Passes) set(controller string, began time.Time) {
+func (p *Passes) set(controller string, began pass) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.began[controller] = began
@@ -43,8 +50,8 @@ func (p *Passes) Collect(to chan<- prometheus.Metric) {
 	defer p.mutex.Unlock()
 	for controller, began := range p.began {
 		seconds := 0.0
-		if !began.IsZero() {
-			seconds = time.Since(began).Seconds()
+		if began.clock != nil {
+			seconds = began.clock.Since(began.at).Seconds()
 		}
 		to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, seconds, controller)
 	}

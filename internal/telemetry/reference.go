@@ -75,14 +75,14 @@ func (f factory) plainHistogram(name, help string, buckets []float64, labels ...
 	return v
 }
 
-// Reference is every metric of ours, by name. Those of the AWS provider are there with that provider only.
-func Reference() []Metric {
+// Reference is every metric of ours, by name, with the conditions of these kinds. Those of the AWS provider are there with
+// that provider only.
+func Reference(kinds []Kind) []Metric {
 	var list []Metric
 	f := factory{prometheus.NewRegistry(), &list}
 	newMetrics(f)
 	newAWS(f)
-	newObjects(f, ObjectOptions{Kinds: []Kind{{Name: "nodeclaim"}, {Name: "nodepool"}, {Name: "node"}, {Name: "ec2nodeclass"}, {Name: "kwoknodeclass"}},
-		WellKnown: karpv1.CoreRules().WellKnown, Detail: true})
+	newObjects(f, ObjectOptions{Kinds: kinds, WellKnown: karpv1.CoreRules().WellKnown, Detail: true})
 	slices.SortFunc(list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

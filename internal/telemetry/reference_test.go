@@ -17,6 +17,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller/census"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -54,16 +56,43 @@ const metricsDetail = `
 Only with ` + "`--metrics-detail`" + ` (` + "`METRICS_DETAIL=true`" + `): their number grows with pods, nodes and resources, claims and conditions,
 or offerings. The series of an object end with it. ` + "`nodes_*`" + ` have a label more for each well-known label that the provider
 declares: what follows the slash, with ` + "`_`" + ` for ` + "`-`" + `. Metrics of claims and nodes (` + "`operator_nodeclaim_*`, `operator_node_*`" + `) carry the
-labels of their class and pool too.
+labels of their class and pool too; the label of the class is that of the provider's kind: ` + "`karpenter_k8s_aws_ec2nodeclass`" + ` here,
+` + "`karpenter_kwok_sh_kwoknodeclass`" + ` with kwok.
 
 `
+
+// kinds are those of an installation on AWS, and the node class of kwok.
+func kinds() []telemetry.Kind {
+	known := census.Kinds(map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")})
+	return append(known, telemetry.Kind{Name: "kwoknodeclass", Bounded: true})
+}
+
+// The reference lists the labels that a scrape has, and says which kinds have series without detail.
+func TestReferenceOfKinds(t *testing.T) {
+	extra := []string{"karpenter_k8s_aws_ec2nodeclass", "karpenter_sh_nodepool"}
+	want := map[string]telemetry.Metric{
+		"operator_nodeclaim_termination_current_time_seconds":    {Labels: slices.Concat([]string{"namespace", "name"}, extra), Detail: true},
+		"operator_node_termination_current_time_seconds":         {Labels: slices.Concat([]string{"namespace", "name"}, extra, []string{"karpenter_sh_initialized"}), Detail: true},
+		"operator_nodepool_termination_current_time_seconds":     {Labels: []string{"namespace", "name"}},
+		"operator_ec2nodeclass_termination_current_time_seconds": {Labels: []string{"namespace", "name"}},
+	}
+	got := map[string]telemetry.Metric{}
+	for _, m := range telemetry.Reference(kinds()) {
+		if _, asked := want[m.Name]; asked {
+			got[m.Name] = telemetry.Metric{Labels: m.Labels, Detail: m.Detail}
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
 
 func TestReferenceOfMetrics(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(metricsHead)
 	table := func(detail bool) {
 		b.WriteString("| metric | type | labels | |\n|---|---|---|---|\n")
-		for _, m := range telemetry.Reference() {
+		for _, m := range telemetry.Reference(kinds()) {
 			if m.Detail == detail {
 				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, typeOf(m), strings.Join(m.Labels, ", "), m.Help)
 			}
@@ -114,7 +143,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	telemetry.NewAWS(&d)
 	d.MustRegister(described{telemetry.NewObjects(&d, telemetry.ObjectOptions{})})
 	var listed []string
-	for _, m := range telemetry.Reference() {
+	for _, m := range telemetry.Reference(kinds()) {
 		if !strings.HasPrefix(m.Name, "operator_") { // of each kind, and here there are none
 			listed = append(listed, m.Name)
 		}

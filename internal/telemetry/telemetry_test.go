@@ -320,3 +320,18 @@ func TestInstrumentCountsErrors(t *testing.T) {
 		}
 	}
 }
+
+// The pass under way is measured by the clock of whoever makes it, and is over when it ends.
+func TestPasses(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	passes := telemetry.New(prometheus.NewRegistry()).Passes
+	end := passes.Begin("provisioner", clock)
+	clock.SetTime(clock.Now().Add(90 * time.Second))
+	if got := testutil.ToFloat64(passes); got != 90 {
+		t.Errorf("a pass has been running for %v s, want 90", got)
+	}
+	end()
+	if got := testutil.ToFloat64(passes); got != 0 {
+		t.Errorf("between passes one has been running for %v s", got)
+	}
+}

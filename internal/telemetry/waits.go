@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"iter"
 	"sync"
 	"time"
 )
@@ -46,4 +47,24 @@ func (w *Waits) Forget(uid string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	delete(w.planned, uid)
+}
+
+// Keep forgets all pods but these. A plan is made of an older snapshot, so Planned may name pods that were forgotten
+// meanwhile, and nobody says of them a second time that they are gone.
+func (w *Waits) Keep(uids iter.Seq[string]) {
+	if w == nil {
+		return
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if len(w.planned) == 0 {
+		return
+	}
+	kept := map[string]time.Time{}
+	for uid := range uids {
+		if at, known := w.planned[uid]; known {
+			kept[uid] = at
+		}
+	}
+	w.planned = kept
 }

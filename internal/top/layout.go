@@ -38,7 +38,7 @@ type column struct {
 	title string
 	// right aligns figures.
 	right bool
-	// rank says which column is left out first where there is no room: the highest; 0 never is.
+	// rank says which column is left out first where there is no room: the highest; those of 0 only where they do not fit with names of shortestName.
 	rank int
 	cell func(*Node) string
 	role func(*Node) role
@@ -149,7 +149,10 @@ func arrange(nodes []Node, room int) layout {
 	return l
 }
 
-// squeeze shortens names, then leaves columns out, until the rest fits.
+// shortestName is how much of names is left at least while there are other columns.
+const shortestName = 4
+
+// squeeze shortens names, then leaves columns out, until the rest fits: the names at last.
 func (l *layout) squeeze(room int) {
 	if beyond := l.width() - room; beyond > 0 {
 		l.widths[0] = min(l.widths[0], max(longestName, l.widths[0]-beyond))
@@ -166,8 +169,14 @@ func (l *layout) squeeze(room int) {
 		}
 		l.columns, l.widths = slices.Delete(l.columns, worst, worst+1), slices.Delete(l.widths, worst, worst+1)
 	}
-	if beyond := l.width() - room; beyond > 0 {
-		l.widths[0] = max(4, l.widths[0]-beyond)
+	for name := l.widths[0]; ; l.columns, l.widths = slices.Delete(l.columns, 1, 2), slices.Delete(l.widths, 1, 2) {
+		l.widths[0] = min(name, max(shortestName, room-(l.width()-l.widths[0])))
+		if len(l.columns) == 1 {
+			l.widths[0] = min(l.widths[0], room)
+		}
+		if l.width() <= room {
+			return
+		}
 	}
 }
 

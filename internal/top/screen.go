@@ -162,13 +162,14 @@ func (s *Screen) write(key string) {
 	s.refresh()
 }
 
-// Render is the screen as lines, as many as there is room for at most.
+// Render is the screen as lines, none wider and no more than there is room for: where there is room for few, the last ones,
+// which say where one is.
 func (s *Screen) Render() string {
 	if s.fleet == nil {
 		if s.problem != "" {
-			return cut(s.problem, max(s.width, 1)) + "\n"
+			return cut(s.problem, max(s.width, 1))
 		}
-		return "reading the cluster ...\n"
+		return cut("reading the cluster ...", max(s.width, 1))
 	}
 	var lines []string
 	for _, line := range summary(s.all, nil) {
@@ -186,7 +187,8 @@ func (s *Screen) Render() string {
 	for len(lines) < s.height-1 {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(lines, s.footer()), "\n")
+	lines = append(lines, s.footer())
+	return strings.Join(lines[max(0, len(lines)-max(s.height, 1)):], "\n")
 }
 
 // line is one line of the table.

@@ -125,12 +125,16 @@ func TestScreenWaiting(t *testing.T) {
 	}
 }
 
-// Whatever the size of the terminal, nothing is wider or higher, and name, cpu and state stay.
+// Whatever the size of the terminal, nothing is wider or higher. Name, cpu and state stay from 40 characters on, name and
+// state from 20, and the line of keys always.
 func TestScreenFits(t *testing.T) {
-	for _, width := range []int{20, 40, 60, 80, 100, 120, 200} {
-		for _, height := range []int{7, 24, 50} {
+	for _, width := range []int{1, 3, 10, 20, 32, 40, 60, 80, 100, 120, 200} {
+		for _, height := range []int{1, 2, 3, 6, 7, 24, 50} {
 			s := &Screen{}
 			s.Resize(width, height)
+			if text := s.Render(); strings.Contains(text, "\n") || utf8.RuneCountInString(text) > width {
+				t.Errorf("before there is a fleet, %dx%d has %q", width, height, text)
+			}
 			f := large(50)
 			f.Nodes[3].Name = "ip-" + strings.Repeat("very-long-", 10) + "name"
 			s.Show(f)
@@ -140,12 +144,17 @@ func TestScreenFits(t *testing.T) {
 					t.Errorf("%s on %dx%d: %d lines", view, width, height, len(lines))
 				}
 				for _, line := range lines {
-					if n := utf8.RuneCountInString(line); n > width && width >= 40 {
+					if n := utf8.RuneCountInString(line); n > width {
 						t.Errorf("%s on %dx%d: %d characters: %s", view, width, height, n, line)
 					}
 				}
-				if header := lines[4]; view == "nodes" && (!strings.Contains(header, "NODE") || !strings.Contains(header, "CPU") || !strings.Contains(header, "STATE")) {
-					t.Errorf("on %d characters the columns are %s", width, header)
+				if last := lines[len(lines)-1]; width >= 10 && !strings.HasPrefix(last, view) {
+					t.Errorf("%s on %dx%d: the last line is %q", view, width, height, last)
+				}
+				for title, least := range map[string]int{"NODE": 4, "STATE": 20, "CPU": 40} {
+					if view == "nodes" && height >= 7 && width >= least && !strings.Contains(lines[4], title) {
+						t.Errorf("on %d characters the columns are %s", width, lines[4])
+					}
 				}
 				s.Press("tab")
 			}

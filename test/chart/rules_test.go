@@ -197,7 +197,7 @@ func (f *found) Warnings() annotations.Annotations { return nil }
 // names are metrics with their labels.
 type names map[string][]string
 
-var reference = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\w+)[^|]*\\| ([a-z_, ]*) ?\\|")
+var reference = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (\\w+)[^|]*\\| ([a-z0-9_, ]*) ?\\|")
 
 // metrics are those of docs/reference/metrics.md, which a test of internal/telemetry holds to what is registered, and what
 // controller-runtime adds to them.

@@ -119,9 +119,8 @@ func (d *Disrupt) Tick(ctx context.Context) {
 // decide proposes commands, and records and tells what it decided. What nodes in use are kept for is only told after a
 // search.
 func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
-	began, end := d.Clock.Now(), d.Metrics.Passes.Begin(disrupter)
-	proposal := d.Propose(snap, search)
-	end()
+	began := d.Clock.Now()
+	proposal := d.pass(snap, search)
 	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
 	d.next, d.seen = proposal.Next, snap.Version
@@ -139,6 +138,12 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
 	}
 	return proposal.Commands
+}
+
+// pass proposes, and shows for how long it has been at it.
+func (d *Disrupt) pass(snap *model.Snapshot, search bool) disruption.Proposal {
+	defer d.Metrics.Passes.Begin(disrupter, d.Clock)()
+	return d.Propose(snap, search)
 }
 
 // advance steps the commands until none has anything more to do now, and returns those that are still under way. Those

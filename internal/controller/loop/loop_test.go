@@ -193,6 +193,40 @@ func want(t *testing.T, w *world, text string) {
 	}
 }
 
+// Nobody says of a pod that went while it was planned that it is gone: it is not remembered as waiting, while one that
+// stays is, pending or on its way to run.
+func TestProvisionForgetsPodsThatWent(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Registered)
+	w.pending("stays", "")
+	w.pending("gone", "")
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Order: podsOf(snap, "stays", "gone")}
+	})
+	schedule := p.Schedule
+	p.Schedule = func(snap *model.Snapshot) *plan.Provision {
+		delete(w.pods, "uid-gone")
+		return schedule(snap)
+	}
+	p.Tick(t.Context())
+	if _, waits := p.Metrics.Waits.Since("uid-gone"); waits {
+		t.Error("a pod that went while it was planned waits for ever")
+	}
+	if _, waits := p.Metrics.Waits.Since("uid-stays"); !waits {
+		t.Error("a pod that was planned does not wait")
+	}
+	w.bound("stays", "here")
+	p.Tick(t.Context())
+	if _, waits := p.Metrics.Waits.Since("uid-stays"); !waits {
+		t.Error("a pod that does not run yet does not wait")
+	}
+	delete(w.pods, "uid-stays")
+	p.Tick(t.Context())
+	if _, waits := p.Metrics.Waits.Since("uid-stays"); waits {
+		t.Error("a pod that is gone waits")
+	}
+}
+
 func TestProvisionTick(t *testing.T) {
 	w := newWorld()
 	w.node("here", model.Registered)

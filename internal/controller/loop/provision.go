@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,9 @@ type Provision struct {
 	// seen are the pods that the last tick knew.
 	seen map[string]bool
 
+	// zones are those that pods of the last tick had to be in.
+	zones map[string]int
+
 	// beyond is how many pods the last tick could not promise a node that has all the promises it may.
 	beyond int
 
@@ -109,10 +113,9 @@ func (p *Provision) pause() time.Duration {
 
 // Tick is one pass.
 func (p *Provision) Tick(ctx context.Context) {
-	began, end := p.Clock.Now(), p.Metrics.Passes.Begin(provisioner)
+	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
-	snap, decided := p.decide()
-	end()
+	snap, decided := p.pass()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
@@ -127,6 +130,12 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.report(done, nominations)
 	p.announce(snap, done.Plan)
 	p.logWork(done, at)
+}
+
+// pass decides, and shows for how long it has been at it.
+func (p *Provision) pass() (*model.Snapshot, *plan.Provision) {
+	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
+	return p.decide()
 }
 
 // nominate makes the pods' nominations agree with the plan.
@@ -175,13 +184,46 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	}
 	p.seen = now
 	p.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(len(now)))
-	p.Metrics.SchedulerPendingByZone.Reset()
-	for zone, n := range pendingByZone(snap) {
+	p.measureZones(pendingByZone(snap))
+	p.remember(decided)
+}
+
+// measureZones sets the series of zones that pods have to be in now, and ends those of the others: at no moment is there
+// less to read than at one tick or the next.
+func (p *Provision) measureZones(counts map[string]int) {
+	for zone, n := range counts {
 		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
 	}
-	for _, pod := range plan.Waiting(decided.Order) {
-		p.Metrics.Waits.Planned(pod.UID, p.Clock.Now())
+	for zone := range p.zones {
+		if _, still := counts[zone]; !still {
+			p.Metrics.SchedulerPendingByZone.DeleteLabelValues(provisioner, zone)
+		}
 	}
+	p.zones = counts
+}
+
+// remember notes since when pods are planned, and forgets those that are no longer there: the plan's may be gone since its
+// snapshot.
+func (p *Provision) remember(decided *plan.Provision) {
+	newest, at := p.Snapshot(), p.Clock.Now()
+	for _, pod := range plan.Waiting(decided.Order) {
+		p.Metrics.Waits.Planned(pod.UID, at)
+	}
+	p.Metrics.Waits.Keep(func(yield func(string) bool) {
+		each := func(pods []*model.Pod) bool {
+			return !slices.ContainsFunc(pods, func(pod *model.Pod) bool { return !yield(pod.UID) })
+		}
+		for _, g := range newest.Groups {
+			if !each(g.Pods) {
+				return
+			}
+		}
+		for _, n := range newest.Nodes {
+			if !each(n.Pods) {
+				return
+			}
+		}
+	})
 }
 
 // promise keeps nodes that pods were planned onto from being disrupted for a while.

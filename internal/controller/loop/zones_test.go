@@ -5,10 +5,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // A pod counts for the one zone that its terms and its volumes leave, of the zones that there are.
@@ -39,5 +42,27 @@ func TestPendingByZone(t *testing.T) {
 	want := map[string]int{"a": 1, "b": 1, "c": 2, zoneFlexible: 2, zoneNone: 1}
 	if diff := cmp.Diff(want, pendingByZone(b.Snapshot(time.Unix(0, 0)))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Series of zones that no pod has to be in any more end, those of others' stay, and none is away while they are set.
+func TestMeasureZones(t *testing.T) {
+	p := &Provision{Metrics: telemetry.New(prometheus.NewRegistry())}
+	p.Metrics.SchedulerPendingByZone.WithLabelValues("other", "a").Set(7)
+	p.measureZones(map[string]int{"a": 1, "b": 2})
+	b := p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, "b")
+	p.measureZones(map[string]int{"b": 3, "c": 4})
+	if b != p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, "b") {
+		t.Error("the series of a zone that stays was taken away and made anew")
+	}
+	got := map[string]float64{"other a": testutil.ToFloat64(p.Metrics.SchedulerPendingByZone.WithLabelValues("other", "a"))}
+	for _, zone := range []string{"b", "c"} {
+		got[zone] = testutil.ToFloat64(p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone))
+	}
+	if diff := cmp.Diff(map[string]float64{"other a": 7, "b": 3, "c": 4}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if n := testutil.CollectAndCount(p.Metrics.SchedulerPendingByZone); n != 3 {
+		t.Errorf("%d series, want 3: zone a has no pods any more", n)
 	}
 }
