@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/doctor"
@@ -72,7 +74,7 @@ func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: ask for its permissions (default: those of whoever asks)")
 	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to go")
 	c.fromVariables = pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "aws", "that of the controller: aws or kwok")
+	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "", "that of the controller: aws or kwok (default: that of the pools' node classes, else aws)")
 	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
@@ -87,7 +89,7 @@ func (c *consultation) check() error {
 	switch {
 	case c.output != "text" && c.output != "json":
 		return usageErrorf("--output is %q, want text or json", c.output)
-	case c.live.cloudProvider != "aws" && c.live.cloudProvider != "kwok":
+	case !slices.Contains([]string{"", "aws", "kwok"}, c.live.cloudProvider):
 		return usageErrorf("--cloud-provider is %q, want aws or kwok", c.live.cloudProvider)
 	case c.account != "" && (!both || namespace == "" || name == ""):
 		return usageErrorf("--service-account is %q, want NAMESPACE/NAME", c.account)
@@ -108,6 +110,10 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // better one clear line than a finding for each list
 		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
 	}
+	if c.live.cloudProvider == "" {
+		c.live.cloudProvider = providerOf(ctx, source.Client)
+	}
+	source.Provider, source.Classes = c.live.cloudProvider, classesOf(c.live.cloudProvider)
 	facts := source.Gather(ctx)
 	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
 	findings = append(findings, c.ofProvider(ctx, source.Client)...)
@@ -145,7 +151,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	}
 	s := &doctor.Source{
 		Client: reader, Config: config, Now: c.now, Account: c.account,
-		Installation: doctor.Installation{Provider: c.live.cloudProvider, LeaseName: c.leaseName, LeaseNamespace: c.leaseSpace},
+		Installation: doctor.Installation{LeaseName: c.leaseName, LeaseNamespace: c.leaseSpace},
 	}
 	if c.noElection {
 		s.LeaseName = ""
@@ -153,9 +159,31 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" { // else it is not in the cluster that it asks
 		s.Namespace = strings.TrimSpace(string(text))
 	}
-	s.Classes = map[string][]client.Object{"aws": {&awsv1.EC2NodeClass{}}, "kwok": {&kwokv1alpha1.KWOKNodeClass{}}}[c.live.cloudProvider]
 	s.Expected, err = crds.Definitions()
 	return s, err
+}
+
+// providerOf is the provider whose node classes the pools name; aws if nothing says, or if they cannot be read, which
+// gathering reports.
+func providerOf(ctx context.Context, reader client.Client) string {
+	var pools karpv1.NodePoolList
+	if err := reader.List(ctx, &pools); err != nil {
+		return "aws"
+	}
+	for i := range pools.Items {
+		if pools.Items[i].Spec.Template.Spec.NodeClassRef.Group == kwokv1alpha1.Group {
+			return "kwok"
+		}
+	}
+	return "aws"
+}
+
+// classesOf are the kinds of node class of a provider.
+func classesOf(provider string) []client.Object {
+	if provider == "kwok" {
+		return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
+	}
+	return []client.Object{&awsv1.EC2NodeClass{}}
 }
 
 // ofProvider is what the provider finds in its cloud, if it can look.

@@ -157,7 +157,7 @@ func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []str
 	command.SilenceErrors, command.SilenceUsage = true, true
 	var out bytes.Buffer
 	command.SetOut(&out)
-	command.SetArgs(append([]string{"--kubeconfig", c.kubeconfig, "--cloud-provider=kwok", "-o", "json"}, arguments...))
+	command.SetArgs(append([]string{"--kubeconfig", c.kubeconfig, "-o", "json"}, arguments...))
 	err = command.ExecuteContext(c.t.Context())
 	if wrong := json.Unmarshal(out.Bytes(), &report); wrong != nil {
 		c.t.Fatalf("%v (%v): %s", wrong, err, out.String())

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -183,6 +184,9 @@ func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, in
 		}
 		o.sale.NodeClasses = append(o.sale.NodeClasses, kind.GroupKind())
 	}
+	if err := sellsTo(o.pools, l.cloudProvider); err != nil {
+		return err
+	}
 	for _, p := range o.pools {
 		types, err := provider.Catalogue(ctx, p.object)
 		stock := catalogue{Pools: []string{p.object.Name}, Types: types}
@@ -190,6 +194,17 @@ func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, in
 			stock = catalogue{Pools: stock.Pools, Reason: oneLine(err)}
 		}
 		o.sale.Catalogues = append(o.sale.Catalogues, stock)
+	}
+	return nil
+}
+
+// sellsTo refuses pools of AWS: nothing that is said about their nodes and their prices would be true.
+func sellsTo(pools []from[*karpv1.NodePool], provider string) error {
+	for _, p := range pools {
+		if ref := p.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
+			return fmt.Errorf("pool %s: spec.template.spec.nodeClassRef: is of the kind %s, and only what --cloud-provider=%s sells is known here; ask the controller's events, metrics and log",
+				p.object.Name, ref.Kind, provider)
+		}
 	}
 	return nil
 }

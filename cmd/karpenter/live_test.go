@@ -192,4 +192,10 @@ func TestSimulateLive(t *testing.T) {
 	if a.Pods.New != 0 {
 		t.Errorf("got %+v", a.Pods)
 	}
+	// One of AWS: nothing is known of what it buys, and nothing is made up.
+	aws := files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass", 1)})
+	_, err := runProgram(t, "", "simulate", "--live", "--kubeconfig", kubeconfig, "-f", aws)
+	if err == nil || !strings.Contains(err.Error(), "pool default: spec.template.spec.nodeClassRef: is of the kind EC2NodeClass") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -191,6 +191,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, notice := range w.notices() {
 		fmt.Fprintln(progress, notice)
 	}
+	if invented := w.inventedFor(); invented != "" && s.instanceTypes == "" {
+		fmt.Fprintln(progress, invented)
+	}
 	// What reading left behind goes before deciding begins: what follows finds room there.
 	runtime.GC()
 	// 2. Convert and decide.

@@ -338,6 +338,31 @@ func TestSimulatePassesOver(t *testing.T) {
 	}
 }
 
+// TestSimulateInvents: machines that are made up for a pool of a real cloud are said to be.
+func TestSimulateInvents(t *testing.T) {
+	pool := strings.NewReplacer("example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass").Replace(poolYAML)
+	if pool == poolYAML {
+		t.Fatal("the pool of the tests names no class of ours")
+	}
+	const want = "invented"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		said  bool
+	}{
+		{"a pool of AWS", map[string]string{"pool.yaml": pool}, true},
+		{"a pool of nobody", map[string]string{"pool.yaml": poolYAML}, false},
+		{"types from a file", map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, progress, err := runBoth(t, "", "simulate", "-f", files(t, c.files))
+			if err != nil || strings.Contains(progress, want) != c.said {
+				t.Errorf("%v, said %q", err, progress)
+			}
+		})
+	}
+}
+
 // TestSimulateChosenLabels: where a pool leaves a label of its own open, the answer says which value a node gets.
 func TestSimulateChosenLabels(t *testing.T) {
 	pool := strings.Replace(poolYAML, "requirements: [", "requirements: [{key: team, operator: In, values: [red, blue]}, {key: floor, operator: In, values: [\"2\"]}, ", 1)

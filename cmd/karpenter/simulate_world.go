@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
@@ -135,6 +136,19 @@ func (w *world) nodeClasses() []schema.GroupKind {
 		}
 	}
 	return kinds
+}
+
+// inventedFor says so if machines are made up for a pool whose node class is of a real cloud; empty if not.
+func (w *world) inventedFor() string {
+	if len(w.sale.NodeClasses) > 0 || w.typesFile != "" {
+		return "" // a capture, a live cluster or a file says what is on sale
+	}
+	for _, pool := range w.pools {
+		if ref := pool.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
+			return fmt.Sprintf("pool %s: its nodes are of the kind %s, but types and prices here are the invented ones of kwok; --instance-types gives others", pool.object.Name, ref.Kind)
+		}
+	}
+	return ""
 }
 
 // tell converts all objects and tells a new builder of them.
