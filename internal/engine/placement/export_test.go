@@ -92,3 +92,6 @@ func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 	}
 	return all
 }
+
+// RestsOf is how many remainders the slots of spot bins have.
+var RestsOf = restsOf

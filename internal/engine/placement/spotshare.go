@@ -60,9 +60,7 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 			zones[c.Zone] = true
 		}
 	}
-	// While a fleet is small, twice as many slots as shares are in use: each share is rounded down to whole nodes.
-	slots := 2 * (100 + int(s.percent) - 1) / int(s.percent)
-	s.rests = max(1, (slots+len(zones)-1)/max(1, len(zones)))
+	s.rests = restsOf(int(s.percent), len(zones))
 	for _, n := range snap.Nodes {
 		if n.Pool == p.Name && !n.Deleting {
 			s.count(p, n)
@@ -74,6 +72,13 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 		}
 	}
 	return s
+}
+
+// restsOf is how many remainders give enough slots in so many zones. While a fleet is small, twice as many slots as shares
+// are in use: each share is rounded down to whole nodes.
+func restsOf(percent, zones int) int {
+	shares := (100 + percent - 1) / percent
+	return max(1, (2*shares+zones-1)/max(1, zones))
 }
 
 // count adds a node: what it is, or, while that is open, all that it may become.
