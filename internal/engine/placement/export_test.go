@@ -95,3 +95,6 @@ func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 
 // RestsOf is how many remainders the slots of spot bins have.
 var RestsOf = restsOf
+
+// AddTimes adds money.
+var AddTimes = addTimes
