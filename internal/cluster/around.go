@@ -194,14 +194,18 @@ func (s *Store) again(at ref, wanted func(*corev1.Pod) bool) {
 	}
 }
 
-// others converts anew the other pods of claims that only one pod may use.
+// fewUsers is how many pods use a claim, at most, just after it came to be shared or to be one pod's.
+const fewUsers = 2
+
+// others converts anew the other pods of claims that only one pod may use, or that one alone may have begun or ceased to
+// use.
 func (s *Store) others(key types.NamespacedName, depends []ref) {
 	for _, at := range depends {
 		if at.kind != volumeClaims || len(s.around.of[at]) == 0 {
 			continue
 		}
 		claim, _ := s.now(at).(*corev1.PersistentVolumeClaim)
-		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+		if len(s.around.of[at]) <= fewUsers || claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			s.again(at, func(pod *corev1.Pod) bool { return pod.Name != key.Name || pod.Namespace != key.Namespace })
 		}
 	}

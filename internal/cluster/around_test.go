@@ -119,8 +119,8 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{want: missing},
 			{saw: volumeClaimAt(t, "data", "c", "1", "storageClassName: fast"), want: `rejected: storage class "fast" of claim "data" does not exist`},
 			{saw: classAt(t, "slow", "s", "1", "z", "true"), want: `rejected: storage class "fast" of claim "data" does not exist`, quiet: true},
-			{saw: classAt(t, "fast", "s", "2", "a", "false"), want: "places [[topology.kubernetes.io/zone In [a]]]; with those of volume:default/data"},
-			{saw: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [b]]]; with those of volume:default/data"},
+			{saw: classAt(t, "fast", "s", "2", "a", "false"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
+			{saw: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [b]]]"},
 			{saw: volumeClaimAt(t, "data", "c", "4", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
 			{saw: volumeAt(t, "pv", "v", "5", "c"), want: "places [[topology.kubernetes.io/zone In [c]]]"},
 			{gone: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [c]]]", quiet: true},
@@ -128,7 +128,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 		}},
 		{"the default class", uses(pod(), "data"), []step{
 			{saw: volumeClaimAt(t, "data", "c", "1", ""), want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
-			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]; with those of volume:default/data"},
+			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
 			{saw: classAt(t, "one", "s", "3", "a", "false"), want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
 		}},
 		{"labels of namespaces", everywhere(pod(), "team: shop"), []step{
@@ -211,6 +211,31 @@ func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
 	}
 	if len(before) != 50 {
 		t.Errorf("%d pods were rejected, want 50", len(before))
+	}
+}
+
+// TestSharedClaims: a claim of one pod does not tell it from its siblings, and as soon as another pod uses it, both are to
+// be in one zone.
+func TestSharedClaims(t *testing.T) {
+	const alone = "places [[topology.kubernetes.io/zone In [a]]]"
+	s := newStore(t, Config{})
+	s.Saw(classAt(t, "fast", "s", "1", "a", "false"))
+	for i := range 3 {
+		s.Saw(volumeClaimAt(t, fmt.Sprint("data-", i), fmt.Sprint("c", i), "1", "storageClassName: fast"))
+		s.Saw(uses(podAt(t, fmt.Sprint("p", i), fmt.Sprint("u", i), "1", ""), fmt.Sprint("data-", i)))
+	}
+	got := []string{what(s)}
+	second := uses(podAt(t, "second", "v", "2", ""), "data-0")
+	s.Saw(second)
+	for _, g := range s.Snapshot(start).Groups {
+		if len(g.Terms) > 0 {
+			got = append(got, fmt.Sprint(len(g.Pods), " with those of ", g.Terms[0].Selector.Requirements[0].Key))
+		}
+	}
+	s.Gone(second)
+	got = append(got, what(s))
+	if diff := cmp.Diff([]string{alone, "2 with those of volume:default/data-0", alone}, got); diff != "" {
+		t.Errorf("pods with a claim each, with a second pod for one of them, and without it (-want +got):\n%s", diff)
 	}
 }
 

@@ -20,8 +20,8 @@ type Around struct {
 	Namespaces map[string]map[string]string
 	// Volumes answers about the claims of pods; nil when there are none.
 	Volumes Volumes
-	// Users answers which pods use a claim, the asking one perhaps among them; nil when nobody knows. Claims that are
-	// ReadWriteOncePod need it.
+	// Users answers which pods use a claim, the asking one perhaps among them; nil when nobody knows: then every claim
+	// that several may use counts as shared. Claims that are ReadWriteOncePod need it.
 	Users func(namespace, claim string) []*corev1.Pod
 	// Host answers whether there is a node with that hostname label; nil when there is none. Volumes on a node's disk need
 	// it.

@@ -83,6 +83,7 @@ func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, []
 			refused.Field = at("spec.volumes", i) + refused.Field
 			first = refused
 		}
+		shared = shared && (d.volume.Exclusive || othersUse(pod, name, around))
 		d.volume.Shared, d.volume.Exclusive = shared, shared && d.volume.Exclusive
 		d.volume.Waits = d.volume.Waits && shared && !d.volume.Exclusive
 		list = append(list, d.volume)
@@ -106,6 +107,14 @@ func claimName(pod *corev1.Pod, source *corev1.Volume) (string, bool) {
 		return name, controllerOf(pod).Kind != "StatefulSet" || !strings.HasSuffix(name, "-"+pod.Name)
 	}
 	return "", false
+}
+
+// othersUse reports whether another pod uses the claim too, or nobody knows. A claim of one pod need not be told from
+// those of its siblings, whose controller may be of any kind.
+func othersUse(pod *corev1.Pod, name string, around *Around) bool {
+	return around.Users == nil || slices.ContainsFunc(around.Users(pod.Namespace, name), func(other *corev1.Pod) bool {
+		return other.UID != pod.UID && dispositionOf(other) != Ignore
+	})
 }
 
 func demandOf(pod *corev1.Pod, name string, source *corev1.Volume, v *Vocabulary, around *Around) (demand, *model.Rejection) {

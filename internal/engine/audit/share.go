@@ -12,11 +12,14 @@ type sharing struct {
 	whole int64
 }
 
+// wholeShare is the share that bounds nothing.
+const wholeShare = 100
+
 // spotShares: whatever the cloud picks, a type in a zone that a claim may become has one spot node, or no more than its
 // share of the pool's.
 func (j *judge) spotShares(claims []plan.NewClaim) {
 	for _, pool := range j.snap.Pools {
-		if pool.MaxSpotShare <= 0 {
+		if pool.MaxSpotShare <= 0 || pool.MaxSpotShare >= wholeShare {
 			continue
 		}
 		s := j.sharingOf(pool)

@@ -101,7 +101,7 @@ type Volume struct {
 	Claim string
 	// Driver is the CSI driver that attaches it; empty when none does.
 	Driver string
-	// Shared: other pods may use the same claim. Volumes that are not shared count per pod, shared ones once per node.
+	// Shared: other pods use the same claim, as far as is known. Volumes that are not shared count per pod, shared ones once per node.
 	Shared bool
 	// Exclusive: of the pods that share the claim only one at a time may use it (access mode ReadWriteOncePod).
 	Exclusive bool

@@ -295,8 +295,8 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 	}
 }
 
-// tallyOf is the node's own counts by slot.
-func (c *counters) tallyOf(n *model.Node) tally {
+// tallyOf is the node's own counts by slot, and those of the daemons that are to come.
+func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
 	t := tally{nameless: c.nameless(n)}
 	if t.nameless {
 		return t
@@ -306,7 +306,7 @@ func (c *counters) tallyOf(n *model.Node) tally {
 			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
-	t.board(c.coming(n))
+	t.board(crew)
 	return t
 }
 

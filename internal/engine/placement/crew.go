@@ -13,9 +13,10 @@ import (
 // present that are sure to come; kube-scheduler binds a pod that wants to be beside one when it is there. Daemons that
 // come to some types of a pool only, and larger domains than hosts, are not looked at.
 
-// crewman is a daemon of the crew.
+// crewman is a daemon of the crew; at is its place there.
 type crewman struct {
 	*model.Daemon
+	at int
 	// slots that count its pods.
 	slots []int
 }
@@ -23,7 +24,7 @@ type crewman struct {
 // musterCrew finds the crew, once all slots are known.
 func (r *run) musterCrew() {
 	for _, d := range r.snap.Daemons {
-		man := crewman{Daemon: d}
+		man := crewman{Daemon: d, at: len(r.counters.crew)}
 		for mark, slot := range r.counters.slotOf {
 			if m := &r.snap.Marks[mark]; slot >= 0 && !m.Carrier && m.Selector.Selects(d.Namespace, d.Labels) {
 				man.slots = append(man.slots, slot)
@@ -82,23 +83,44 @@ func (t *tally) board(crew []crewman) {
 	}
 }
 
-// keptOff reports whether one of the daemons keeps the group's pods off its host.
-func keptOff(g *model.Group, crew []crewman) bool {
-	for _, man := range crew {
-		for _, term := range man.Terms {
-			if keepsHost(term) && slices.ContainsFunc(g.Pods, func(p *model.Pod) bool { return term.Selector.Selects(p.Namespace, p.Labels) }) {
-				return true
-			}
+// keepsOff reports whether the daemon keeps one of the group's pods off its host. Daemons' terms are no marks, so that the
+// pods of a group may differ here.
+func (man *crewman) keepsOff(g *model.Group) bool {
+	return slices.ContainsFunc(man.Terms, func(term model.Term) bool {
+		return keepsHost(term) && slices.ContainsFunc(g.Pods, func(p *model.Pod) bool { return term.Selector.Selects(p.Namespace, p.Labels) })
+	})
+}
+
+// answer says how a daemon receives the pods of a task on its host.
+type answer uint8
+
+const (
+	unasked answer = iota
+	welcome
+	unwelcome
+)
+
+// keptOff reports whether the daemon keeps pods of the task off its host; the pods are asked once.
+func (t *task) keptOff(man *crewman) bool {
+	for len(t.off) <= man.at {
+		t.off = append(t.off, unasked)
+	}
+	if t.off[man.at] == unasked {
+		if t.off[man.at] = welcome; man.keepsOff(t.group) {
+			t.off[man.at] = unwelcome
 		}
 	}
-	return false
+	return t.off[man.at] == unwelcome
 }
 
 // shuns reports whether the daemons keep the task's pods off their host, or are kept off by them.
 func shuns(t *task, crew []crewman) bool {
-	return keptOff(t.group, crew) || slices.ContainsFunc(crew, func(man crewman) bool {
-		return slices.ContainsFunc(man.slots, func(slot int) bool { return slices.Contains(t.rules.hostApart, slot) })
-	})
+	for i := range crew {
+		if t.keptOff(&crew[i]) || slices.ContainsFunc(crew[i].slots, func(slot int) bool { return slices.Contains(t.rules.hostApart, slot) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // clashes reports whether pods of the tasks and a daemon cannot be on one node, as it will be that is of the row and one

@@ -41,7 +41,7 @@ func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)
 	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{}, Certain: map[string]bool{}, Hosts: map[string]int{}}
 	if len(c.all) == 0 {
 		for _, n := range snap.Nodes {
-			tally := c.tallyOf(n)
+			tally := c.tallyOf(n, c.coming(n))
 			if count := tally.at(0); count > 0 {
 				d.Hosts[n.Name] = count
 			}
@@ -92,3 +92,9 @@ func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 	}
 	return all
 }
+
+// RestsOf is how many remainders the slots of spot bins have.
+var RestsOf = restsOf
+
+// AddTimes adds money.
+var AddTimes = addTimes

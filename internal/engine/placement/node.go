@@ -36,6 +36,8 @@ type target struct {
 	// row and taints are the node's, at hand because every task asks every node for them.
 	row    label.Row
 	taints []model.Taint
+	// crew are the daemons that matter and are sure to come.
+	crew []crewman
 }
 
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
@@ -61,13 +63,16 @@ func (t *target) open(n *model.Node) {
 	t.place = place{free: n.Free(), shared: true, ports: n.Ports, claims: n.Claims, shares: t.shares}
 }
 
-// placeTallies counts the marks on the nodes, once the rules say which are counted by hostname.
+// placeTallies counts the marks on the nodes, once the rules say which are counted by hostname, and who of the crew comes.
 func (r *run) placeTallies() {
+	for _, t := range r.nodes {
+		t.crew = r.counters.coming(t.node)
+	}
 	if len(r.counters.totals) == 0 {
 		return
 	}
 	for _, t := range r.nodes {
-		t.tally = r.counters.tallyOf(t.node)
+		t.tally = r.counters.tallyOf(t.node, t.crew)
 	}
 }
 
@@ -96,7 +101,7 @@ func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
 	if !slices.ContainsFunc(rows, func(row label.Row) bool { return r.snap.Space.Contains(row, n.row) }) {
 		return refused(plan.Verdict{Code: plan.LabelExcluded})
 	}
-	if r.crewed() && shuns(t, r.counters.coming(n.node)) {
+	if len(n.crew) > 0 && shuns(t, n.crew) {
 		return refused(plan.Verdict{Code: plan.AntiAffinityBlocked, Key: t.rules.host})
 	}
 	return r.fitsPlace(t, &n.place, false)

@@ -163,7 +163,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	for _, n := range r.nodes {
 		if n.lose(gone) {
 			n.open(n.node)
-			n.tally = r.counters.tallyOf(n.node)
+			n.tally = r.counters.tallyOf(n.node, n.crew)
 			for _, s := range n.shares {
 				r.put(s.task, &n.place, len(s.pods))
 			}

@@ -19,7 +19,8 @@ import (
 // Representation: by (type, zone), the cpu of the nodes that are there and of all that may become one; and the least cpu
 // of all of them together. A claim may become any of its types in any of its zones, so it counts for each, and if every
 // claim listed everything, the second would be one too many. Hence a bin is bought in one slot: one zone, and the types
-// whose number leaves the same remainder. As many slots as are needed are there, each with types of all sizes and families.
+// whose number leaves the same remainder. A claim that may become no spot as well, bought before there was a share, counts
+// for each and adds nothing to the whole. As many slots as are needed are there, each with types of all sizes and families.
 // Invariant: whatever the provider picks, a type in a zone has one node, or no more than its share of what the pool has; and no
 // node is larger than that share of what the pool will have, unless nothing smaller holds what it is bought for.
 // Bins are looked at one by one, and what was within its share stays so, because the whole only grows. Cost: the slots of
@@ -60,12 +61,10 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 			zones[c.Zone] = true
 		}
 	}
-	// While a fleet is small, twice as many slots as shares are in use: each share is rounded down to whole nodes.
-	slots := 2 * (100 + int(s.percent) - 1) / int(s.percent)
-	s.rests = max(1, (slots+len(zones)-1)/max(1, len(zones)))
+	s.rests = restsOf(int(s.percent), len(zones))
 	for _, n := range snap.Nodes {
 		if n.Pool == p.Name && !n.Deleting {
-			s.count(p, n)
+			s.count(snap.Space, p, n)
 		}
 	}
 	for i := range bought {
@@ -76,8 +75,15 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 	return s
 }
 
+// restsOf is how many remainders give enough slots in so many zones. While a fleet is small, twice as many slots as shares
+// are in use: each share is rounded down to whole nodes.
+func restsOf(percent, zones int) int {
+	shares := (100 + percent - 1) / percent
+	return max(1, (2*shares+zones-1)/max(1, zones))
+}
+
 // count adds a node: what it is, or, while that is open, all that it may become.
-func (s *spotShare) count(p *model.Pool, n *model.Node) {
+func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 	if n.Stage != model.Launching {
 		if n.Labels[model.LabelCapacityType] != spotCapacity {
 			return
@@ -102,14 +108,17 @@ func (s *spotShare) count(p *model.Pool, n *model.Node) {
 			zones[c.Zone] = true
 		}
 	}
-	s.take(p, kinds, slices.Sorted(maps.Keys(zones)))
+	key, known := space.Lookup(model.LabelCapacityType)
+	certain := known && domainOf(space, n.Row, key) == space.Atom(key, spotCapacity)
+	s.take(p, kinds, slices.Sorted(maps.Keys(zones)), certain)
 }
 
 // countBought adds a claim that is not in the snapshot, at what it would be bought as.
 func (s *spotShare) countBought(p *model.Pool, options []plan.Option) {
-	kinds := bitset.New(p.Types.Len())
+	kinds, certain := bitset.New(p.Types.Len()), true
 	var zones []string
 	for _, o := range options {
+		certain = certain && o.CapacityType == spotCapacity
 		if kind, known := p.Types.Lookup(o.Type); known && o.CapacityType == spotCapacity {
 			kinds.Add(kind)
 			if !slices.Contains(zones, o.Zone) {
@@ -117,11 +126,11 @@ func (s *spotShare) countBought(p *model.Pool, options []plan.Option) {
 			}
 		}
 	}
-	s.take(p, kinds, zones)
+	s.take(p, kinds, zones, certain)
 }
 
-// take adds a node that will be one of the types in one of the zones.
-func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string) {
+// take adds a node that will be one of the types in one of the zones, or, unless that is certain, something that is no spot.
+func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certain bool) {
 	if len(zones) == 0 || kinds.Empty() {
 		return
 	}
@@ -130,7 +139,9 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string) {
 			s.load[outlet{kind, zone}] += p.Types.Total[kind].At(quantity.CPU)
 		}
 	}
-	s.whole += leastCPU(p, kinds)
+	if certain {
+		s.whole += leastCPU(p, kinds)
+	}
 	s.fresh = false
 }
 
@@ -265,7 +276,7 @@ func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim)
 	}
 	var worst Largest
 	for at, load := range s.load {
-		one := Largest{p.Types.Catalogue.Types[at.kind].Name, at.zone, (load*100 + s.whole - 1) / s.whole}
+		one := Largest{p.Types.Catalogue.Types[at.kind].Name, at.zone, min(100, (load*100+s.whole-1)/s.whole)}
 		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type), cmp.Compare(one.Zone, worst.Zone)) < 0 {
 			worst = one
 		}

@@ -103,7 +103,7 @@ func (r *run) spread(m *market, b *bin, expected int64, more bool) bool {
 		if one.class >= 0 {
 			c := &m.pool.Types.Classes[one.class]
 			c.Pin(r.snap.Space, b.row)
-			m.share.take(m.pool, one.kinds, []string{c.Zone})
+			m.share.take(m.pool, one.kinds, []string{c.Zone}, true)
 		} else {
 			r.withoutSpot(b.row)
 		}

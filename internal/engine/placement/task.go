@@ -36,6 +36,8 @@ type task struct {
 	turnedAway bool
 	// depth is how many groups must come first because this one wants to be near them.
 	depth int
+	// off says of the crew, as far as was asked, whether they keep the task's pods off their hosts.
+	off []answer
 	// domains are the choices of the group, once known.
 	domains []*domain
 }

@@ -142,7 +142,7 @@ func (r *run) rate(m *market, l *lot) int64 {
 // cheapest are the markets that everybody would go to for the least, at most mostFirst. Who cannot go to a market costs
 // there what he costs at most.
 func (s *rates) cheapest() []*market {
-	sums := map[*market]float64{}
+	sums := map[*market]int64{}
 	for i, l := range s.lots {
 		dearest := int64(0)
 		for _, rate := range s.rate[i] {
@@ -151,12 +151,21 @@ func (s *rates) cheapest() []*market {
 			}
 		}
 		for k, m := range s.tier {
-			sums[m] += float64(float64(min(dearest, s.rate[i][k])) * float64(len(l.left)))
+			sums[m] = addTimes(sums[m], min(dearest, s.rate[i][k]), int64(len(l.left)))
 		}
 	}
 	list := slices.Clone(s.tier)
 	slices.SortStableFunc(list, func(a, b *market) int { return cmp.Compare(sums[a], sums[b]) })
 	return list[:min(mostFirst, len(list))]
+}
+
+// addTimes is sum and n times the rate, none of them negative, at most noSale: money is exact, and what is too much to count
+// is as dear as what is not for sale.
+func addTimes(sum, rate, n int64) int64 {
+	if n > 0 && rate > (noSale-sum)/n {
+		return noSale
+	}
+	return sum + rate*n
 }
 
 // apart sends every lot to the market where it is cheapest, and then those that found no place there to all.

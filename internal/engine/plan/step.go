@@ -326,11 +326,11 @@ func (g *Guard) allLeaving(cmd Command) bool {
 	})
 }
 
-// Resume returns the commands that are under way, those that were begun first and pay most first: those that the snapshot's claims carry, each as far along as
-// any of its members says, or as is known from earlier steps. A known command that has left no trace is over, or never
-// began; it is returned only when its claims were being deleted, so that somebody sees it done. Claims whose annotation
-// cannot be read, or belongs to a command that does not name them, make one abandoned command without an ID, so that
-// their annotations and taints go.
+// Resume returns the commands that are under way, those that were begun first and pay most first: those that the
+// snapshot's claims carry, each as far along as any of its members says, or as is known from earlier steps. A known
+// command that has left no trace is over, or never began; it is returned only when its claims were being deleted, so that
+// somebody sees it done. Claims whose annotation cannot be read, or belongs to a command that does not name them, make
+// one abandoned command without an ID, so that their annotations and taints go.
 func Resume(snap *model.Snapshot, known ...Command) []Command {
 	byID := map[string]Command{}
 	var broken []Candidate
