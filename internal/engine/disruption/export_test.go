@@ -148,3 +148,20 @@ func Spares(snap *model.Snapshot, bought []plan.NewClaim, name string) []plan.Ne
 	claims, _ := w.spares(r, r.cast)
 	return claims
 }
+
+// DrainOrder is the order in which a rehearsal has the pods of a node leave when the nodes go.
+func DrainOrder(snap *model.Snapshot, name string, others ...string) []string {
+	var candidates []plan.Candidate
+	for _, leaving := range append(others, name) {
+		candidates = append(candidates, plan.CandidateOf(snap.Node(leaving)))
+	}
+	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodMulti, candidates)
+	r := rehearse(snap, []plan.Command{cmd}, func(*model.Node) bool { return true })
+	cast := slices.DeleteFunc(slices.Clone(r.cast), func(q *player) bool { return q.pod.Node != name })
+	slices.SortFunc(cast, func(a, b *player) int { return cmp.Compare(a.turn, b.turn) })
+	var keys []string
+	for _, q := range cast {
+		keys = append(keys, q.pod.Key())
+	}
+	return keys
+}
