@@ -111,7 +111,7 @@ func (p *Provision) pause() time.Duration {
 func (p *Provision) Tick(ctx context.Context) {
 	began, end := p.Clock.Now(), p.Metrics.Passes.Begin(provisioner)
 	// 2. Take a snapshot, and 3. decide.
-	snap, decided := p.decide()
+	snap, from, decided := p.decide()
 	end()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
@@ -123,7 +123,7 @@ func (p *Provision) Tick(ctx context.Context) {
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.
-	p.History.Add(Record{Snapshot: snap, Provision: decided})
+	p.History.Add(Record{Snapshot: from, Provision: decided})
 	p.report(done, nominations)
 	p.announce(snap, done.Plan)
 	p.logWork(done, at)
