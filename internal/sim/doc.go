@@ -19,7 +19,8 @@
 //   - Objects have the fields that decisions read. The versions of one API are one counter; the watch of each kind
 //     lags on its own, and may coalesce as a relist does. There is no admission and no priority preemption.
 //   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write; static pools.
-//     They share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled beside them from
+//     A plan keeps the seats of the one before, which dies with the process. They share one lock, so a process writes one
+//     plan action at a time. Claims and nodes are reconciled beside them from
 //     the watch's objects, with optimistic locks, as controller/nodeclaim and controller/node do: launch, register,
 //     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints and node repair do
 //     not exist.

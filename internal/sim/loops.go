@@ -23,6 +23,8 @@ type provisionLoop struct {
 	last time.Time
 	// version and catalogues are what the last plan was made from.
 	version, catalogues int
+	// plan is the latest, nil before the first.
+	plan *plan.Provision
 	// targets are where the latest plan puts its pods; nil before the first.
 	targets plan.Targets
 }
@@ -61,9 +63,11 @@ func (p *process) loops() {
 func (p *process) plan() {
 	p.provision.last, p.provision.version, p.provision.catalogues = p.w.now, p.view.version, p.w.catalogues
 	snap := p.snapshot()
-	decided := p.w.opts.Schedule(snap)
+	last := p.provision.plan
+	decided := p.w.opts.Schedule(snap, last)
 	decided.Stamp(snap)
-	p.w.check.planned(p, snap, decided)
+	p.w.check.planned(p, snap, judged{decided, last})
+	p.provision.plan = decided
 	p.provision.targets = decided.Targets()
 	ambushed := len(decided.Claims) > 0 && p.w.spring(atPlan)
 	if ambushed || !p.w.calm && p.w.rng.IntN(8) == 0 { // a large cluster, or too little CPU
@@ -93,7 +97,8 @@ func (p *process) plan() {
 func (p *process) promises(c *claim, n *node) []plan.Action {
 	snap := p.snapshot()
 	if p.provision.targets == nil { // after a restart: with its claims in flight, the same plan comes out
-		p.provision.targets = p.w.opts.Schedule(snap).Targets()
+		p.provision.plan = p.w.opts.Schedule(snap, nil)
+		p.provision.targets = p.provision.plan.Targets()
 	}
 	return p.provision.targets.Promises(snap, c.name, n.name)
 }

@@ -11,7 +11,8 @@ import (
 // Options are the decisions of the process. Production has the real ones; tests replace one by a broken one, to see
 // that a property notices.
 type Options struct {
-	Schedule       func(*model.Snapshot) *plan.Provision
+	// Schedule plans, on the seats that the last plan of the process gave its pods; nil before the first.
+	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
 	Propose        func(*model.Snapshot, disruption.Options) disruption.Proposal
 	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
@@ -37,7 +38,7 @@ type Stepped struct {
 // Production are the functions that the binary runs.
 func Production() Options {
 	return Options{
-		Schedule:       func(s *model.Snapshot) *plan.Provision { return placement.Schedule(plan.Ahead(s), placement.Options{}) },
+		Schedule:       schedule,
 		CheckProvision: plan.CheckProvision,
 		Propose:        disruption.Propose,
 		Resume:         plan.Resume,
@@ -46,6 +47,10 @@ func Production() Options {
 		Orphans:        plan.Orphans,
 		Audit:          problems,
 	}
+}
+
+func schedule(snap *model.Snapshot, last *plan.Provision) *plan.Provision {
+	return placement.Schedule(plan.Reseated(plan.Ahead(snap), last), placement.Options{})
 }
 
 func advance(snap *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {

@@ -27,8 +27,8 @@ var planted = map[string]bug{
 	"claims get a new name with every plan": {
 		plant: func(o *Options) {
 			schedule, n := o.Schedule, 0
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
-				p := schedule(s)
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
 				for i := range p.Claims {
 					n++
 					p.Claims[i].Name = fmt.Sprintf("%s-%d", p.Claims[i].Pool, n)
@@ -45,14 +45,14 @@ var planted = map[string]bug{
 	"claims in flight are no nodes": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
 				var flying []string
 				for _, n := range s.Nodes {
 					if n.Stage == model.Launching {
 						flying = append(flying, n.Name)
 					}
 				}
-				return schedule(s.Without(flying...))
+				return schedule(s.Without(flying...), last)
 			}
 		},
 		property: Idempotent, skip: []string{Audited},
@@ -66,8 +66,8 @@ var planted = map[string]bug{
 	"the first claim of a plan is left out": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
-				p := schedule(s)
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
 				p.Claims = p.Claims[min(1, len(p.Claims)):]
 				return p
 			}
@@ -77,8 +77,8 @@ var planted = map[string]bug{
 	"the first claim of a plan is left out, and nobody judges plans": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
-				p := schedule(s)
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
 				p.Claims = p.Claims[min(1, len(p.Claims)):]
 				return p
 			}
@@ -88,8 +88,8 @@ var planted = map[string]bug{
 	"claims for pods that ask something of each other are left out, and nobody judges plans": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
-				p := schedule(s)
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
 				p.Claims = slices.DeleteFunc(p.Claims, func(c plan.NewClaim) bool {
 					return slices.ContainsFunc(c.Pods, func(q *model.Pod) bool { return len(q.Spread)+len(q.Terms) > 0 })
 				})
@@ -101,8 +101,8 @@ var planted = map[string]bug{
 	"a plan depends on how often one was made": {
 		plant: func(o *Options) {
 			schedule, n := o.Schedule, 0
-			o.Schedule = func(s *model.Snapshot) *plan.Provision {
-				p := schedule(s)
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
 				if n++; n%2 == 0 {
 					slices.Reverse(p.Claims)
 				}

@@ -45,7 +45,7 @@ var plantedInDisruption = map[string]bug{
 			}
 			o.Advance = credulous
 		},
-		property: Cheaper,
+		property: Cheaper, skip: []string{Housed},
 	},
 	"nodes go before their replacements come": {
 		plant: func(o *Options) {

@@ -30,10 +30,10 @@ func (f *Failure) String() string {
 const (
 	// Audited: an independent judge finds every plan right.
 	Audited = "audited"
-	// Idempotent: with a plan's claims in flight, a process that knows nothing else buys nothing more. Otherwise every
-	// restart, and every second look, costs money.
+	// Idempotent: with a plan's claims in flight, its process buys nothing more; nor, where the plan was made without a past,
+	// one that knows nothing else. Otherwise every restart, and every second look, costs money.
 	Idempotent = "idempotent"
-	// Deterministic: the same facts, told in another order to an engine without a past, give the same plan. Otherwise no
+	// Deterministic: the same facts and the same plan before, told in another order, give the same plan. Otherwise no
 	// capture could be replayed, and two replicas would name one claim differently.
 	Deterministic = "deterministic"
 	// BoughtOnce: no need is paid for twice, no machine is more than its plan asked for. Money is the damage that
@@ -79,8 +79,12 @@ func (c *checks) fail(property, format string, args ...any) {
 	}
 }
 
+// judged is a plan, and the one before, whose seats it was made with.
+type judged struct{ decided, last *plan.Provision }
+
 // planned judges a plan: Audited, Idempotent, Deterministic.
-func (c *checks) planned(p *process, snap *model.Snapshot, decided *plan.Provision) {
+func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
+	decided := j.decided
 	for _, n := range decided.Claims {
 		c.w.say("process %d plans claim %s for %s", p.id, n.Name, names(n.Pods))
 	}
@@ -99,26 +103,33 @@ func (c *checks) planned(p *process, snap *model.Snapshot, decided *plan.Provisi
 		c.fail(Audited, "%s", strings.Join(found, "; "))
 	}
 	known := p.facts()
-	if again := text(c.w.opts.Schedule(known.fresh(c.rng))); again != told {
+	if again := text(c.w.opts.Schedule(known.fresh(c.rng), j.last)); again != told {
 		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, told)
 	}
-	c.idempotent(known, decided)
+	c.idempotent(known, j)
 }
 
-func (c *checks) idempotent(known facts, decided *plan.Provision) {
-	if len(decided.Claims) == 0 {
+// idempotent asks the process itself, and, where the plan was made without a past, one that knows nothing else. Seats that are
+// only in a process's memory are lost with it, and a plan made anew may then need another node.
+func (c *checks) idempotent(known facts, j judged) {
+	if len(j.decided.Claims) == 0 {
 		return
 	}
 	known.nodes = slices.Clone(known.nodes)
-	for i := range decided.Claims {
-		n := &decided.Claims[i]
+	for i := range j.decided.Claims {
+		n := &j.decided.Claims[i]
 		created := claimOf(c.w.setting, n)
 		created.uid, created.created = "uid-of-"+n.Name, known.now
 		known.nodes = append(known.nodes, nodeSpec(created, nil))
 	}
-	again := c.w.opts.Schedule(known.fresh(c.rng))
-	if len(again.Claims) > 0 {
-		c.fail(Idempotent, "with the claims of\n%s\nin flight, the next plan is\n%s", text(decided), text(again))
+	pasts := []*plan.Provision{j.decided}
+	if j.last == nil {
+		pasts = append(pasts, nil)
+	}
+	for _, last := range pasts {
+		if again := c.w.opts.Schedule(known.fresh(c.rng), last); len(again.Claims) > 0 {
+			c.fail(Idempotent, "with the claims of\n%s\nin flight, the next plan (after a restart: %t) is\n%s", text(j.decided), last == nil, text(again))
+		}
 	}
 }
 
@@ -242,7 +253,7 @@ func (c *checks) created(p *process, fresh *claim, a plan.CreateClaim) {
 			known.nodes = append(known.nodes, nodeSpec(other, nil))
 		}
 	}
-	if unknown > 0 && !slices.ContainsFunc(c.w.opts.Schedule(known.fresh(nil)).Claims, func(again plan.NewClaim) bool { return shares(again, n) }) {
+	if unknown > 0 && !slices.ContainsFunc(c.w.opts.Schedule(known.fresh(nil), p.provision.plan).Claims, func(again plan.NewClaim) bool { return shares(again, n) }) {
 		c.fail(BoughtOnce, "claim %s is bought for %s though the process itself had created claims that hold them", fresh.name, names(n.Pods))
 	}
 	c.plans[fresh.uid] = n

@@ -9,8 +9,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Record is one tick: what was seen and what was decided. One of Provision and Proposal is set.
+// Record is one tick: what it decided from and what was decided. One of Provision and Proposal is set.
 type Record struct {
+	// Snapshot is what the decision was made from, so that the same comes out of it again, whatever was planned before: beside
+	// a Provision, who is leaving is pending there, and nodes promise the seats of the plan before.
 	Snapshot  *model.Snapshot
 	Provision *plan.Provision
 	Proposal  *disruption.Proposal

@@ -267,6 +267,29 @@ nominate pod default/old to node here`)
 	}
 }
 
+// TestRecordsHoldWhatPlansWereMadeFrom: that the plan before gave a pod its seat is in the snapshot of the record, or the plan
+// would not come out of it again.
+func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
+	w := newWorld()
+	w.node("here", model.Registered)
+	w.pending("a", "")
+	var from []*model.Snapshot
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		from = append(from, snap)
+		return &plan.Provision{Placed: []plan.Placement{{Node: "here", Pods: podsOf(snap, "a")}}}
+	})
+	p.Nominate = false
+	p.Tick(t.Context())
+	p.Tick(t.Context())
+	records := p.History.Records()
+	if len(records) != 2 || records[0].Snapshot != from[0] || records[1].Snapshot != from[1] {
+		t.Fatalf("the snapshots of %d records are not those that the %d plans were made from", len(records), len(from))
+	}
+	if diff := cmp.Diff([]string{"uid-a"}, records[1].Snapshot.Node("here").Promised); diff != "" {
+		t.Errorf("promised on the node (-want +got):\n%s", diff)
+	}
+}
+
 func emitted(sink *events.FakeRecorder) []string {
 	var all []string
 	for {

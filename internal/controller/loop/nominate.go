@@ -14,17 +14,18 @@ import (
 )
 
 // decide makes a plan on a snapshot of now, with what is leaving gone, in which pods keep the seats that the plan before
-// gave them; and keeps where it puts its pods. Only one plan is made at a time, so that
-// an older one never replaces a newer.
-func (p *Provision) decide() (*model.Snapshot, *plan.Provision) {
+// gave them; and keeps where it puts its pods. Only one plan is made at a time, so that an older one never replaces a
+// newer. The first snapshot is of now, the second what the plan was made from.
+func (p *Provision) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
-	snap := p.Snapshot()
-	decided := p.Schedule(plan.Reseated(plan.Ahead(snap), p.last))
+	snap = p.Snapshot()
+	from = plan.Reseated(plan.Ahead(snap), p.last)
+	decided = p.Schedule(from)
 	decided.Stamp(snap)
 	p.last = decided
 	p.targets.Store(new(decided.Targets()))
-	return snap, decided
+	return snap, from, decided
 }
 
 // planned returns where the latest plan puts its pods. Before the first, as after a restart, one is made: with its

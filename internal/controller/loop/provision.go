@@ -115,7 +115,7 @@ func (p *Provision) pause() time.Duration {
 func (p *Provision) Tick(ctx context.Context) {
 	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
-	snap, decided := p.pass()
+	snap, from, decided := p.pass()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	p.measure(snap, decided, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
@@ -126,14 +126,14 @@ func (p *Provision) Tick(ctx context.Context) {
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.
-	p.History.Add(Record{Snapshot: snap, Provision: decided})
+	p.History.Add(Record{Snapshot: from, Provision: decided})
 	p.report(done, nominations)
 	p.announce(snap, done.Plan)
 	p.logWork(done, at)
 }
 
 // pass decides, and shows for how long it has been at it.
-func (p *Provision) pass() (*model.Snapshot, *plan.Provision) {
+func (p *Provision) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
 	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
 	return p.decide()
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Within a group the largest pods are asked first, and the others a little later one after the other: started again in
-// that order they find room that smaller ones would have scattered over. Disruption plans rehearse this order.
+// that order they find room that smaller ones would have scattered over. Disruption plans rehearse this order, as if all pods
+// were of one group.
 const (
 	evictPace = 20 * time.Millisecond
 	// evictTail bounds how much later the last pod is asked.

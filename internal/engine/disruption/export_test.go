@@ -87,7 +87,7 @@ func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) pl
 // Accepted are the commands that the search makes of one change.
 func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
 	w := settle(snap, Options{}, departing)
-	s := &search{world: w, guard: plan.NewGuard(snap), waste: map[string]bool{}, keep: func(*model.Node, plan.Verdict) {}}
+	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
 	return s.commands()
 }
@@ -114,4 +114,54 @@ func Pick(trials ...Trial) int {
 		tried[t.N] = trial{t.N, t.Saving, t.Spread, t.Moved}
 	}
 	return pick(tried).n
+}
+
+// DecidedTwice is what the search says of a change, and what it says of the same when it stands in the place of the
+// first, which is a command by then.
+func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (first, again plan.Verdict) {
+	w := settle(snap, Options{SpotToSpot: true}, departing)
+	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
+	c := w.changeOf(claims, names)
+	same := *c
+	w.reckon(c)
+	first = s.decide(c)
+	s.accept([]*change{c})
+	w.reckon(&same)
+	return first, s.decideAnew(s.found[0], &same)
+}
+
+// Left are the limits' usage and the number of claims that count as bought after a change was accepted and taken back.
+func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, bought int) {
+	w := settle(snap, Options{}, departing)
+	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
+	s.accept([]*change{w.changeOf(claims, names)})
+	s.drop(s.found[0], plan.Verdict{Code: plan.RoomTooTight})
+	return s.snap.Pools, len(s.bought)
+}
+
+// Spares is what would be bought for all pods of a node if they found no place, after something else was bought.
+func Spares(snap *model.Snapshot, bought []plan.NewClaim, name string) []plan.NewClaim {
+	w := settle(snap, Options{}, departing)
+	w.bought = bought
+	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodSingle, []plan.Candidate{plan.CandidateOf(snap.Node(name))})
+	r := rehearse(snap, []plan.Command{cmd}, w.unsettled)
+	claims, _ := w.spares(r, r.cast)
+	return claims
+}
+
+// DrainOrder is the order in which a rehearsal has the pods of a node leave when the nodes go.
+func DrainOrder(snap *model.Snapshot, name string, others ...string) []string {
+	var candidates []plan.Candidate
+	for _, leaving := range append(others, name) {
+		candidates = append(candidates, plan.CandidateOf(snap.Node(leaving)))
+	}
+	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodMulti, candidates)
+	r := rehearse(snap, []plan.Command{cmd}, func(*model.Node) bool { return true })
+	cast := slices.DeleteFunc(slices.Clone(r.cast), func(q *player) bool { return q.pod.Node != name })
+	slices.SortFunc(cast, func(a, b *player) int { return cmp.Compare(a.turn, b.turn) })
+	var keys []string
+	for _, q := range cast {
+		keys = append(keys, q.pod.Key())
+	}
+	return keys
 }

@@ -204,29 +204,34 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 	least := j.least(c)
 	if paid {
 		least = 1
-	} else if risk := j.risk(cmd.ID); risk >= saving {
-		return plan.Verdict{Code: plan.RoomTooTight, Node: c.nodes[0].Name, Need: 1, Have: saving - risk}
 	}
 	if saving < least {
 		return plan.Verdict{Code: plan.SavingTooSmall, Node: c.nodes[0].Name, Need: least, Have: saving}
 	}
-	return plan.Verdict{}
+	if paid {
+		return plan.Verdict{}
+	}
+	return j.atRisk(cmd.ID, c.nodes[0], saving)
 }
 
-// risk is what may have to be bought for pods of the command that kube-scheduler leaves over, nano-USD per hour.
-func (j *judgement) risk(id string) int64 {
+// atRisk asks whether what may have to be bought for pods of the command that kube-scheduler leaves over would take all of
+// the saving.
+func (j *judgement) atRisk(id string, first *model.Node, saving int64) plan.Verdict {
 	if j.stage == nil {
 		j.stage = rehearse(j.began, j.underWay(), j.closed)
 		j.left = j.stage.leftOver(asDrainsAsk)
 	}
 	if len(j.left[id]) == 0 {
-		return 0
+		return plan.Verdict{}
 	}
-	claims, homeless := j.spares(j.stage, j.snap.Pools, j.left[id])
+	claims, homeless := j.spares(j.stage, j.left[id])
 	if homeless != nil {
-		return plan.Unpayable
+		return stranding(first, homeless)
 	}
-	return j.priceOf(claims)
+	if have := saving - j.priceOf(claims); have < 1 {
+		return plan.Verdict{Code: plan.RoomTooTight, Node: first.Name, Need: 1, Have: have}
+	}
+	return plan.Verdict{}
 }
 
 func replacementSpec(snap *model.Snapshot, r *plan.NewClaim) model.NodeSpec {

@@ -186,3 +186,22 @@ func TestJudgeTakesNothingUnknownForCheap(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgeSaysThatNothingIsSaved: where nothing is left of the saving, that is the reason, whatever room there is.
+func TestJudgeSaysThatNothingIsSaved(t *testing.T) {
+	snapshot, command := split()
+	snap := snapshot("")
+	c := command(snap)
+	c.Replacements = c.Replacements[:1]
+	r := &c.Replacements[0]
+	r.Pods = snap.Node("n").Pods
+	for i := range r.Requirements {
+		if r.Requirements[i].Key == model.LabelType {
+			r.Requirements[i].Values = []string{"large"}
+		}
+	}
+	v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c)
+	if v.Code != plan.SavingTooSmall || v.Have != 0 || v.Need < 1 {
+		t.Errorf("the judge says %+v, want that the saving is too small", v)
+	}
+}

@@ -38,6 +38,8 @@ type live struct {
 	decided uint64
 	next    time.Time
 	made    int
+	// last is the latest plan of provisioning, whose seats the next one keeps.
+	last *plan.Provision
 	// orders are the IDs of commands by node; cause is the command that moved a pod, by the pod's UID; worth what was promised and what came of it, by command.
 	orders, cause map[string]string
 	worth         map[string]*promise
@@ -411,7 +413,8 @@ func (l *live) provision() bool {
 		return false
 	}
 	snap := l.snapshot()
-	p := placement.Schedule(plan.Ahead(snap), l.opts.Placement)
+	p := placement.Schedule(plan.Reseated(plan.Ahead(snap), l.last), l.opts.Placement)
+	l.last = p
 	kept, _ := plan.CheckProvision(snap, p)
 	for i := range kept.Claims {
 		c := &kept.Claims[i]

@@ -45,11 +45,14 @@ type player struct {
 	command string
 	// second: it moves when what its command buys is there.
 	second bool
-	// size is the larger of its parts of all that pods ask for, ticket a number drawn for it, turn its place in the drain of its
-	// node, where the largest goes first.
+	// part is the larger of its parts of its node's cpu and memory, by which the node's drain orders, and turn its place there;
+	// of a pod without a node its size.
+	// That critical pods are asked when the others are gone is left out: they are few.
+	part float64
+	turn int
+	// size is the larger of its parts of all that pods ask for, ticket a number drawn for it.
 	size   float64
 	ticket uint64
-	turn   int
 	bonds  *bonds
 }
 
@@ -154,6 +157,9 @@ func (r *rehearsal) enter(snap *model.Snapshot, mover map[string]*plan.Command) 
 			if cmd := mover[p.Node]; cmd != nil && p.Node != "" && snap.Node(p.Node) != nil {
 				q.command, q.second = cmd.ID, len(cmd.Replacements) > 0
 			}
+			if n := snap.Node(p.Node); n != nil && p.Node != "" {
+				q.part = largestPart(p.Requests, n.Usable)
+			}
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(p.UID))
 			q.ticket = h.Sum64()
@@ -164,15 +170,29 @@ func (r *rehearsal) enter(snap *model.Snapshot, mover map[string]*plan.Command) 
 	}
 	for _, q := range r.cast {
 		q.size = max(float64(q.pod.Requests.At(quantity.CPU))/max(1, all[0]), float64(q.pod.Requests.At(quantity.Memory))/max(1, all[1]))
+		if q.pod.Node == "" {
+			q.part = q.size
+		}
 	}
 	slices.SortFunc(r.cast, func(a, b *player) int {
-		return cmp.Or(strings.Compare(a.pod.Node, b.pod.Node), cmp.Compare(b.size, a.size), strings.Compare(a.pod.Key(), b.pod.Key()))
+		return cmp.Or(strings.Compare(a.pod.Node, b.pod.Node), cmp.Compare(b.part, a.part), strings.Compare(a.pod.Key(), b.pod.Key()))
 	})
 	for i, q := range r.cast {
 		if i > 0 && r.cast[i-1].pod.Node == q.pod.Node {
 			q.turn = r.cast[i-1].turn + 1
 		}
 	}
+}
+
+// largestPart is the larger of the parts of the cpu and the memory that are asked for.
+func largestPart(requests, of quantity.Vector) float64 {
+	part := 0.0
+	for _, r := range []quantity.Resource{quantity.CPU, quantity.Memory} {
+		if all := of.At(r); all > 0 {
+			part = max(part, float64(requests.At(r))/float64(all))
+		}
+	}
+	return part
 }
 
 func bondsOf(snap *model.Snapshot, g *model.Group) *bonds {

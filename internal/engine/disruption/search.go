@@ -46,12 +46,24 @@ type search struct {
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
 	found []*finding
+	// start is the world before the search changed it.
+	start struct {
+		snap   *model.Snapshot
+		bought []plan.NewClaim
+	}
+}
+
+// newSearch begins in the world as it is.
+func newSearch(w *world, guard *plan.Guard, keep func(*model.Node, plan.Verdict)) *search {
+	s := &search{world: w, guard: guard, waste: map[string]bool{}, keep: keep}
+	s.start.snap, s.start.bought = w.snap, w.bought
+	return s
 }
 
 // consolidate proposes the commands that make the fleet cheaper. The nodes are those that may leave; keep is told of
 // everyone that stays and why.
 func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
-	s := &search{world: w, guard: guard, waste: map[string]bool{}, keep: keep}
+	s := newSearch(w, guard, keep)
 	nodes = s.worthAsking(s.affordable(nodes))
 	if len(nodes) == 0 {
 		return nil

@@ -32,21 +32,54 @@ func (s *search) cover() {
 func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) plan.Verdict) bool {
 	r := rehearse(s.began, append(s.underWay(), s.commands()...), s.unsettled)
 	left, before := r.leftOver(o), len(s.found)
-	s.found = slices.DeleteFunc(s.found, func(f *finding) bool {
+	for _, f := range slices.Clone(s.found) {
 		if len(left[f.command.ID]) == 0 {
-			return false
+			continue
 		}
-		v := bear(f, r, left[f.command.ID])
-		if v.OK() {
-			return false
+		if v := bear(f, r, left[f.command.ID]); !v.OK() {
+			s.drop(f, v)
 		}
-		s.guard.Release(f.command)
-		for _, n := range f.change.nodes {
-			s.keep(n, v)
-		}
-		return true
-	})
+	}
 	return len(s.found) < before
+}
+
+// drop takes the finding back: its nodes stay, and what it would have bought counts nowhere any more.
+func (s *search) drop(f *finding, why plan.Verdict) {
+	s.found = slices.DeleteFunc(s.found, func(other *finding) bool { return other == f })
+	s.snap.Pools = discharged(s.snap.Pools, f.change.claims)
+	s.bought = s.boughtBut(nil)
+	s.guard.Release(f.command)
+	for _, n := range f.change.nodes {
+		s.keep(n, why)
+	}
+}
+
+// boughtBut are the claims that were decided on before the search, and those of its findings but one.
+func (s *search) boughtBut(but *finding) []plan.NewClaim {
+	bought := slices.Clone(s.start.bought)
+	for _, f := range s.found {
+		if f != but {
+			bought = append(bought, f.change.claims...)
+		}
+	}
+	return bought
+}
+
+// decideAnew is decide for what the finding could become instead: asked of the world without the finding.
+func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
+	var others []string
+	for _, other := range s.found {
+		for _, n := range other.change.nodes {
+			if other != f {
+				others = append(others, n.Name)
+			}
+		}
+	}
+	snap, bought := s.snap, s.bought
+	s.snap, s.bought = s.start.snap.Without(others...), s.boughtBut(f)
+	v := s.decide(instead)
+	s.snap, s.bought = snap, bought
+	return v
 }
 
 // underWay are the commands that the run began with, and those that were proposed since.
@@ -56,7 +89,7 @@ func (w *world) underWay() []plan.Command {
 
 // insure has the command buy places for its pods that were left over.
 func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
-	claims, homeless := s.spares(r, s.snap.Pools, left)
+	claims, homeless := s.spares(r, left)
 	if homeless != nil {
 		return stranding(f.change.nodes[0], homeless)
 	}
@@ -65,21 +98,22 @@ func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	}
 	wider := f.change.with(s.snap.Resources, claims)
 	s.reckon(wider)
-	if !s.decide(wider).OK() {
+	if !s.decideAnew(f, wider).OK() {
 		return s.weigh(f, r, left)
 	}
 	command := s.command(wider, plan.Underutilized)
 	if oversized(&command) {
 		return s.weigh(f, r, left)
 	}
-	s.snap.Pools = charged(s.snap.Pools, claims)
+	s.snap.Pools = charged(discharged(s.snap.Pools, f.change.claims), wider.claims)
 	f.change, f.command = wider, command
+	s.bought = s.boughtBut(nil)
 	return plan.Verdict{}
 }
 
 // weigh asks whether the command still pays if places have to be bought for its pods that were left over.
 func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
-	claims, homeless := s.spares(r, s.snap.Pools, left)
+	claims, homeless := s.spares(r, left)
 	if homeless != nil {
 		return stranding(f.change.nodes[0], homeless)
 	}
@@ -134,11 +168,11 @@ func lessened(c *plan.NewClaim, resources []string, moved map[*model.Pod]bool) [
 
 // spares are the nodes that would have to be bought for pods that a rehearsal left over, or one of these for whom there is
 // none.
-func (w *world) spares(r *rehearsal, pools []*model.Pool, left []*player) ([]plan.NewClaim, *model.Pod) {
+func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Pod) {
 	what := *r.snap
-	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, pools
+	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, w.snap.Pools
 	opts := w.opts.Placement
-	opts.Closed = func(*model.Node) bool { return true }
+	opts.Closed, opts.Bought = func(*model.Node) bool { return true }, w.bought
 	p := placement.Schedule(&what, opts)
 	if len(p.Refused) > 0 {
 		return nil, p.Refused[0].Pods[0]

@@ -6,6 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // world is the cluster as it will be when everything under way is done: nodes that are leaving are gone, their pods and
@@ -153,6 +154,22 @@ func (w *world) apply(c *change) {
 
 // charged are the pools with the usage of claims that are to be created: the largest of their types.
 func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
+	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
+		p.Used = p.Used.Add(most)
+		p.Nodes++
+	})
+}
+
+// discharged takes back what charged did for the claims.
+func discharged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
+	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
+		p.Used = p.Used.Sub(most)
+		p.Nodes--
+	})
+}
+
+// recounted are the pools with a copy of each that something is bought from, counted anew for each claim.
+func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Pool, quantity.Vector)) []*model.Pool {
 	if len(claims) == 0 {
 		return pools
 	}
@@ -169,8 +186,7 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 				most = most.Max(fresh.Types.Total[t])
 			}
 		}
-		fresh.Used = fresh.Used.Add(most)
-		fresh.Nodes++
+		count(&fresh, most)
 		pools[at] = &fresh
 	}
 	return pools

@@ -50,7 +50,7 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 				}
 			}
 		}
-		if !Leaving(n.NodeSpec) {
+		if !read.leaving(n) {
 			continue
 		}
 		for _, p := range n.Pods {

@@ -1,0 +1,88 @@
+package disruption_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// spotWorld is a pool of which no type may have more than half of the spot capacity, with three nodes.
+func spotWorld(t *testing.T) *model.Snapshot {
+	t.Helper()
+	return worldOf(t, `type one cpu=4 price=0.4 spot=0.10
+type two cpu=4 price=0.4 spot=0.11
+type wide cpu=8 price=0.9 spot=0.50
+pool p policy=WhenEmptyOrUnderutilized max-spot-share=50 move-price=0 budget=100% cpu-limit=100
+node a pool=p type=wide spot
+node b pool=p type=two spot
+node c pool=p type=wide spot
+pod a1 node=a cpu=4
+pod b1 node=b cpu=4
+pod c1 node=c cpu=8
+`).snapshot(nil)
+}
+
+func spotClaim(snap *model.Snapshot, name, kind string, price float64, node string) plan.NewClaim {
+	return plan.NewClaim{Name: name, Pool: "p", PoolUID: snap.Pool("p").UID, Pods: snap.Node(node).Pods,
+		Requirements: []label.Requirement{in(model.LabelPool, "p"), in(model.LabelType, kind), in(model.LabelCapacityType, "spot")},
+		Options:      []plan.Option{{Type: kind, Zone: "z", CapacityType: "spot", Price: int64(price * model.Nano)}}}
+}
+
+// TestDecidedAnewInTheSameWorld: what stands in the place of a finding is judged in the world that the finding was judged in,
+// in which its nodes are there and what it buys is not.
+func TestDecidedAnewInTheSameWorld(t *testing.T) {
+	snap := worldOf(t, `type one cpu=4 price=0.9 spot=0.10
+type two cpu=4 price=0.9 spot=0.11
+pool p policy=WhenEmptyOrUnderutilized max-spot-share=50 move-price=0 budget=100%
+node a pool=p type=two
+node b pool=p type=two spot
+node c pool=p type=one spot
+node e pool=p type=two spot
+pod a1 node=a cpu=4
+pod b1 node=b cpu=1
+`).snapshot(nil)
+	first, again := disruption.DecidedTwice(snap, []plan.NewClaim{spotClaim(snap, "p-1", "one", 0.10, "a")}, "a", "b")
+	if !first.OK() {
+		t.Fatalf("the change is refused: %+v", first)
+	}
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("in its own place it is judged otherwise (-first +again):\n%s", diff)
+	}
+}
+
+// TestDroppedLeavesNothing: what a finding would have bought is charged to no limit once it was taken back.
+func TestDroppedLeavesNothing(t *testing.T) {
+	snap := spotWorld(t)
+	pools, bought := disruption.Left(snap, []plan.NewClaim{spotClaim(snap, "p-1", "one", 0.10, "a")}, "a")
+	if bought != 0 {
+		t.Errorf("%d claims count as bought", bought)
+	}
+	before := snap.Pool("p")
+	if diff := cmp.Diff(before.Used, pools[0].Used); diff != "" || pools[0].Nodes != before.Nodes {
+		t.Errorf("%d nodes are charged, want %d; usage (-want +got):\n%s", pools[0].Nodes, before.Nodes, diff)
+	}
+}
+
+// TestSparesKeepToTheShare: what is bought for pods that were left over counts what has been decided on before.
+func TestSparesKeepToTheShare(t *testing.T) {
+	snap := spotWorld(t)
+	for _, c := range []struct {
+		name   string
+		bought []plan.NewClaim
+		want   string
+	}{
+		{"nothing else", nil, "one"},
+		{"much of the cheapest", []plan.NewClaim{spotClaim(snap, "p-1", "one", 0.10, "b"), spotClaim(snap, "p-2", "one", 0.10, "b"),
+			spotClaim(snap, "p-3", "one", 0.10, "b"), spotClaim(snap, "p-4", "one", 0.10, "b")}, "two"},
+	} {
+		claims := disruption.Spares(snap, c.bought, "a")
+		if len(claims) != 1 || claims[0].Options[0].Type != c.want {
+			t.Errorf("%s: %+v, want one of type %s", c.name, claims, c.want)
+		}
+	}
+}
