@@ -149,9 +149,13 @@ func (w *world) installDefinitions(t *testing.T) {
 }
 
 // applyTwice does what GitOps tools do, with all the server can check. What is there already must not change, or such a
-// tool would apply it for ever.
+// tool would apply it for ever. The release has another name, so that it takes no object away that was installed before it
+// and that the releases of the guide would meet.
 func (w *world) applyTwice(t *testing.T) {
-	all := append(render(t, mainChart, onAWS()).objects, render(t, mainChart, installed()).objects...)
+	var all []*unstructured.Unstructured
+	for _, with := range []values{onAWS(), installed()} {
+		all = append(all, order{"gitops", namespace, mainChart, with}.render(t).objects...)
+	}
 	for _, object := range all {
 		w.apply(t, object)
 		// Controllers write the status of some; of what is compared, nothing may come between.
@@ -199,16 +203,23 @@ func lease() *unstructured.Unstructured {
 	return object
 }
 
+// released are the archives of the chart as it was released before.
+func released(t *testing.T) []string {
+	t.Helper()
+	archives, err := filepath.Glob("testdata/released/karpenter-*.tgz")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no released chart in testdata: %v", err)
+	}
+	return archives
+}
+
 // installPrevious installs the chart as it was released before, where another controller has left its lease.
 func (w *world) installPrevious(t *testing.T) {
 	foreign := lease()
 	if err := w.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
-	archives, err := filepath.Glob("testdata/released/karpenter-*.tgz")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("no released chart in testdata: %v", err)
-	}
+	archives := released(t)
 	w.install(t, releaseName, archives[len(archives)-1], installed())
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
 		t.Fatal(err)
@@ -249,13 +260,7 @@ func (w *world) uninstall(t *testing.T) {
 	objects := append(render(t, mainChart, installed()).objects, render(t, mainChart, onAWS()).objects...)
 	w.remove(t, releaseName)
 	for _, object := range objects {
-		await(t, object.GetKind()+" "+object.GetName()+" to be gone", func(ctx context.Context) error {
-			err := w.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return fmt.Errorf("it is there (%w)", err)
-		})
+		w.awaitGone(t, object)
 	}
 	for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "Service", "Lease"} {
 		list := &unstructured.UnstructuredList{}
@@ -270,14 +275,50 @@ func (w *world) uninstall(t *testing.T) {
 			}
 		}
 	}
+	for _, object := range definitions(t) {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopy()); err != nil {
+			t.Errorf("the release of the definitions lost an object: %v", err)
+		}
+	}
 	if err := w.Get(t.Context(), types.NamespacedName{Name: "general"}, &karpv1.NodePool{}); err != nil {
 		t.Errorf("the user's NodePool: %v", err)
 	}
 }
 
+// awaitGone waits until an object is there no more.
+func (w *world) awaitGone(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	await(t, object.GetKind()+" "+object.GetName()+" to be gone", func(ctx context.Context) error {
+		err := w.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("it is there")
+		}
+		return err
+	})
+}
+
+// definitions are the objects of the release that installDefinitions makes.
+func definitions(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return order{"karpenter-crd", namespace, definitionChart, values{}}.render(t).objects
+}
+
 // uninstallDefinitions keeps them, because all objects would go with them.
 func (w *world) uninstallDefinitions(t *testing.T) {
+	objects := definitions(t)
 	w.remove(t, "karpenter-crd")
+	for _, object := range objects {
+		if object.GetKind() != "CustomResourceDefinition" {
+			w.awaitGone(t, object)
+			continue
+		}
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil || object.GetDeletionTimestamp() != nil {
+			t.Errorf("the definition %s is deleted at %v (%v)", object.GetName(), object.GetDeletionTimestamp(), err)
+		}
+	}
 	if err := w.Get(t.Context(), types.NamespacedName{Name: "general"}, &karpv1.NodePool{}); err != nil {
 		t.Errorf("the user's NodePool: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,8 +46,10 @@ func TestInstallGuide(t *testing.T) {
 		if b.who != "run by: TestInstallGuide" {
 			continue
 		}
+		made := owners{}
 		for command := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
-			runHelm(t, strings.Fields(command))
+			words := strings.Fields(command)
+			made.add(t, strings.Join(words[:min(len(words), 3)], " "), runHelm(t, words))
 			helm++
 		}
 	}
@@ -56,39 +59,73 @@ func TestInstallGuide(t *testing.T) {
 }
 
 // runHelm renders what a `helm install` or `helm upgrade` of the guide would. It takes no option that it does not know.
-func runHelm(t *testing.T, words []string) {
+func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 	t.Helper()
 	command := strings.Join(words, " ")
 	if len(words) < 4 || words[0] != "helm" || words[1] != "install" && words[1] != "upgrade" {
 		t.Errorf("want helm install or upgrade: %s", command)
-		return
+		return nil
 	}
-	with := values{}
+	o := order{release: words[2], namespace: "default", path: "../../" + words[3], with: values{}}
 	for i := 4; i < len(words); i++ {
 		switch words[i] {
 		case "--namespace":
 			i++
+			o.namespace = words[i]
 		case "--create-namespace", "--reset-then-reuse-values":
 		case "--set":
 			i++
 			// A shell would take the quotation marks away.
-			if err := strvals.ParseInto(strings.ReplaceAll(words[i], `"`, ""), with); err != nil {
+			if err := strvals.ParseInto(strings.ReplaceAll(words[i], `"`, ""), o.with); err != nil {
 				t.Errorf("%s: %v", command, err)
 			}
 		default:
 			t.Errorf("%s: this test does not know %s", command, words[i])
 		}
 	}
-	path := "../../" + words[3]
-	if path == mainChart && words[1] == "upgrade" {
-		with = minimal() // the values are those of before
+	if o.path == mainChart && words[1] == "upgrade" {
+		o.with = minimal() // the values are those of before
 	}
-	r, err := template(t, path, with)
+	r, err := o.template(t)
 	if err != nil {
 		t.Errorf("%s: %v", command, err)
 	}
 	if strings.Contains(r.notes, "About the values") {
 		t.Errorf("%s: %s", command, r.notes)
+	}
+	return r.objects
+}
+
+// owners says for objects, by kind, namespace and name, which release has them: Helm installs none that has an object of
+// another.
+type owners map[string]string
+
+// add gives objects to a release, and complains of those that another has.
+func (o owners) add(t *testing.T, release string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	for _, object := range objects {
+		id := object.GroupVersionKind().GroupKind().String() + " " + client.ObjectKeyFromObject(object).String()
+		if other, taken := o[id]; taken {
+			t.Errorf("%s is of %s and of %s", id, other, release)
+		}
+		o[id] = release
+	}
+}
+
+// TestChartsShareNothing holds both charts to objects of their own, under the names of the guide and where both releases
+// are called alike: with all that can be switched on, and beside a chart that was released before, since the definitions
+// are upgraded first.
+func TestChartsShareNothing(t *testing.T) {
+	for _, release := range []string{"karpenter-crd", releaseName, "a"} {
+		for _, path := range append(released(t), mainChart) {
+			for _, with := range []values{onAWS(), installed()} {
+				for _, main := range []string{releaseName, release} {
+					made := owners{}
+					made.add(t, definitionChart, order{release, namespace, definitionChart, values{}}.render(t).objects)
+					made.add(t, path+" as "+main, order{main, namespace, path, with}.render(t).objects)
+				}
+			}
+		}
 	}
 }
 

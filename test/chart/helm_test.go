@@ -46,14 +46,26 @@ type rendered struct {
 	notes   string
 }
 
-// template renders a chart as `helm template` does, for a cluster that has the Prometheus operator.
+// template renders a chart under the names of releaseName and namespace.
 func template(t testing.TB, path string, with values) (rendered, error) {
+	t.Helper()
+	return order{releaseName, namespace, path, with}.template(t)
+}
+
+// order is what Helm is told to install.
+type order struct {
+	release, namespace, path string
+	with                     values
+}
+
+// template renders a chart as `helm template` does, for a cluster that has the Prometheus operator.
+func (o order) template(t testing.TB) (rendered, error) {
 	t.Helper()
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace = releaseName, namespace
+	install.ReleaseName, install.Namespace = o.release, o.namespace
 	install.KubeVersion = &common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
-	result, err := install.Run(load(t, path), with)
+	result, err := install.Run(load(t, o.path), o.with)
 	if err != nil {
 		return rendered{}, err
 	}
@@ -68,9 +80,15 @@ func template(t testing.TB, path string, with values) (rendered, error) {
 // render is template where nothing may go wrong.
 func render(t testing.TB, path string, with values) rendered {
 	t.Helper()
-	r, err := template(t, path, with)
+	return order{releaseName, namespace, path, with}.render(t)
+}
+
+// render is template where nothing may go wrong.
+func (o order) render(t testing.TB) rendered {
+	t.Helper()
+	r, err := o.template(t)
 	if err != nil {
-		t.Fatalf("rendering %s with %v: %v", path, with, err)
+		t.Fatalf("rendering %s with %v: %v", o.path, o.with, err)
 	}
 	return r
 }
