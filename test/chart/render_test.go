@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/api/crds"
@@ -150,5 +151,25 @@ func TestDefaults(t *testing.T) {
 	}
 	if strings.Contains(r.notes, "About the values") {
 		t.Errorf("the notes complain about the defaults:\n%s", r.notes)
+	}
+}
+
+// TestNetworkPolicy holds the policy to the addresses that credentials come from, in clusters of either family.
+func TestNetworkPolicy(t *testing.T) {
+	policy := decode[networkingv1.NetworkPolicy](t, render(t, mainChart, minimal().set("networkPolicy.enabled", true)), "NetworkPolicy")
+	have := map[string]bool{}
+	for _, rule := range policy.Spec.Egress {
+		for _, peer := range rule.To {
+			for _, port := range rule.Ports {
+				have[peer.IPBlock.CIDR+" "+port.Port.String()] = true
+			}
+		}
+	}
+	want := map[string]bool{
+		"169.254.169.254/32 80": true, "fd00:ec2::254/128 80": true, // instance metadata
+		"169.254.170.23/32 80": true, "fd00:ec2::23/128 80": true, // EKS Pod Identity
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("addresses and ports for credentials (-want +have):\n%s", diff)
 	}
 }
