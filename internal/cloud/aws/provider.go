@@ -90,6 +90,8 @@ type Provider struct {
 	// told is the version of unavailable that Changed was last called for.
 	told atomic.Uint64
 	wake chan struct{}
+	// stored is the version of memory that the ConfigMap has.
+	stored atomic.Uint64
 }
 
 var (
