@@ -125,7 +125,9 @@ func TestMemoryIsLearnt(t *testing.T) {
 // stored meanwhile is kept; and images that nobody uses are forgotten.
 func TestMemoryIsStored(t *testing.T) {
 	w := newWorld(t, "m5.large")
-	broken := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errors.New("away") }}
+	broken := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return errors.New("away")
+	}}
 	p := w.provider(t)
 	claim := w.launched(t, p, "first")
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
