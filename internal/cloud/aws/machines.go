@@ -51,7 +51,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 
 // told is what machines are told of the cluster.
 func told(facts discovery.Facts) userdata.Cluster {
-	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS}
+	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
 }
 
 // buy buys for the order. A claim that somebody else wrote at the same time, another process that buys for it too among
