@@ -188,9 +188,6 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 // Sources are what discovery reads of AWS, for those who look after it.
 func (p *Provider) Sources() *discovery.Sources { return p.sources }
 
-// Prices is the price book; who updates it calls Refreshed.
-func (p *Provider) Prices() *instance.Prices { return p.prices }
-
 // SetTypes replaces the instance types, by those that EC2 describes. Nobody may change them afterwards.
 func (p *Provider) SetTypes(types []catalog.Type) {
 	p.shelf.setTypes(types)
