@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,17 +46,12 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 		}
 		return nil, err
 	}
-	// 3. What drift is seen by.
-	bought := *machine // the launcher's own is shared with whoever asks again
-	bought.Annotations = maps.Clone(machine.Annotations)
-	bought.Annotations[awsv1.AnnotationNodeClassHash] = class.Hash()
-	bought.Annotations[awsv1.AnnotationNodeClassHashVersion] = awsv1.HashVersion
-	return &bought, nil
+	return machine, nil
 }
 
 // told is what machines are told of the cluster.
 func told(facts discovery.Facts) userdata.Cluster {
-	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS}
+	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
 }
 
 // buy buys for the order. A claim that somebody else wrote at the same time, another process that buys for it too among

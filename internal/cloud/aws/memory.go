@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -60,34 +61,68 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	for i := range claims.Items {
 		news = o.memory.Observe(t, claims.Items[i].Status.ImageID, bytes) || news
 	}
-	if !news {
+	if news {
+		o.opts.Changed()
+		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instance-type", t.Name, "bytes", bytes)
+	}
+	if o.memory.Version() == o.stored.Load() { // not news: what could not be stored is no news the second time
 		return ctrl.Result{}, nil
 	}
-	o.opts.Changed()
-	ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instance-type", t.Name, "bytes", bytes)
-	return ctrl.Result{}, o.storeMemory(ctx)
+	return ctrl.Result{}, o.storeMemory(ctx, func(string) bool { return true })
 }
 
-// storeMemory writes what is known, over what others wrote: it is the leader's.
-func (p *Provider) storeMemory(ctx context.Context) error {
-	stored := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: p.opts.Namespace, Name: MemoryConfigMap}
-	err := p.opts.Live.Get(ctx, key, stored)
+// storeMemory writes what is known together with what others wrote, who led before, save of images for which keep is
+// false: those are forgotten.
+func (p *Provider) storeMemory(ctx context.Context, keep func(imageID string) bool) error {
+	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.opts.Namespace, Name: MemoryConfigMap}}
+	err := p.opts.Live.Get(ctx, client.ObjectKeyFromObject(found), found)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the memory seen on nodes of ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
+	}
+	before := p.memory.Version()
+	if unreadable := p.memory.Restore(found.Data); unreadable != nil {
+		ctrl.LoggerFrom(ctx).Error(unreadable, "what cannot be read is left out")
+	}
+	p.memory.Retain(keep)
+	version, changed := p.memory.Version(), found.DeepCopy()
+	if changed.Data = p.memory.Data(); version != before {
+		p.opts.Changed()
+	}
 	switch {
-	case apierrors.IsNotFound(err):
-		stored = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: p.memory.Data()}
-		err = p.opts.Client.Create(ctx, stored)
-	case err == nil:
-		base := stored.DeepCopy()
-		stored.Data = p.memory.Data()
-		if !maps.Equal(base.Data, stored.Data) {
-			err = p.opts.Client.Patch(ctx, stored, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-		}
+	case maps.Equal(found.Data, changed.Data):
+		err = nil
+	case err != nil:
+		err = p.opts.Client.Create(ctx, changed)
+	default:
+		err = p.opts.Client.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 	}
 	if err != nil {
-		return fmt.Errorf("storing the memory seen on nodes in ConfigMap %s/%s: %w", key.Namespace, key.Name, err)
+		return fmt.Errorf("storing the memory seen on nodes in ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
 	}
+	p.stored.Store(version)
 	return nil
+}
+
+// forgetMemory is a round of upkeep: it forgets images that no class selects and no claim runs.
+func (p *Provider) forgetMemory(ctx context.Context) error {
+	var classes awsv1.EC2NodeClassList
+	if err := p.opts.Live.List(ctx, &classes); err != nil {
+		return fmt.Errorf("listing EC2NodeClasses for the images in use: %w", err)
+	}
+	var claims karpv1.NodeClaimList
+	if err := p.opts.Live.List(ctx, &claims); err != nil {
+		return fmt.Errorf("listing NodeClaims for the images in use: %w", err)
+	}
+	inUse := map[string]bool{}
+	for i := range classes.Items {
+		for _, image := range classes.Items[i].Status.AMIs {
+			inUse[image.ID] = true
+		}
+	}
+	for i := range claims.Items {
+		inUse[claims.Items[i].Status.ImageID] = true
+	}
+	return p.storeMemory(ctx, func(image string) bool { return inUse[image] })
 }
 
 // restoreMemory reads what an earlier process stored.

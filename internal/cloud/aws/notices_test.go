@@ -1,7 +1,10 @@
 package aws
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
@@ -114,6 +118,48 @@ func TestMemoryIsLearnt(t *testing.T) {
 	check(t, next.restoreMemory(t.Context()))
 	if again := memoryOf(t, next); again != 7800<<20 {
 		t.Errorf("a new process says %d bytes, want what the first one saw", again)
+	}
+}
+
+// What could not be stored is stored when the node is looked at again, although it is no news then; what another process
+// stored meanwhile is kept; and images that nobody uses are forgotten.
+func TestMemoryIsStored(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	broken := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return errors.New("away")
+	}}
+	p := w.provider(t)
+	claim := w.launched(t, p, "first")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
+		Spec:   corev1.NodeSpec{ProviderID: claim.Status.ProviderID},
+		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800Mi")}}}
+	check(t, w.api.Create(t.Context(), node))
+	check(t, w.api.Status().Update(t.Context(), node))
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)}
+	p.opts.Client = interceptor.NewClient(w.api, broken)
+	if _, err := (observer{p}).Reconcile(t.Context(), request); err == nil {
+		t.Error("no error although nothing can be stored")
+	}
+	p.opts.Client = w.api
+	mine := "m5.large_" + claim.Status.ImageID
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: MemoryConfigMap}, Data: map[string]string{"m5.large_ami-gone": "8000000000"}}
+	check(t, w.api.Create(t.Context(), theirs))
+	_, err := observer{p}.Reconcile(t.Context(), request)
+	check(t, err)
+	stored := func(when string, want map[string]string) {
+		t.Helper()
+		found := &corev1.ConfigMap{}
+		check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(theirs), found))
+		if diff := cmp.Diff(want, found.Data); diff != "" {
+			t.Errorf("%s, stored (-want +got):\n%s", when, diff)
+		}
+	}
+	bytes := strconv.Itoa(7800 << 20)
+	stored("looked at again", map[string]string{mine: bytes, "m5.large_ami-gone": "8000000000"})
+	check(t, p.forgetMemory(t.Context()))
+	stored("after a round", map[string]string{mine: bytes})
+	if _, known := p.memory.Least("m5.large", "ami-gone"); known {
+		t.Error("an image that nobody uses is remembered")
 	}
 }
 

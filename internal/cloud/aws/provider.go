@@ -90,6 +90,8 @@ type Provider struct {
 	// told is the version of unavailable that Changed was last called for.
 	told atomic.Uint64
 	wake chan struct{}
+	// stored is the version of memory that the ConfigMap has.
+	stored atomic.Uint64
 }
 
 var (
@@ -185,9 +187,6 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 
 // Sources are what discovery reads of AWS, for those who look after it.
 func (p *Provider) Sources() *discovery.Sources { return p.sources }
-
-// Prices is the price book; who updates it calls Refreshed.
-func (p *Provider) Prices() *instance.Prices { return p.prices }
 
 // SetTypes replaces the instance types, by those that EC2 describes. Nobody may change them afterwards.
 func (p *Provider) SetTypes(types []catalog.Type) {

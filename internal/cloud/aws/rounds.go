@@ -36,6 +36,7 @@ func (p *Provider) Prepare(ctx context.Context) error {
 func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	parts := p.refreshed(log)
 	parts.RefreshImages, parts.AdoptTemplates, parts.SweepTemplates = p.sources.Images.Refresh, p.launcher.AdoptTemplates, p.launcher.SweepTemplates
+	parts.ForgetMemory = p.forgetMemory
 	if !p.opts.IsolatedVPC {
 		parts.Profiles = &upkeep.Profiles{Client: p.opts.Live, Unused: p.sources.Profiles.Collect, Deleted: func(names []string) {
 			log.Info("deleted instance profiles that nothing uses", "names", names)

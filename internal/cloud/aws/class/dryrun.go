@@ -187,12 +187,20 @@ func (d *DryRun) try(ctx context.Context, operation string, call func(context.Co
 // are about the controller and not about what the class asks for.
 var permissions = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
 
+// soldOut are the codes by which EC2 says that the trial's own type or subnet has nothing left, or is not sold there: that says
+// nothing of a class, which may run other types elsewhere. The permission was checked before.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+var soldOut = []string{"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientInstanceCapacity", "InsufficientCapacity",
+	"InstanceLimitExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "MaxFleetCountExceeded"}
+
 // verdict tells what the user has to change from what goes away by itself.
 func verdict(err error, reason string) (*finding, error) {
 	var call *discovery.CallError
 	switch {
 	case !errors.As(err, &call):
 		return nil, err
+	case slices.Contains(soldOut, call.Code):
+		return nil, nil
 	case slices.Contains(permissions, call.Code):
 		return wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call), nil
 	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:

@@ -115,7 +115,7 @@ func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) 
 	request := userdata.Request{
 		Family:  class.Family(),
 		Kubelet: class.Spec.Kubelet,
-		Cluster: userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS},
+		Cluster: userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6},
 		Node:    userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand, awsv1.LabelNodeClass: class.Name}},
 	}
 	if class.Spec.UserData != nil {

@@ -134,6 +134,21 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestTrialSoldOut: that the type or the subnet of the dry runs has nothing left is not the fault of the class.
+func TestTrialSoldOut(t *testing.T) {
+	for code, want := range map[string]string{
+		"Unsupported": "True ValidationSucceeded", "InsufficientFreeAddressesInSubnet": "True ValidationSucceeded",
+		"InsufficientInstanceCapacity": "True ValidationSucceeded", "VcpuLimitExceeded": "True ValidationSucceeded",
+		"InvalidParameterValue": "False " + awsv1.ReasonRunInstancesAuthCheckFailed,
+	} {
+		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "RunInstances", Code: code, Status: 400})
+			w.must(err)
+			expect(t, code, w.reconciled(ctx), awsv1.ConditionValidationSucceeded, want)
+		}, classWith(nil))
+	}
+}
+
 // TestChangeIsTried: what passed the dry runs is tried again when the class changes, and not before.
 func TestChangeIsTried(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -83,6 +84,9 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 		if facts.DNS, err = c.kubernetes.DNS(ctx); err != nil {
 			return facts, fmt.Errorf("asking for the address of kube-dns: %w", err)
 		}
+	}
+	if facts.ServiceCIDR == "" { // EKS does not say
+		facts.IPv6 = strings.Contains(facts.DNS, ":")
 	}
 	return facts, facts.check()
 }

@@ -45,6 +45,8 @@ func TestCluster(t *testing.T) {
 			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "", false}},
 		{"IPv6", awssim.Options{Cluster: awssim.Cluster{CA: "PEM", Endpoint: "https://e", ServiceCIDR: "fd12::/108"}}, Kubernetes{},
 			Facts{"sandbox", "1.36", "https://e", pem, "fd12::/108", "", true}},
+		{"IPv6, not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server,
+			DNS: func(context.Context) (string, error) { return "fd12::a", nil }}, Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "fd12::a", true}},
 	} {
 		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
 			got, err := w.Cluster.Facts(ctx)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -61,7 +60,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 		IamInstanceProfile:  &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(o.Class.Status.InstanceProfile)},
 		BlockDeviceMappings: blockDevices(spec.BlockDeviceMappings, o.Class.Family()),
 		Monitoring:          &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(spec.DetailedMonitoring != nil && *spec.DetailedMonitoring)},
-		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.ipv6()),
+		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.Cluster.IPv6),
 		NetworkInterfaces:   o.interfaces(v),
 		Placement:           &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(s.Tenancy)},
 		TagSpecifications:   []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface, Tags: ec2Tags(tags)}},
@@ -116,9 +115,6 @@ func (o *Order) imageName(id string) string {
 	return ""
 }
 
-// ipv6 says whether the cluster's pods have IPv6 addresses: then its DNS has one.
-func (o *Order) ipv6() bool { return strings.Contains(o.Cluster.DNS, ":") }
-
 // interfaces are those that the class lists; or one EFA on each card, if the claim asks for EFAs; or one.
 func (o *Order) interfaces(v templateFor) []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	var list []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
@@ -146,7 +142,7 @@ func (o *Order) networkInterface(card, device int32, kind string) ec2types.Launc
 	}
 	spec := &o.Class.Spec
 	i.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
-	if o.ipv6() {
+	if o.Cluster.IPv6 {
 		i.PrimaryIpv6, i.Ipv6AddressCount, i.Ipv6PrefixCount = aws.Bool(true), aws.Int32(1), spec.IPPrefixCount
 	} else {
 		i.Ipv4PrefixCount = spec.IPPrefixCount

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -31,6 +32,22 @@ type Entry struct {
 	Place int `json:"place"`
 	// At is when it was written.
 	At time.Time `json:"at"`
+	// Made is what the machine is made from. The class may be another when the claim is launched again.
+	Made Origin `json:"made,omitzero"`
+}
+
+// Origin is the class that a machine was made from, as far as drift and the profiles in use are told by it.
+type Origin struct {
+	// Hash is awsv1.EC2NodeClass.Hash, HashVersion its awsv1.HashVersion.
+	Hash        string `json:"hash"`
+	HashVersion string `json:"hashVersion"`
+	// Profile is the name of the instance profile.
+	Profile string `json:"profile"`
+}
+
+// origin of a machine that is bought for the order.
+func (o *Order) origin() Origin {
+	return Origin{Hash: o.Class.Hash(), HashVersion: awsv1.HashVersion, Profile: o.Class.Status.InstanceProfile}
 }
 
 // Token is the client token of the purchase, and the value of TagPurchase. At most 64 characters.

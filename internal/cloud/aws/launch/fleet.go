@@ -155,13 +155,15 @@ type bought struct {
 	claim, places string
 	// gone is set for one that has ended, or is about to.
 	gone bool
+	// made is what the instance is made from, if the answer that brought it tells; none for one that was searched for.
+	made Origin
 }
 
-// boughtOf lists the instances of an answer by id.
-func boughtOf(out *ec2.CreateFleetOutput) []bought {
+// boughtOf lists the instances of an answer by id. They are made from what was asked for.
+func boughtOf(out *ec2.CreateFleetOutput, made Origin) []bought {
 	var list []bought
 	for _, i := range out.Instances {
-		b := bought{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand}
+		b := bought{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand, made: made}
 		if i.Lifecycle == ec2types.InstanceLifecycleSpot {
 			b.capacityType = karpv1.CapacityTypeSpot
 		}

@@ -165,7 +165,7 @@ func TestTemplateData(t *testing.T) {
 			o.Class.Spec.AssociatePublicIPAddress, o.Class.Spec.IPPrefixCount = aws.Bool(false), aws.Int32(2)
 		}, `"AssociatePublicIpAddress":false`},
 		{"prefixes", func(o *Order) { o.Class.Spec.IPPrefixCount = aws.Int32(2) }, `"Ipv4PrefixCount":2`},
-		{"prefixes of IPv6", func(o *Order) { o.Class.Spec.IPPrefixCount, o.Cluster.DNS = aws.Int32(2), "fd00::a" }, `"Ipv6AddressCount":1,"Ipv6Addresses":null,"Ipv6PrefixCount":2`},
+		{"prefixes of IPv6", func(o *Order) { o.Class.Spec.IPPrefixCount, o.Cluster.IPv6 = aws.Int32(2), true }, `"Ipv6AddressCount":1,"Ipv6Addresses":null,"Ipv6PrefixCount":2`},
 		{"tracking", func(o *Order) {
 			o.Class.Spec.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: aws.Int32(31)}
 		}, `"UdpTimeout":31`},

@@ -227,6 +227,12 @@ func (l *Launcher) succeed(s *seat, b bought) {
 	l.mu.Lock()
 	l.recent[b.id] = l.opts.Clock.Now()
 	l.mu.Unlock()
+	if b.made == (Origin{}) { // it was found by its tag
+		b.made = s.entry.Made
+	}
+	if b.made == (Origin{}) { // the entry is of a version that did not note it
+		b.made = s.order.origin()
+	}
 	s.machine = l.machineFor(s.order, b)
 	close(s.done)
 }
@@ -235,7 +241,9 @@ func (l *Launcher) succeed(s *seat, b bought) {
 func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
 	m := &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: o.Claim.Name, ImageID: b.image, Created: l.opts.Clock.Now(),
-		Annotations: map[string]string{awsv1.AnnotationInstanceProfile: o.Class.Status.InstanceProfile},
+		Annotations: map[string]string{
+			awsv1.AnnotationInstanceProfile: b.made.Profile, awsv1.AnnotationNodeClassHash: b.made.Hash, awsv1.AnnotationNodeClassHashVersion: b.made.HashVersion,
+		},
 	}
 	for i := range o.Types {
 		t := &o.Types[i]

@@ -166,7 +166,7 @@ func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*se
 	group.SetLimit(20)
 	for i, s := range seats {
 		mine := entry
-		mine.Place = i
+		mine.Place, mine.Made = i, s.order.origin()
 		group.Go(func() error {
 			if errs[i] = l.opts.Recorder.Record(ctx, s.order.Claim, s.entry, mine); errs[i] == nil {
 				s.entry = mine
@@ -311,7 +311,7 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 		out, err := send(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, p.request)
 		switch fateOf(err) {
 		case passed:
-			return &outcome{instances: boughtOf(out), places: p.places, refusals: out.Errors}, nil
+			return &outcome{instances: boughtOf(out, p.plan.order.origin()), places: p.places, refusals: out.Errors}, nil
 		case mismatched:
 			return l.search(ctx, p)
 		case lost:

@@ -12,8 +12,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -214,6 +216,49 @@ func TestMismatch(t *testing.T) {
 			t.Errorf("%d claims kept their purchase, want the 2 that have an instance of it", kept)
 		}
 	})
+}
+
+// A claim that is launched again after its class has changed has the machine of the first launch, and that machine is of the
+// class as it was: whether the purchase is still in memory, or is found by its tag in another process, or its token is known
+// to EC2 with another request.
+func TestOriginOfEarlierMachine(t *testing.T) {
+	in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
+		w.pass(10 * time.Second)
+		first := w.launcher()
+		o := w.order("claim")
+		before, err := first.Launch(ctx, o)
+		w.must(err)
+		want := map[string]string{awsv1.AnnotationNodeClassHash: w.class.Hash(), awsv1.AnnotationNodeClassHashVersion: awsv1.HashVersion,
+			awsv1.AnnotationInstanceProfile: w.class.Status.InstanceProfile}
+		w.class = w.class.DeepCopy()
+		w.class.Spec.Tags, w.class.Status.InstanceProfile = map[string]string{"team": "b"}, "others"
+		if w.class.Hash() == want[awsv1.AnnotationNodeClassHash] {
+			t.Fatal("the class has the same hash with other tags")
+		}
+		w.again(ctx, "asked again", first, before.ProviderID, want)
+		w.again(ctx, "another process whose request does not match", w.launcher(), before.ProviderID, want)
+		if w.count("CreateFleet", "IdempotentParameterMismatch") != 1 {
+			t.Errorf("%d requests that do not match, want 1", w.count("CreateFleet", "IdempotentParameterMismatch"))
+		}
+		w.pass(10 * time.Second)
+		w.again(ctx, "another process that finds it", w.launcher(), before.ProviderID, want)
+		for uid, e := range w.records.snapshot() { // as a version wrote it that did not note the class
+			e.Made = Origin{}
+			w.records.entries[uid] = e
+		}
+		want[awsv1.AnnotationNodeClassHash], want[awsv1.AnnotationInstanceProfile] = w.class.Hash(), "others"
+		w.again(ctx, "an entry of an earlier version", w.launcher(), before.ProviderID, want)
+	})
+}
+
+// again launches the claim once more and compares its machine.
+func (w *world) again(ctx context.Context, when string, l *Launcher, id string, annotations map[string]string) {
+	w.Helper()
+	m, err := l.Launch(ctx, w.order("claim"))
+	w.must(err)
+	if diff := cmp.Diff(annotations, m.Annotations); m.ProviderID != id || diff != "" {
+		w.Errorf("%s: machine %s, want %s; its annotations (-want +got):\n%s", when, m.ProviderID, id, diff)
+	}
 }
 
 // Claims whose record cannot be written are not bought for; the others of their batch are.

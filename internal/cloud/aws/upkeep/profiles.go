@@ -12,7 +12,8 @@ import (
 
 // Profiles deletes the instance profiles that were made for classes and that nothing uses any more.
 type Profiles struct {
-	// Client reads classes and claims, from a cache.
+	// Client reads classes and claims from the API server itself, never from a cache: the profile of a claim that was just
+	// written must not be deleted.
 	Client client.Reader
 	// Unused deletes those of the cluster's profiles that have not been in use for long, and returns their names
 	// (discovery.Profiles.Collect).

@@ -24,6 +24,7 @@ const (
 	imagesEvery    = 30 * time.Minute
 	templatesEvery = 5 * time.Minute
 	profilesEvery  = 30 * time.Minute
+	memoryEvery    = 12 * time.Hour
 	firstRetry     = 10 * time.Second // after a failure; doubled each time, up to the period
 )
 
@@ -37,6 +38,8 @@ type Parts struct {
 	// AdoptTemplates learns once of launch templates that are there; SweepTemplates deletes those that are idle.
 	AdoptTemplates func(context.Context) error
 	SweepTemplates func(context.Context) error
+	// ForgetMemory forgets the memory seen with images that are no longer in use.
+	ForgetMemory func(context.Context) error
 	// Profiles is nil where IAM cannot be reached (--isolated-vpc).
 	Profiles *Profiles
 }
@@ -49,6 +52,7 @@ func Standard(p Parts) []Round {
 		{"spot prices", spotEvery, p.Spot},
 		{"images of aliases", imagesEvery, p.RefreshImages},
 		{"launch templates", templatesEvery, after(p.AdoptTemplates, p.SweepTemplates)},
+		{"memory of nodes", memoryEvery, p.ForgetMemory},
 	}
 	if p.Profiles != nil {
 		rounds = append(rounds, Round{"instance profiles", profilesEvery, p.Profiles.Collect})

@@ -31,7 +31,6 @@ type Types struct {
 
 	mu      sync.RWMutex
 	current []catalog.Type
-	version uint64
 }
 
 // NewTypes begins with the embedded catalogue.
@@ -44,13 +43,6 @@ func (t *Types) Current() []catalog.Type {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.current
-}
-
-// Version changes with each refresh; it is 0 as long as the types are those of the embedded catalogue.
-func (t *Types) Version() uint64 {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.version
 }
 
 // Refresh asks EC2 for all types and for the zones that sell them. With an error the types stay as they are. Errors:
@@ -76,7 +68,7 @@ func (t *Types) Refresh(ctx context.Context) error {
 	completed := t.embedded.Complete(live)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.current, t.version = completed, t.version+1
+	t.current = completed
 	return nil
 }
 

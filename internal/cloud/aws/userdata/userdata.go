@@ -60,6 +60,7 @@ type Cluster struct {
 	CABundle    string // certificates of its authority: PEM in base64
 	ServiceCIDR string // of services; AL2023 needs it
 	DNS         string // address of the service kube-dns; empty if not known
+	IPv6        bool   // services and pods have IPv6 addresses
 }
 
 // Node is what the machine is to be as a node.
