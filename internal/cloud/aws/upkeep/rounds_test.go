@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,18 +66,25 @@ func TestRounds(t *testing.T) {
 // TestStandard: the rounds of production over a day, against the simulator. Templates are adopted until it works, once.
 func TestStandard(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		var mu sync.Mutex // rounds run beside each other
 		counts := map[string]int{}
+		add := func(name string) int {
+			mu.Lock()
+			defer mu.Unlock()
+			counts[name]++
+			return counts[name]
+		}
 		count := func(name string) func(context.Context) error {
-			return func(context.Context) error { counts[name]++; return nil }
+			return func(context.Context) error { add(name); return nil }
 		}
 		adopt := func(context.Context) error {
-			if counts["adopt"]++; counts["adopt"] == 1 {
+			if add("adopt") == 1 {
 				return errors.New("not now")
 			}
 			return nil
 		}
 		list := Standard(Parts{Types: count("types"), OnDemand: w.prices.RefreshOnDemand, Spot: w.prices.RefreshSpot, RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"), ForgetMemory: count("memory"),
-			Profiles: &Profiles{Client: classesAndClaims(t), Unused: func(context.Context, map[string]bool) ([]string, error) { counts["profiles"]++; return nil, nil }}})
+			Profiles: &Profiles{Client: classesAndClaims(t), Unused: func(context.Context, map[string]bool) ([]string, error) { add("profiles"); return nil, nil }}})
 		for i := range list {
 			switch list[i].Name {
 			case "images of aliases":
