@@ -116,10 +116,12 @@ func (s *stage) killWhileReplacing(log string, m moment, round int) {
 func playRollback(s *stage) {
 	s.scale("app", 7)
 	await(s.t, patience, "the pods to run", s.running("app", 7))
+	// Before anything can be bought in the node's place.
+	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
+	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}}}`)
 	s.scale("app", 3)
 	await(s.t, patience, "three pods to be left", s.running("app", 3))
-	pods, class := s.pods("app"), &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
-	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}}}`)
+	pods := s.pods("app")
 	s.budgets("dud", `{"nodes":"100%"}`)
 	await(s.t, patience, "the node to be marked, and a replacement to be bought", func(context.Context) error {
 		if c := s.ledger.count("dud"); c.claims != 2 || !tainted(s.node(pods[0])) {
