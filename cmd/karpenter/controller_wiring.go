@@ -224,7 +224,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		DefaultSpread: w.o.defaultSpread,
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
 		Log:           w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
@@ -376,7 +376,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock,
+			Timers: timers, Clock: w.clock, Protection: w.o.protection(),
 		},
 	}
 	for _, p := range append(parts, w.repair()...) {
