@@ -239,6 +239,12 @@ var importRules = []importRule{
 		because: "a table of names is for whoever reads or writes manifests: the controllers and the verbs alike",
 	},
 	{
+		from:    "./internal/controller/oldnames",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "labels follow from what pods say and nodes are, not from what is planned",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
