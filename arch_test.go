@@ -227,6 +227,12 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/legacy",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/names"},
+		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
+	},
+	{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
