@@ -93,6 +93,7 @@ func (m *migration) read(d *document) {
 	entry := &Entry{Origin: d.origin, Object: "text"}
 	switch {
 	case err != nil:
+		d.root = nil
 		entry.note(Impossible, "", "is not YAML: %s (templates are to be rendered first)", err)
 	case d.root == nil:
 		return // comments
