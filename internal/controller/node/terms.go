@@ -18,6 +18,8 @@ type terms struct {
 	slack time.Duration
 	// stuck is how long after its deletion timestamp a terminating pod is no longer waited for.
 	stuck time.Duration
+	// rules say which pods are protected.
+	rules karpv1.ProtectionRules
 }
 
 // action is what a drain does with one pod.
@@ -55,7 +57,7 @@ func next(pod *corev1.Pod, t terms) step {
 	if !pod.DeletionTimestamp.IsZero() {
 		return step{action: settled}
 	}
-	if protection, _ := karpv1.ProtectionOf(pod); protection.Holds(t.now) {
+	if protection, _ := t.rules.Of(pod); protection.Holds(t.now) {
 		return step{action: protected}
 	}
 	return step{action: evict}
