@@ -186,10 +186,10 @@ func TestThrottledOnce(t *testing.T) {
 
 // buyAndDie has a process buy for the claims that is killed right after EC2 has made the fleet.
 func (w *world) buyAndDie(ctx context.Context, list ...string) {
-	p, before := &process{EC2API: w.ec2, Recorder: w.records}, len(w.alive())
-	for p.dies = 1; len(w.alive()) == before; p.dies++ {
+	before := len(w.alive())
+	for dies := 1; len(w.alive()) == before; dies++ {
 		clear(w.records.entries)
-		p.steps, p.after = 0, true
+		p := &process{EC2API: w.ec2, Recorder: w.records, dies: dies, after: true}
 		brief, cancel := context.WithTimeout(ctx, time.Minute) // it has come to that step by then
 		w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
 		cancel()
