@@ -7,9 +7,9 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
-# topology, relaxation, whole plans and histories; what convert, the captures and the providers read.
+# topology, relaxation, whole plans and histories; what convert, the captures and the providers read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/sim/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/sim/...
 
 .PHONY: help
 help: ## list the targets
