@@ -54,6 +54,18 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
 }
 
+// addFlagsOfDoctor adds those that decide what there has to be in AWS.
+func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
+	const same = ", as the controller has it"
+	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not looked at")
+	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told"+same)
+	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told"+same)
+	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
+	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
+	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
+	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
+}
+
 // check refuses what the provider cannot run with.
 func (a *awsOptions) check() (notes []string, err error) {
 	switch {

@@ -161,7 +161,10 @@ func (p *Provider) Name() string { return "aws" }
 func (p *Provider) NodeClasses() []client.Object { return []client.Object{&awsv1.EC2NodeClass{}} }
 
 // Declared implements cloud.Provider.
-func (p *Provider) Declared() cloud.Declared {
+func (p *Provider) Declared() cloud.Declared { return Declared() }
+
+// Declared is what the provider adds to the vocabulary of labels, whoever asks.
+func Declared() cloud.Declared {
 	return cloud.Declared{
 		WellKnown:      awsv1.WellKnownLabels(),
 		Restricted:     []string{awsv1.Group},
