@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,6 +10,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -31,6 +33,8 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.TerminatingOnInterruption(object, e.Message)
 	case telemetry.ReasonSpotRebalance:
 		return telemetry.SpotRebalance(object, e.Message)
+	case telemetry.ReasonSpotRoleMissing:
+		return telemetry.SpotRoleMissing(object, e.Message)
 	}
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }
@@ -73,6 +77,16 @@ func (w *wiring) observeAWS() aws.Observer {
 				log.Error(err, "acting on a notice; it comes again", "notice", string(k))
 			},
 			Spoilt: func(err error) { log.Info("dropped a message that is malformed", "cause", err.Error()) },
+		},
+		UserData: func(class string, bytes int) {
+			if bytes == 0 {
+				m.UserData.DeleteLabelValues(class)
+				return
+			}
+			m.UserData.WithLabelValues(class).Set(float64(bytes))
+		},
+		Unsupported: func(version string) {
+			log.Error(errors.New("a version of Kubernetes that this program was not made for"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)
 		},
 		Event: func(object client.Object, e interruption.Event) { w.recorder.Emit(awsEvent(object, e)) },
 		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {

@@ -19,6 +19,9 @@ type AWS struct {
 	BatchTime *prometheus.HistogramVec
 	BatchSize *prometheus.HistogramVec
 
+	// UserData is the size of the user data of a class's machines, before the labels and taints of pools. Label: nodeclass.
+	UserData *prometheus.GaugeVec
+
 	// InterruptionReceived counts messages, and InterruptionForeign, our own, those about machines none of which is ours.
 	// Label: message_type.
 	InterruptionReceived *prometheus.CounterVec
@@ -46,6 +49,7 @@ func newAWS(f factory) *AWS {
 		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
 		BatchTime:           f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.", prometheus.DefBuckets, "batcher"),
 		BatchSize:           f.histogram(cloud, "batcher_batch_size", "Size of a batch.", prometheus.ExponentialBuckets(1, 2, 11), "batcher"),
+		UserData:            f.gauge("ec2nodeclasses", "userdata_bytes", "Size of the user data of a class's machines; EC2 takes 16384 bytes.", "nodeclass"),
 
 		InterruptionReceived: f.counter(notices, "received_messages_total", "Messages about interruptions.", "message_type"),
 		InterruptionForeign:  f.counter(notices, "foreign_messages_total", "Messages about machines that are not ours.", "message_type"),
@@ -66,6 +70,7 @@ const (
 	ReasonTerminatingOnInterruption = "TerminatingOnInterruption"
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
+	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
 )
 
 // SpotInterrupted says that EC2 takes a spot instance back.
@@ -105,6 +110,11 @@ func TerminatingOnInterruption(object client.Object, message string) Event {
 // SpotRebalance says that EC2 sees a spot instance at risk.
 func SpotRebalance(object client.Object, message string) Event {
 	return event(object, normal, ReasonSpotRebalance, message, uid(object))
+}
+
+// SpotRoleMissing says that no spot instance can be bought in this account, and what to do.
+func SpotRoleMissing(object client.Object, message string) Event {
+	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
 }
 
 // WaitingOnClaimTermination says which claims keep a node class from going.

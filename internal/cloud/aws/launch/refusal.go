@@ -78,9 +78,12 @@ func isServerFault(err error) bool {
 // codeOf is EC2's code of an error, empty if it is not one of EC2's.
 func codeOf(err error) string { return call.CodeOf(err) }
 
+// ReasonSpotRole says that the account has never had spot instances, and that we may not make the role that they need.
+const ReasonSpotRole = "SpotSLRCreationFailed"
+
 // reasons are reasons of failures by a part of their text; the first that is found counts.
 var reasons = []struct{ part, with, reason string }{
-	{"ServiceLinkedRole", "", "SpotSLRCreationFailed"},
+	{"ServiceLinkedRole", "", ReasonSpotRole},
 	{"Not authorized for images", "", "AMIAuthorizationFailure"},
 	{"UnauthorizedOperation", "", "Unauthorized"},
 	{"AccessDenied", "", "Unauthorized"},
@@ -104,7 +107,7 @@ var reasons = []struct{ part, with, reason string }{
 
 // remedies are what to do about a reason, where AWS's own text does not say it.
 var remedies = map[string]string{
-	"SpotSLRCreationFailed":          "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
+	ReasonSpotRole:                   "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
 	"SecurityGroupSubnetVPCMismatch": "let spec.securityGroupSelectorTerms and spec.subnetSelectorTerms select from one VPC",
 	"AMIAuthorizationFailure":        "share the image with this account, or select another in spec.amiSelectorTerms",
 }
