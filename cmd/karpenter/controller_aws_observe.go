@@ -2,10 +2,11 @@ package main
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/aws/smithy-go/middleware"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
@@ -39,9 +40,21 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }
 
+// watchSDK counts what the SDK asks of AWS.
+func watchSDK(m *telemetry.AWS) func(*middleware.Stack) error {
+	return call.Watch(func(r call.Request) {
+		m.SDKRequests.WithLabelValues(r.Service, r.Operation, strconv.Itoa(r.Status)).Inc()
+		m.SDKRequestDuration.WithLabelValues(r.Service, r.Operation).Observe(r.Took.Seconds())
+		m.SDKRetries.WithLabelValues(r.Service, r.Operation).Observe(float64(r.Retries))
+	}, func(r call.Request) {
+		m.SDKAttempts.WithLabelValues(r.Service, r.Operation, strconv.Itoa(r.Status)).Inc()
+		m.SDKAttemptDuration.WithLabelValues(r.Service, r.Operation).Observe(r.Took.Seconds())
+	})
+}
+
 // observeAWS turns what the provider tells into metrics, events and lines of the log.
-func (w *wiring) observeAWS() aws.Observer {
-	m, log := telemetry.NewAWS(ctrlmetrics.Registry), w.mgr.GetLogger().WithName("aws")
+func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
+	log := w.mgr.GetLogger().WithName("aws")
 	return aws.Observer{
 		Called: func(c call.Call) {
 			m.Calls.WithLabelValues(c.Service, c.Operation, c.Code).Inc()

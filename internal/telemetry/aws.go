@@ -11,6 +11,11 @@ type AWS struct {
 	// code of the error, OK, or NoAnswer). Our own.
 	Calls        *prometheus.CounterVec
 	CallDuration *prometheus.HistogramVec
+	// SDKRequests and SDKAttempts count requests of the SDK and the attempts at them, SDKRequestDuration and SDKAttemptDuration
+	// are how long they took, SDKRetries is how often a request was repeated. Labels: service, operation and, of the counts,
+	// status_code (of HTTP, 0 without an answer).
+	SDKRequests, SDKAttempts                           *prometheus.CounterVec
+	SDKRequestDuration, SDKAttemptDuration, SDKRetries *prometheus.HistogramVec
 	// LaunchFailures counts what EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
 	LaunchFailures *prometheus.CounterVec
 	// TerminationFailures counts instances that EC2 did not end. Labels: zone, zone_id.
@@ -45,6 +50,11 @@ func newAWS(f factory) *AWS {
 	return &AWS{
 		Calls:               f.counter(cloud, "api_calls_total", "Calls to AWS.", "service", "operation", "code"),
 		CallDuration:        f.histogram(cloud, "api_call_duration_seconds", "Time of calls to AWS.", prometheus.DefBuckets, "service", "operation"),
+		SDKRequests:         f.plainCounter("aws_sdk_go_request_total", "Requests of the AWS SDK.", "service", "operation", "status_code"),
+		SDKAttempts:         f.plainCounter("aws_sdk_go_request_attempt_total", "Attempts at requests of the AWS SDK.", "service", "operation", "status_code"),
+		SDKRequestDuration:  f.plainHistogram("aws_sdk_go_request_duration_seconds", "Time of requests of the AWS SDK, with their retries.", prometheus.DefBuckets, "service", "operation"),
+		SDKAttemptDuration:  f.plainHistogram("aws_sdk_go_request_attempt_duration_seconds", "Time of attempts at requests of the AWS SDK.", prometheus.DefBuckets, "service", "operation"),
+		SDKRetries:          f.plainHistogram("aws_sdk_go_request_retry_count", "How often a request of the AWS SDK was repeated.", []float64{0, 1, 2, 3, 5, 10}, "service", "operation"),
 		LaunchFailures:      f.counter(cloud, "instance_launch_failures_total", "What EC2 did not launch.", "zone", "zone_id", "capacity_type", "reason"),
 		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
 		BatchTime:           f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.", prometheus.DefBuckets, "batcher"),

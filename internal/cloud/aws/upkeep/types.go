@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
@@ -83,7 +82,7 @@ func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 		MaxResults: aws.Int32(100),
 	})
 	byName := map[string]catalog.Type{}
-	for page, err := range call.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypes", pages) {
+	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypes", pages) {
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +100,7 @@ func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(t.api, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: ec2types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
 	zones := map[string][]string{}
-	for page, err := range call.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypeOfferings", pages) {
+	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypeOfferings", pages) {
 		if err != nil {
 			return nil, err
 		}
