@@ -15,11 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // awsOptions are the flags of the AWS provider. Names, variables and defaults are AWS specification 7.1.
@@ -121,6 +123,8 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	metrics := telemetry.NewAWS(ctrlmetrics.Registry)
+	cfg.APIOptions = append(cfg.APIOptions, watchSDK(metrics))
 	clients := aws.ClientsOf(cfg)
 	if err := w.o.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err
@@ -129,7 +133,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
-		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(),
+		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
 	if err != nil {
 		return err
