@@ -40,6 +40,8 @@ const (
 	ReasonSetAside                   = "SetAside"     // ours
 	ReasonClaimRefused               = "ClaimRefused" // ours
 	ReasonNodeGone                   = "NodeGone"     // ours
+	ReasonNotApplied                 = "NotApplied"   // ours
+	ReasonPartsLost                  = "PartsLost"    // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -250,6 +252,20 @@ func ClaimRefused(pool *karpv1.NodePool, why string) Event {
 func NodeGone(claim *karpv1.NodeClaim) Event {
 	return event(claim, warning, ReasonNodeGone,
 		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
+}
+
+// NotApplied says why a Provisioner or an AWSNodeTemplate has not become what it should.
+func NotApplied(object client.Object, why string) Event {
+	e := event(object, warning, ReasonNotApplied, why, uid(object), why)
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// PartsLost says which fields of a Provisioner or an AWSNodeTemplate cannot be said today.
+func PartsLost(object client.Object, fields string) Event {
+	e := event(object, warning, ReasonPartsLost, fields, uid(object), fields)
+	e.Window = time.Hour
+	return e
 }
 
 // UnregisteredTaintMissing says that a node joined without the taint that keeps pods away until it is set up.

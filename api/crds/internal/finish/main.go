@@ -75,6 +75,7 @@ func finish(file string) (kind string, err error) {
 			}
 		}
 	}
+	serveAlso(definition)
 	text, err = marshal(definition)
 	if err != nil {
 		return "", err
