@@ -239,6 +239,12 @@ var importRules = []importRule{
 		because: "a table of names is for whoever reads or writes manifests: the controllers and the verbs alike",
 	},
 	{
+		from:    "./internal/controller/oldnames",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "labels follow from what pods say and nodes are, not from what is planned",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
@@ -248,6 +254,11 @@ var importRules = []importRule{
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud"},
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
+	},
+	{
+		from:    "./internal/legacy/beta",
+		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
+		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
 	},
 	{
 		from:    "./internal/telemetry/...",

@@ -49,18 +49,16 @@ var rulesOf = map[string][]rule{
 // alsoServed are versions that are served as they are written, with the schema of the version that is stored.
 var alsoServed = map[string][]string{"Provisioner": {"v1alpha3", "v1alpha4"}}
 
-// serveAlso adds those versions, once.
-func serveAlso(definition *apiextensionsv1.CustomResourceDefinition) {
+// serveAlso adds those versions, once. Nothing is converted between them: they have one schema, which keeps everything.
+func serveAlso(definition *apiextensionsv1.CustomResourceDefinition, names []string) {
 	stored := definition.Spec.Versions[len(definition.Spec.Versions)-1]
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
-	for _, name := range alsoServed[definition.Spec.Names.Kind] {
+	for _, name := range names {
 		older := *stored.DeepCopy()
 		older.Name, older.Storage = name, false
 		versions = append(versions, older)
 	}
-	if len(versions) > 0 {
-		definition.Spec.Versions = append(versions, stored)
-	}
+	definition.Spec.Versions = append(versions, stored)
 }
 
 // keepUnknown keeps fields that the schema does not name.
