@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -141,59 +142,38 @@ func kindOf(object client.Object) string {
 	return kwokv1alpha1.Kind
 }
 
-// prune deletes what was made from a source and is no longer wanted, but no class that a pool of ours names: machines are
-// still made with it.
+// prune deletes the EC2NodeClasses that were made from a source and are no longer wanted, but none that a pool of ours
+// names: machines are still made with it. Nothing else ever changes its name.
 func (r *Reconciler) prune(ctx context.Context, sources []*source) error {
-	wanted, owners := map[string]bool{}, map[string]bool{}
+	if r.Simulated {
+		return nil
+	}
+	wanted, owners := map[string]bool{}, map[types.UID]bool{}
 	for _, s := range sources {
-		for _, object := range s.wanted() {
-			wanted[kindOf(object)+"/"+object.GetName()] = true
+		for _, class := range s.result.Classes {
+			wanted[class.Name] = true
 		}
 		if pool := s.result.Pool; pool != nil {
-			class := pool.Spec.Template.Spec.NodeClassRef
-			wanted[class.Kind+"/"+class.Name] = true
+			wanted[pool.Spec.Template.Spec.NodeClassRef.Name] = true
 		}
 		if !s.leaving() {
-			owners[string(s.GetUID())] = true
+			owners[s.GetUID()] = true
 		}
 	}
-	made, err := r.made(ctx)
-	errs := []error{err}
-	for _, object := range made {
-		owner := metav1.GetControllerOf(object)
-		if owner == nil || !owners[string(owner.UID)] || wanted[kindOf(object)+"/"+object.GetName()] || !object.GetDeletionTimestamp().IsZero() {
+	var classes awsv1.EC2NodeClassList
+	if err := r.Client.List(ctx, &classes); err != nil {
+		return fmt.Errorf("listing EC2NodeClasses: %w", err)
+	}
+	var errs []error
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		owner := metav1.GetControllerOf(class)
+		if owner == nil || !owners[owner.UID] || wanted[class.Name] || !class.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := r.Client.Delete(ctx, object, controller.Unchanged(object)); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting %s %s, which %s no longer needs: %w", kindOf(object), object.GetName(), owner.Kind, err))
+		if err := r.Client.Delete(ctx, class, controller.Unchanged(class)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting EC2NodeClass %s, which %s %s no longer needs: %w", class.Name, owner.Kind, owner.Name, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// made lists all pools and classes.
-func (r *Reconciler) made(ctx context.Context) ([]client.Object, error) {
-	var objects []client.Object
-	var pools karpv1.NodePoolList
-	errs := []error{r.Client.List(ctx, &pools)}
-	for i := range pools.Items {
-		objects = append(objects, &pools.Items[i])
-	}
-	if r.Simulated {
-		var classes kwokv1alpha1.KWOKNodeClassList
-		errs = append(errs, r.Client.List(ctx, &classes))
-		for i := range classes.Items {
-			objects = append(objects, &classes.Items[i])
-		}
-	} else {
-		var classes awsv1.EC2NodeClassList
-		errs = append(errs, r.Client.List(ctx, &classes))
-		for i := range classes.Items {
-			objects = append(objects, &classes.Items[i])
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("listing NodePools and node classes: %w", err)
-	}
-	return objects, nil
 }
