@@ -35,6 +35,7 @@ type awsOptions struct {
 	zonalShift                             bool
 	amiRefresh, subnetRefresh              time.Duration
 	gates                                  string
+	instanceProfile                        string
 }
 
 // leastRefresh keeps what is asked of AWS within its limits.
@@ -53,6 +54,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: leave zones that are being shifted away from (accepted; not yet acted on)")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
+	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
 	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
 }
 
