@@ -227,6 +227,12 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/legacy",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/names"},
+		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
+	},
+	{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
@@ -248,6 +254,11 @@ var importRules = []importRule{
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud"},
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
+	},
+	{
+		from:    "./internal/legacy/beta",
+		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
+		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
 	},
 	{
 		from:    "./internal/telemetry/...",

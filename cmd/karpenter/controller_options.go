@@ -35,7 +35,11 @@ type controllerOptions struct {
 	electionNamespace       string
 	electionLease           time.Duration
 	// identity is this process in the election.
-	identity    string
+	identity string
+	// rejoins says that this process takes the place of one that ran.
+	rejoins bool
+	// probes are served since the start.
+	probes      *probes
 	memoryLimit int64
 	cpuRequests int64
 	service     string

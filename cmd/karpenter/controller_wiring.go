@@ -129,7 +129,7 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 		RenewDeadline:                 &renew,
 		RetryPeriod:                   &retry,
 		GracefulShutdownTimeout:       &shutdown,
-		HealthProbeBindAddress:        address(o.healthPort),
+		HealthProbeBindAddress:        "0", // probes are served from the start, see probes
 		Metrics:                       metricsserver.Options{BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling)},
 		Controller:                    ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
 		Cache:                         cluster.CacheOptions(func() { w.store.Recheck() }),
@@ -259,12 +259,8 @@ func (w *wiring) addHealth(context.Context) error {
 		}
 		return nil
 	}
-	return errors.Join(
-		w.mgr.AddHealthzCheck("ping", healthz.Ping),
-		w.mgr.AddReadyzCheck("ping", healthz.Ping),
-		w.mgr.AddReadyzCheck("manager", synced),
-		w.mgr.AddReadyzCheck("crd", served),
-	)
+	w.o.probes.answer(map[string]healthz.Checker{"ping": healthz.Ping, "manager": synced, "crd": served})
+	return nil
 }
 
 func (w *wiring) addExecutor(config *rest.Config) error {

@@ -79,6 +79,9 @@ func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 		spec.ExpiresAt = utc(claim.CreationTimestamp).Add(*claim.Spec.ExpireAfter.Duration)
 	}
 	spec.DrainBounded = claim.Spec.TerminationGracePeriod != nil
+	if at, _ := claim.DrainEnds(); !at.IsZero() {
+		spec.DrainEnds = at.UTC()
+	}
 }
 
 // stageOf is how far the claim has come. The node's labels count beside the claim's conditions, because the node is

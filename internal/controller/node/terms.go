@@ -87,22 +87,12 @@ func graceOf(pod *corev1.Pod) int64 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// deadlineOf is when the claim's grace period ends: as its annotation says, else, once it is deleted, as its spec does;
-// zero when it has none. readable is false for an annotation that is no time.
+// deadlineOf is when the drain of the claim's node ends by force, zero for never; a node without a claim has no such end.
 func deadlineOf(claim *karpv1.NodeClaim) (deadline time.Time, readable bool) {
 	if claim == nil {
 		return time.Time{}, true
 	}
-	text, noted := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
-	if noted {
-		if at, err := time.Parse(time.RFC3339, text); err == nil {
-			return at, true
-		}
-	}
-	if grace := claim.Spec.TerminationGracePeriod; grace != nil && !claim.DeletionTimestamp.IsZero() {
-		deadline = claim.DeletionTimestamp.Add(grace.Duration)
-	}
-	return deadline, !noted
+	return claim.DrainEnds()
 }
 
 // earlier of two deadlines; zero is none.

@@ -138,7 +138,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	before := launched.before
 	// 3. Register and initialise, on the nodes of the machine.
 	joined := joining{}
-	if err == nil {
+	if err == nil && launched.again == 0 {
 		joined, err = r.join(ctx, claim)
 	}
 	// 4. Write what is known, also after an error.
@@ -154,7 +154,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: soonest(left, joined.again, expires)}, nil
+	return ctrl.Result{RequeueAfter: soonest(left, launched.again, joined.again, expires)}, nil
 }
 
 // remember drops from memory what the claim, as read from the cache, shows by now.
