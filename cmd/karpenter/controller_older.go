@@ -121,7 +121,7 @@ func joined(a, b settings.Cluster) settings.Cluster {
 	if len(a.Tags) == 0 {
 		a.Tags = b.Tags
 	}
-	a.ManyPods = a.ManyPods || b.ManyPods
+	a.ManyPods, a.Drift = a.ManyPods || b.ManyPods, a.Drift || b.Drift
 	return a
 }
 

@@ -45,6 +45,8 @@ type Cluster struct {
 	Tags map[string]string
 	// ManyPods is set where aws.enableENILimitedPodDensity was "false": a node took 110 pods, whatever its interfaces.
 	ManyPods bool
+	// Drift is set where featureGates.driftEnabled was "true": nodes that differ from their Provisioner were replaced.
+	Drift bool
 }
 
 // row is what has become of an old name.
@@ -98,7 +100,7 @@ var ofConfigMap = map[string]row{
 	"aws.vmMemoryOverheadPercent":    {flag: "vm-memory-overhead-percent", read: fraction},
 	"aws.interruptionQueueName":      {flag: "interruption-queue", read: text},
 	"aws.reservedENIs":               {flag: "reserved-enis", read: count},
-	"featureGates.driftEnabled":      {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true"},
+	"featureGates.driftEnabled":      {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true", keep: func(c *Cluster, v string) { c.Drift = v == "true" }},
 	"aws.enablePodENI":               {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
 	"aws.enableInterruptionHandling": {advice: "notices are listened to where there is a queue (interruption-queue)", read: boolean, quiet: "true"},
 	"aws.nodeNameConvention":         {advice: "a node's name is the image's affair", read: text},
