@@ -70,11 +70,14 @@ func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
 }
 
+// errNoClusterName may be mended by settings of before v1, which are in the cluster.
+var errNoClusterName = errors.New("--cluster-name is missing")
+
 // check refuses what the provider cannot run with.
 func (a *awsOptions) check() (notes []string, err error) {
 	switch {
 	case a.clusterName == "":
-		return nil, usageErrorf("--cluster-name is missing: want the name of the EKS cluster (or the variable CLUSTER_NAME)")
+		return nil, usageErrorf("%w: want the name of the EKS cluster (or the variable CLUSTER_NAME)", errNoClusterName)
 	case !(a.memoryOverhead >= 0 && a.memoryOverhead < 1):
 		return nil, usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
 	case a.reservedENIs < 0:

@@ -67,6 +67,7 @@ func Rights(i Installation) []Right {
 			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
 		}
 	}
+	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of before v1, if there are any"})
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
 }
