@@ -21,6 +21,7 @@ demo: build ## watch pods get nodes and nodes leave, on a real control plane on 
 
 .PHONY: build
 build: ## build bin/karpenter
+	@echo 'building bin/karpenter: a minute or two the first time, seconds after that' >&2
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler.

@@ -227,6 +227,24 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/legacy",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/names"},
+		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
+	},
+	{
+		from:    "./internal/legacy/names",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
+		because: "a table of names is for whoever reads or writes manifests: the controllers and the verbs alike",
+	},
+	{
+		from:    "./internal/controller/oldnames",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "labels follow from what pods say and nodes are, not from what is planned",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",

@@ -69,16 +69,20 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
-	var again bool
-	o.identity, again = electionIdentity()
+	if o.probes, err = serveProbes(o.healthPort); err != nil {
+		return err
+	}
+	defer o.probes.close()
+	o.identity, o.rejoins = electionIdentity()
 	find := func() (*rest.Config, *version.Info, error) { return connect(o) }
-	if again {
+	if o.rejoins {
 		find = func() (*rest.Config, *version.Info, error) { return reconnect(ctx, o, log) }
 	}
 	config, server, err := find()
 	if err != nil {
 		return err
 	}
+	o.probes.waits("starting")
 	mgr, err := newController(ctx, o, config, server)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		return err
 	}
 	clients := aws.ClientsOf(cfg)
-	if err := aws.Reachable(ctx, clients); err != nil {
+	if err := w.o.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err
 	}
 	provider, err := aws.New(aws.Options{
@@ -122,7 +122,11 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := provider.Sources().Cluster.Facts(ctx); err != nil {
+	err = w.o.insist(ctx, "EKS", func() error {
+		_, err := provider.Sources().Cluster.Facts(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	log := w.mgr.GetLogger().WithName("aws")

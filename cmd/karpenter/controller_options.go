@@ -35,7 +35,11 @@ type controllerOptions struct {
 	electionNamespace       string
 	electionLease           time.Duration
 	// identity is this process in the election.
-	identity    string
+	identity string
+	// rejoins says that this process takes the place of one that ran.
+	rejoins bool
+	// probes are served since the start.
+	probes      *probes
 	memoryLimit int64
 	cpuRequests int64
 	service     string
@@ -52,6 +56,7 @@ type controllerOptions struct {
 	featureGates        string
 	schedulerConfig     string
 	nodePriceText       string
+	safeToEvict         bool
 	// placement and defaultSpread are what the flags above come to.
 	placement     placement.Options
 	defaultSpread []corev1.TopologySpreadConstraint
@@ -116,6 +121,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
+	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
 	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
@@ -156,6 +162,11 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		}
 	})
 	return wrong
+}
+
+// protection is by which annotations pods are protected.
+func (o *controllerOptions) protection() karpv1.ProtectionRules {
+	return karpv1.ProtectionRules{SafeToEvict: o.safeToEvict}
 }
 
 // complete checks what was given and derives the rest.

@@ -169,8 +169,7 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	}
 	for _, n := range d.plan.Placed {
 		if has(n.Pods) {
-			outcome.Outcome, outcome.Node = "ExistingNode", n.Node
-			if node := d.snap.Node(n.Node); node != nil && node.Stage < model.Registered {
+			if outcome.Outcome, outcome.Node = "ExistingNode", n.Node; d.inFlight(n.Node) {
 				outcome.Outcome = "NodeInFlight"
 			}
 			return

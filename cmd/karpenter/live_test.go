@@ -181,7 +181,7 @@ func TestSimulateLive(t *testing.T) {
 	types := filepath.Join(folder, "types.json")
 	capture := filepath.Join(folder, "live.json")
 	a := simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "--capture", capture)
-	if want := (podCounts{Total: 8, Existing: 2, New: 1, Unschedulable: 5}); a.Pods != want {
+	if want := (podCounts{Total: 8, Existing: 2, InFlight: 1, New: 1, Unschedulable: 5}); a.Pods != want {
 		t.Errorf("got %+v, want %+v", a.Pods, want)
 	}
 	if out, err := runProgram(t, "", "replay", capture); err != nil {

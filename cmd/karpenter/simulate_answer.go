@@ -45,8 +45,10 @@ type spotShare struct {
 }
 
 type podCounts struct {
-	Total         int `json:"total"`
-	Existing      int `json:"existing"`
+	Total    int `json:"total"`
+	Existing int `json:"existing"`
+	// InFlight are those of the existing whose node is bought and has not come yet.
+	InFlight      int `json:"inFlight,omitempty"`
 	New           int `json:"new"`
 	Unschedulable int `json:"unschedulable"`
 }
@@ -73,8 +75,10 @@ type newNode struct {
 
 // existing are pods for a node that is there or in flight.
 type existing struct {
-	Name string   `json:"name"`
-	Pods []string `json:"pods"`
+	Name string `json:"name"`
+	// InFlight says that it is bought and no node yet; the name is that of the claim.
+	InFlight bool     `json:"inFlight,omitempty"`
+	Pods     []string `json:"pods"`
 }
 
 // refusal is a pod without a place.
@@ -106,8 +110,12 @@ func (d *decision) answer() *answer {
 		a.Pods.New += len(d.plan.Claims[i].Pods)
 	}
 	for _, n := range d.plan.Placed {
-		a.ExistingNodes = append(a.ExistingNodes, existing{n.Node, podKeys(n.Pods)})
+		there := existing{Name: n.Node, InFlight: d.inFlight(n.Node), Pods: podKeys(n.Pods)}
+		a.ExistingNodes = append(a.ExistingNodes, there)
 		a.Pods.Existing += len(n.Pods)
+		if there.InFlight {
+			a.Pods.InFlight += len(n.Pods)
+		}
 	}
 	a.Unschedulable = d.refusals()
 	a.BindOrder = podKeys(d.plan.Order)
@@ -124,6 +132,12 @@ func (d *decision) answer() *answer {
 	a.Pods.Unschedulable = len(a.Unschedulable)
 	a.Pods.Total = a.Pods.New + a.Pods.Existing + a.Pods.Unschedulable
 	return a
+}
+
+// inFlight reports whether a node of the snapshot is bought and has not come yet.
+func (d *decision) inFlight(name string) bool {
+	node := d.snap.Node(name)
+	return node != nil && node.Stage < model.Registered
 }
 
 // priceOf adds up what is bought.

@@ -9,6 +9,8 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
 const guideFile = "../../docs/install.md"
@@ -136,7 +138,7 @@ func (w *world) followGuide(t *testing.T) {
 		if b.language != "yaml" {
 			continue
 		}
-		objects, err := parse(b.text)
+		objects, err := rendering.Parse(b.text)
 		if err != nil {
 			t.Fatal(err)
 		}

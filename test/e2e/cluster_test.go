@@ -23,6 +23,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/test/permission"
 )
 
 // cluster is a control plane with our resource types.
@@ -31,29 +32,39 @@ type cluster struct {
 	sandbox    *sandbox.Sandbox
 	ledger     *ledger
 	controller *controller // the one that runs, nil while none does
+	audit      string      // the API server's log of what the controllers asked for
 	// environment are variables that the controller gets beside our own, as NAME=value.
 	environment []string
 	end         context.CancelFunc
 }
 
-func startCluster(ctx context.Context, directory string) (*cluster, error) {
+// startCluster starts a control plane whose controllers are the account that the chart makes for a provider.
+func startCluster(ctx context.Context, directory, provider string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets})
+	log, err := os.MkdirTemp(artefacts, "audit-")
+	if err != nil {
+		return nil, err
+	}
+	flags, audit, err := permission.Arguments(log, account)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets, ExtraArgs: map[string][]string{"kube-apiserver": flags}})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
-	c := &cluster{sandbox: s}
-	if err := c.connect(ctx); err != nil {
+	c := &cluster{sandbox: s, audit: audit}
+	if err := c.connect(ctx, provider); err != nil {
 		s.Kill()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *cluster) connect(ctx context.Context) error {
+func (c *cluster) connect(ctx context.Context, provider string) error {
 	config, err := c.sandbox.Config()
 	if err != nil {
 		return err
@@ -77,6 +88,9 @@ func (c *cluster) connect(ctx context.Context) error {
 	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
+	if err := c.employ(ctx, config, provider); err != nil {
+		return err
+	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
 	c.ledger, err = openLedger(watching, config, scheme)
@@ -93,11 +107,17 @@ func (c *cluster) stop() {
 // ownCluster starts a cluster for one test, without a controller.
 func ownCluster(t *testing.T) *cluster {
 	t.Helper()
+	return ownClusterOf(t, "kwok")
+}
+
+// ownClusterOf is ownCluster for another provider.
+func ownClusterOf(t *testing.T, provider string) *cluster {
+	t.Helper()
 	directory, err := os.MkdirTemp(artefacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(t.Context(), directory)
+	c, err := startCluster(t.Context(), directory, provider)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +126,9 @@ func ownCluster(t *testing.T) *cluster {
 			if err := c.controller.stop(); err != nil {
 				t.Error(err)
 			}
+		}
+		if err := c.denied(); err != nil {
+			t.Error(err)
 		}
 		c.stop()
 	})

@@ -58,6 +58,12 @@ const (
 	// claims whose instance types carry a NodeOverlay.
 	AnnotationPriceOverlayApplied    = Group + "/price-overlay-applied"
 	AnnotationCapacityOverlayApplied = Group + "/capacity-overlay-applied"
+	// AnnotationDoNotEvict, on a pod, and AnnotationDoNotConsolidate, on a node, are what AnnotationDoNotDisrupt was called
+	// before v1beta1; "true" is the only value that they had. They count where today's name is absent.
+	AnnotationDoNotEvict       = Group + "/do-not-evict"
+	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
+	// AnnotationSafeToEvict is what the Cluster Autoscaler goes by: "false" on a pod keeps its node.
+	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
 	AnnotationPodDeletionCost = corev1.PodDeletionCost
 )

@@ -54,6 +54,7 @@
   (list "DISRUPTION_VALIDATION" $s.disruptionValidation)
   (list "NODE_OVERHEAD_PRICE" $s.nodeOverheadPrice)
   (list "POD_PLACEMENT" $s.podPlacement)
+  (list "HONOR_SAFE_TO_EVICT" $s.honorSafeToEvict)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
 }}
 {{- if eq (toString $s.cloudProvider) "aws" }}

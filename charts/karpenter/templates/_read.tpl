@@ -225,7 +225,7 @@ tables:
       errorOutputPaths, replicas]
   - path: settings
     keys: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
-      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, schedulerConfig,
+      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, honorSafeToEvict, schedulerConfig,
       kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
       leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
       vmMemoryOverheadPercent, interruptionQueue, reservedENIs, disableDryRun, enableZonalShift, amiRefreshInterval,

@@ -201,6 +201,10 @@ func verdict(err error, reason string) (*finding, error) {
 		return nil, err
 	case slices.Contains(soldOut, call.Code):
 		return nil, nil
+	case call.Code == "AuthFailure" && strings.Contains(call.Error(), "Not authorized for images"):
+		return wrong(reason, "spec.amiSelectorTerms: the image is not shared with this account: %s", call), nil
+	case call.Code == "OptInRequired":
+		return wrong(reason, "spec.amiSelectorTerms: the image's terms must be accepted in the AWS Marketplace first: %s", call), nil
 	case slices.Contains(permissions, call.Code):
 		return wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call), nil
 	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,6 +101,14 @@ func contents(class *awsv1.EC2NodeClass, userData []byte) [sha256.Size]byte {
 
 func conditionOf(f *finding) status.Condition {
 	return status.Condition{Type: awsv1.ConditionValidationSucceeded, Status: f.status, Reason: f.reason, Message: f.message}
+}
+
+// changedByOthers says whether there is something to do after an update: the status is our own doing, and looking at the class
+// again because of it would be to ask EC2 without a pause.
+func changedByOthers(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before.GetGeneration() != after.GetGeneration() || before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
 // deletedClaim wakes the class of a claim that has gone: it may be waiting for it.

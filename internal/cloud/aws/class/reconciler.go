@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -59,7 +61,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&awsv1.EC2NodeClass{}).
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changedByOthers})).
 		Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: deletedClaim}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -137,31 +139,36 @@ func (r *Reconciler) adopt(ctx context.Context, class *awsv1.EC2NodeClass) error
 func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	show := discovery.Show{Class: class}
 	var failed []error
+	answered := func(condition string, err error) bool {
+		if err != nil {
+			show.Unanswered(condition, err)
+			failed = append(failed, err)
+		}
+		return err == nil
+	}
 	if cluster.Version != "" && r.due(class, awsv1.ConditionAMIsReady) {
 		images, err := r.Sources.Images.Find(ctx, class, cluster.Version)
-		if show.Images(images, err) {
-			err = nil
+		if show.Images(images, err) || answered(awsv1.ConditionAMIsReady, err) {
 			r.memory.looked(class, awsv1.ConditionAMIsReady, r.Now())
 		}
-		failed = append(failed, err)
 	}
 	subnets, err := r.Sources.Subnets.Find(ctx, class)
-	if failed = append(failed, err); err == nil {
+	if answered(awsv1.ConditionSubnetsReady, err) {
 		show.Subnets(subnets)
 		if r.due(class, awsv1.ConditionSecurityGroupsReady) {
 			groups, err := r.Sources.Groups.Find(ctx, class)
-			if failed = append(failed, err); err == nil {
+			if answered(awsv1.ConditionSecurityGroupsReady, err) {
 				show.Groups(groups, subnets)
 				r.memory.looked(class, awsv1.ConditionSecurityGroupsReady, r.Now())
 			}
 		}
 	}
 	profile, err := r.Sources.Profiles.Ensure(ctx, class)
-	if show.Profile(profile, err) {
-		err = nil
+	if !show.Profile(profile, err) {
+		answered(awsv1.ConditionInstanceProfileReady, err)
 	}
 	show.Inert()
-	return errors.Join(append(failed, err)...)
+	return errors.Join(failed...)
 }
 
 // due says whether to look again for what a condition is about: always while it is not true.
@@ -182,7 +189,11 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 		class.StatusConditions().SetTrue(awsv1.ConditionValidationSucceeded)
 		return nil
 	}
-	class.StatusConditions().Set(conditionOf(found))
+	condition := conditionOf(found)
+	if old := class.StatusConditions().Get(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {
+		condition.Message = old.Message
+	}
+	class.StatusConditions().Set(condition)
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (p *Prices) listed() bool { return p.Pricing != nil && !strings.HasPrefix(p
 
 // currency of the region's prices.
 func (p *Prices) currency() string {
-	if strings.HasPrefix(p.Region, "cn-") {
+	if instance.InChina(p.Region) {
 		return "CNY"
 	}
 	return "USD"
@@ -196,6 +196,9 @@ func Embedded(catalogue *catalog.Catalogue, region string) string {
 	text := fmt.Sprintf("prices on demand of %s as of %s (Linux, shared tenancy, USD)", from, stamp)
 	if !known {
 		text += ", which stand in for those of " + region
+		if instance.InChina(region) {
+			text += fmt.Sprintf(" at %d CNY to the USD", instance.YuanPerDollar)
+		}
 	}
 	if len(unpriced) > 0 {
 		text += fmt.Sprintf("; %d types have none and are not bought: %s", len(unpriced), strings.Join(unpriced, ", "))

@@ -1,8 +1,10 @@
 package notice
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -34,10 +36,18 @@ type wrapped struct {
 	Message  string `json:"Message"`
 }
 
-type eventType struct{ source, detailType string }
+// Event is a type of events: the fields source and detail-type that they have.
+type Event struct{ Source, DetailType string }
+
+// Events are the types of events that something may follow from, sorted: what rules of EventBridge have to bring.
+func Events() []Event {
+	return slices.SortedFunc(maps.Keys(readers), func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
+	})
+}
 
 // readers has a function for each type of event that something may follow from.
-var readers = map[eventType]func(envelope) (Notice, error){
+var readers = map[Event]func(envelope) (Notice, error){
 	{"aws.ec2", "EC2 Spot Instance Interruption Warning"}: func(e envelope) (Notice, error) { return interrupted(e, SpotInterrupted) },
 	// AWS's pages know the next one by two names.
 	{"aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"}:               func(e envelope) (Notice, error) { return interrupted(e, ReservationInterrupted) },
@@ -69,7 +79,7 @@ func parse(body string) (Notice, error) {
 	if e.Source == "" && e.DetailType == "" {
 		return Notice{}, fmt.Errorf("reading an event: it has no source and no detail-type, so it is none of EventBridge")
 	}
-	read := readers[eventType{e.Source, e.DetailType}]
+	read := readers[Event{e.Source, e.DetailType}]
 	if e.Version != "0" || read == nil {
 		return Notice{Kind: NoOp, Sent: timeOf(e.Time), What: fmt.Sprintf("%q of %q, version %q, is none of ours", e.DetailType, e.Source, e.Version)}, nil
 	}

@@ -1,0 +1,134 @@
+package stack
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// update writes what is generated from the policy again.
+var update = flag.Bool("update", false, "write the generated parts of deploy/aws again")
+
+const (
+	policyFile = "../../docs/aws-iam-policy.json"
+	cfnFile    = "../../deploy/aws/cloudformation.yaml"
+	moduleDir  = "../../deploy/aws/terraform"
+)
+
+// order is what a user asks a stack for.
+type order struct {
+	partition, suffix, region string // of AWS: its name, the end of its names of services
+	cluster                   string
+	irsa, noAccess            bool
+	oidc                      string
+	namespace, serviceAccount string
+	nodeRoleName, queueName   string // empty: as usual
+}
+
+const accountID = "123456789012"
+
+// usual is an order for a cluster of that name, as most people would place it.
+func usual(cluster string) order {
+	return order{partition: "aws", suffix: "amazonaws.com", region: "eu-west-1", cluster: cluster, namespace: "kube-system", serviceAccount: "karpenter"}
+}
+
+// account is what a stack makes.
+type account struct {
+	node, controller role
+	association      map[string]string // of the controller's role with its service account; nil if there is none
+	access           map[string]string // of the node role to the cluster; nil if there is none
+	queue            queue
+	rules            []rule
+}
+
+type role struct {
+	name     string // empty: AWS makes one up
+	trust    any
+	managed  []string // ARNs of policies that AWS has
+	policies []string // own policies, as text
+}
+
+type queue struct {
+	name, retention, encrypted string
+	policy                     any
+	arn                        string
+}
+
+type rule struct {
+	name    string // empty: AWS makes one up
+	arn     string
+	pattern map[string]any
+	targets []string // ARNs
+}
+
+// stacks are the two ways to the same.
+var stacks = map[string]func(testing.TB, order) account{"CloudFormation": cloudformation, "Terraform": terraform}
+
+// source is the documented policy, for an order whose role of nodes and queue have those names.
+func (o order) source(t testing.TB, nodeRole, queue string) []any {
+	t.Helper()
+	text, err := os.ReadFile(policyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled := strings.NewReplacer("${PARTITION}", o.partition, "${REGION}", o.region, "${ACCOUNT}", accountID,
+		"${CLUSTER}", o.cluster, "${NODE_ROLE}", nodeRole, "${QUEUE}", queue).Replace(string(text))
+	if strings.Contains(filled, "${") {
+		t.Fatalf("%s has a variable that this test does not know", policyFile)
+	}
+	return statements(t, filled)
+}
+
+// statements are those of a policy's text.
+func statements(t testing.TB, text string) []any {
+	t.Helper()
+	var policy struct {
+		Version   string
+		Statement []any
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&policy); err != nil {
+		t.Fatalf("reading a policy: %v\n%s", err, text)
+	}
+	if policy.Version != "2012-10-17" || len(policy.Statement) == 0 {
+		t.Errorf("a policy of version %q with %d statements", policy.Version, len(policy.Statement))
+	}
+	return policy.Statement
+}
+
+// sid is the id of a statement.
+func sid(statement any) string {
+	s, _ := statement.(map[string]any)["Sid"].(string)
+	return s
+}
+
+// bySid sorts statements.
+func bySid(all []any) []any {
+	return slices.SortedFunc(slices.Values(all), func(a, b any) int { return strings.Compare(sid(a), sid(b)) })
+}
+
+// document is a text, or a value, as a value of JSON.
+func document(t testing.TB, of any) any {
+	t.Helper()
+	text, is := of.(string)
+	if !is {
+		made, err := json.Marshal(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(made)
+	}
+	var read any
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		t.Fatalf("reading a document: %v\n%s", err, text)
+	}
+	return read
+}
+
+// size is how long IAM finds a text: white space does not count.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+func size(text string) int { return len(strings.Join(strings.Fields(text), "")) }
