@@ -119,6 +119,7 @@ func (w *world) service(namespace, name string) (port int) {
 func (w *world) start(s *Server) (stop func()) {
 	w.t.Helper()
 	s.Client, s.Clock, s.Look = w, clock.RealClock{}, 200*time.Millisecond
+	s.SecretNamespace = "default"
 	if s.Log.GetSink() == nil {
 		s.Log = logr.Discard()
 	}

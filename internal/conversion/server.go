@@ -26,11 +26,13 @@ import (
 type Server struct {
 	// Client asks the API server itself, without a cache: caches may have to wait for us.
 	Client client.WithWatch
-	// Namespace and Service are how the API server reaches us, by Port, which we listen on too. The Secret is in the same
-	// namespace, and named after the service. With port 0 the webhook is switched off.
+	// Namespace and Service are how the API server reaches us, by Port, which we listen on too. With port 0 the webhook is
+	// switched off.
 	Namespace string
 	Service   string
 	Port      int
+	// SecretNamespace is where SecretName is.
+	SecretNamespace string
 	Clock     clock.WithTicker
 	Log       logr.Logger
 	// Look is how often the Secret and the definitions are looked at even if nothing happens (0: half a minute).
@@ -40,8 +42,8 @@ type Server struct {
 	wake   chan struct{}
 }
 
-// SecretName is the Secret that has the certificate of a service.
-func SecretName(service string) string { return service + "-conversion" }
+// SecretName is the Secret that has the certificate.
+const SecretName = "karpenter-conversion"
 
 // Start serves until the context ends. What goes wrong is said in the log and tried again: clients of v1 need none of this,
 // and must not lose their controller over it. The one error is objects that nobody can read while the webhook is off.
@@ -57,7 +59,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	host := s.Service + "." + s.Namespace
 	s.keeper = &keeper{
-		client: s.Client, namespace: s.Namespace, name: SecretName(s.Service), now: s.Clock.Now,
+		client: s.Client, namespace: s.SecretNamespace, name: SecretName, now: s.Clock.Now,
 		names: []string{host + ".svc", host + ".svc.cluster.local"},
 	}
 	var running sync.WaitGroup
@@ -101,7 +103,7 @@ func (s *Server) mayBeOff(ctx context.Context) error {
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("the conversion webhook is switched off, and objects of %s may be stored in an older version (status.storedVersions), which then nobody can read: "+
-			"switch it on (--webhook-port=8443, DISABLE_WEBHOOK=false, chart: webhook.enabled=true) until the log says that they are rewritten", strings.Join(names, ", "))
+			"switch it on (--webhook-port=8443; chart: conversion.enabled=true) until the log says that they are rewritten", strings.Join(names, ", "))
 	}
 	return nil
 }

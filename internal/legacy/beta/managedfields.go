@@ -51,7 +51,7 @@ func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1
 		return nil
 	}
 	var tree map[string]any
-	if utiljson.Unmarshal(set.Raw, &tree) != nil || tree == nil {
+	if utiljson.Unmarshal(set.GetRawBytes(), &tree) != nil || tree == nil {
 		return set
 	}
 	moves := movedFields[kind]
@@ -72,7 +72,7 @@ func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1
 	if err != nil {
 		return set
 	}
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }
 
 // cut takes a field, and the parents that have nothing left, out of a set.
