@@ -72,6 +72,10 @@ func TestDefinitions(t *testing.T) {
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
 		{"EC2NodeClassStatus", testEC2NodeClassStatus},
 		{"Migrated", testMigrated},
+		{"OlderManifestsAreKeptWhole", testOlderManifestsAreKeptWhole},
+		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},
+		{"OlderPrinterColumns", testOlderPrinterColumns},
+		{"TranslationsAreAccepted", testTranslationsAreAccepted},
 		{"Discovery", testDiscovery},
 		{"PrinterColumns", testPrinterColumns},
 	} {
