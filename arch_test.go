@@ -261,6 +261,12 @@ var importRules = []importRule{
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{
+		from:    "./internal/conversion",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/legacy/beta"},
+		because: "older versions are served whatever is bought and from whom",
+	},
+	{
 		from:    "./internal/legacy/beta",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
 		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",

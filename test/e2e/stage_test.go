@@ -145,9 +145,18 @@ func (s *stage) awaitNothing(ctx context.Context) {
 
 // describe prints what a failed case looks like.
 func (s *stage) describe() {
+	names := map[types.UID]string{}
+	for _, pod := range s.ledger.podsOf(s.name) {
+		names[pod.UID] = pod.Name
+	}
 	for _, e := range s.ledger.claimsOf(s.name) {
 		s.t.Logf("claim %s created %s by %s, deleted %s for %q, gone %t", e.object.Name, e.object.CreationTimestamp.Format(time.TimeOnly),
 			e.object.Annotations[karpv1.AnnotationBoughtBy], e.object.DeletionTimestamp, reasonOf(e.object), e.gone)
+		var bought []string
+		for uid := range strings.FieldsSeq(e.object.Annotations[karpv1.AnnotationPods]) {
+			bought = append(bought, names[types.UID(uid)])
+		}
+		s.t.Logf("  bought for %v", bought)
 		if e.gone {
 			continue
 		}
@@ -158,7 +167,7 @@ func (s *stage) describe() {
 		s.t.Logf("node %s type=%s zone=%s deleting=%v taints=%v", node.Name, node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone],
 			node.DeletionTimestamp != nil, node.Spec.Taints)
 	}
-	const most = 60
+	const most = 100
 	pods := s.ledger.podsOf(s.name)
 	slices.SortFunc(pods, func(p, q *corev1.Pod) int { return strings.Compare(p.Name, q.Name) })
 	for i, pod := range pods {
