@@ -295,7 +295,10 @@ func (m *manifest) workload(pool string) *appsv1.Deployment {
 	if strings.HasPrefix(m.name, "v1alpha") {
 		spec.NodeSelector = map[string]string{"karpenter.sh/provisioner-name": pool}
 	}
-	spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	for _, taint := range append(slices.Clone(m.expected[pool].Taints), m.expected[pool].Startup...) { // not that of nodes that have not joined yet
+		key, _, _ := strings.Cut(taint[:strings.LastIndexByte(taint, ':')], "=")
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
 	spec.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{Requests: requests}}}
 	return d
