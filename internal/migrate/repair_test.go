@@ -137,6 +137,16 @@ func TestVersionRepairs(t *testing.T) {
 	}
 }
 
+func TestImagesOfTheVersion(t *testing.T) {
+	const class = "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
+	for minor, want := range map[int]string{0: "al2@latest", 32: "al2@latest", 33: "al2023@latest"} {
+		result := Run([]File{{Name: "in", Text: []byte(class)}}, Options{KubernetesMinor: minor})
+		if !strings.Contains(string(result.Manifests), "alias: "+want+"\n") {
+			t.Errorf("for 1.%d: got\n%s, want %s", minor, result.Manifests, want)
+		}
+	}
+}
+
 func TestWorkloads(t *testing.T) {
 	pod := func(kind, before, spec string) string {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"
