@@ -227,21 +227,42 @@ func (l *Launcher) prepare(ctx context.Context, p *purchase) error {
 	if p.places != nil {
 		size = len(p.places)
 	}
-	subnets := map[string]string{}
-	p.aside = map[string]int64{}
-	for _, zone := range p.plan.zones() {
-		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
-		if id, found := l.opts.Subnets.Choose(p.plan.order.Class, zone, addresses); found {
-			subnets[zone] = id
-			p.aside[id] += addresses
-		}
+	subnets := l.choose(p, size, l.opts.Subnets.Choose)
+	if len(subnets) == 0 {
+		subnets = l.choose(p, size, l.opts.Subnets.ChooseCrowded)
 	}
 	request := p.plan.request(p.entry, p.places, subnets)
 	if len(request.LaunchTemplateConfigs) == 0 {
+		l.markFull(p.plan)
 		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v", p.plan.order.Class.Name, p.plan.zones())}
 	}
 	p.request = request
 	return nil
+}
+
+// choose is a subnet for each zone that has one, with addresses set aside for so many machines.
+func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
+	subnets := map[string]string{}
+	p.aside = map[string]int64{}
+	for _, zone := range p.plan.zones() {
+		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
+		if id, found := from(p.plan.order.Class, zone, addresses); found {
+			subnets[zone] = id
+			p.aside[id] += addresses
+		}
+	}
+	return subnets
+}
+
+// markFull has what would be launched into the plan's zones left out of plans for a while: otherwise its pods are planned there
+// again at once, and for ever.
+func (l *Launcher) markFull(p *plan) {
+	zones := p.zones()
+	for _, subnet := range p.order.Class.Status.Subnets {
+		if slices.Contains(zones, subnet.Zone) && !l.opts.Unavailable.HasSubnet(subnet.ID) {
+			l.opts.Unavailable.MarkSubnet(subnet.ID)
+		}
+	}
 }
 
 // templateError is the claims' error for a launch template that cannot be made.

@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -626,6 +627,29 @@ func TestTag(t *testing.T) {
 		w.pass(time.Minute)
 		if err := l.Tag(ctx, m.ProviderID, map[string]string{"late": "yes"}); !errors.Is(err, cloud.ErrNotFound) {
 			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+		}
+	})
+}
+
+// endless is EC2 whose lists have no end.
+type endless struct{ EC2API }
+
+func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	first := *in
+	first.NextToken = nil
+	out, err := e.EC2API.DescribeInstances(ctx, &first, o...)
+	if err == nil {
+		out.NextToken = aws.String("more")
+	}
+	return out, err
+}
+
+// A list without an end is an error, in the end, and no list of machines.
+func TestEndlessList(t *testing.T) {
+	in(t, awssim.Options{Limits: map[string]awssim.Limit{}}, func(ctx context.Context, w *world) {
+		l := w.launcher(func(o *Options) { o.EC2 = endless{o.EC2} })
+		if listed, err := l.Machines(ctx); call.KindOf(err) != call.Transient {
+			t.Errorf("%d machines are listed, and %v; want an error", len(listed), err)
 		}
 	})
 }
