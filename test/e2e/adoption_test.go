@@ -147,11 +147,7 @@ func TestAdoption(t *testing.T) {
 	}
 	s.scale("app", 8)
 	await(t, patience, "all pods to run", s.running("app", 8))
-	for _, e := range s.ledger.claimsOf("adopted") {
-		if !e.gone {
-			s.canBeHandedBack(e.object)
-		}
-	}
+	await(t, patience, "all to be as Karpenter would take it over", s.canBeHandedBack)
 	s.scale("app", 0)
 	s.patch(pool, `{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
 	await(t, patience, "the nodes to leave", s.empty)
@@ -221,10 +217,18 @@ func (s *stage) takenOver(claims ...string) error {
 	return nil
 }
 
-// canBeHandedBack complains about what Karpenter would miss on a claim and its node.
-func (s *stage) canBeHandedBack(claim *karpv1.NodeClaim) {
-	s.t.Helper()
-	var missing []string
+// canBeHandedBack fails while Karpenter would miss something on a claim or its node.
+func (s *stage) canBeHandedBack(context.Context) error {
+	for _, e := range s.ledger.claimsOf(s.name) {
+		if missing := s.missing(e.object); !e.gone && len(missing) > 0 {
+			return fmt.Errorf("claim %s lacks %s", e.object.Name, strings.Join(missing, ", "))
+		}
+	}
+	return nil
+}
+
+// missing is what Karpenter would miss on a claim and its node.
+func (s *stage) missing(claim *karpv1.NodeClaim) (missing []string) {
 	want := func(what string, there bool) {
 		if !there {
 			missing = append(missing, what)
@@ -253,7 +257,5 @@ func (s *stage) canBeHandedBack(claim *karpv1.NodeClaim) {
 		want("the node's owner", len(node.OwnerReferences) == 1 && node.OwnerReferences[0].UID == claim.UID)
 		want("the node's provider id", node.Spec.ProviderID == claim.Status.ProviderID)
 	}
-	if len(missing) > 0 {
-		s.t.Errorf("claim %s lacks %s", claim.Name, strings.Join(missing, ", "))
-	}
+	return missing
 }
