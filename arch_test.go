@@ -227,6 +227,11 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/controller/legacy",
+		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
+		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
+	},
+	{
 		from:    "./internal/legacy",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
 		except:  []string{"./internal/legacy/names"},

@@ -60,8 +60,8 @@ func TestOlderEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.older.cluster.InstanceProfile != "nodes" {
-		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.older.cluster.InstanceProfile)
+	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.aws.instanceProfile != "nodes" {
+		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.aws.instanceProfile)
 	}
 	notes := o.olderNotes()
 	for _, want := range []string{
