@@ -101,6 +101,30 @@ func TestOlderConfigMap(t *testing.T) {
 	}
 }
 
+// Every old setting that has a flag today has one that there is.
+func TestOlderSettingsHaveFlags(t *testing.T) {
+	all := map[string]string{
+		"batchMaxDuration": "30s", "batchIdleDuration": "2s", "aws.clusterName": "blue", "aws.clusterEndpoint": "https://example.org",
+		"aws.clusterCABundle": "Q0E=", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q",
+		"aws.reservedENIs": "1", "aws.defaultInstanceProfile": "nodes",
+	}
+	o, err := optionsOf(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.readOlder(t.Context(), globalSettings(t, all, http.StatusOK)); err != nil {
+		t.Fatal(err)
+	}
+	if notes := o.olderNotes(); len(notes) != len(all) {
+		t.Errorf("%d settings, and the notes %q", len(all), notes)
+	}
+	a := o.aws
+	if a.clusterName != "blue" || a.clusterEndpoint != "https://example.org" || a.caBundle != "Q0E=" || !a.isolatedVPC || a.memoryOverhead != 0.1 ||
+		a.queue != "q" || a.reservedENIs != 1 || a.instanceProfile != "nodes" || o.batchMax.Seconds() != 30 || o.batchIdle.Seconds() != 2 {
+		t.Errorf("options %+v", a)
+	}
+}
+
 func TestNoOlderConfigMap(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32
