@@ -238,6 +238,12 @@ var importRules = []importRule{
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{
+		from:    "./internal/migrate",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/..."},
+		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
+	},
+	{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
@@ -259,6 +265,12 @@ var importRules = []importRule{
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud"},
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
+	},
+	{
+		from:    "./internal/conversion",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/legacy/beta"},
+		because: "older versions are served whatever is bought and from whom",
 	},
 	{
 		from:    "./internal/legacy/beta",

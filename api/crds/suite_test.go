@@ -75,6 +75,8 @@ func TestDefinitions(t *testing.T) {
 		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},
 		{"OlderPrinterColumns", testOlderPrinterColumns},
 		{"TranslationsAreAccepted", testTranslationsAreAccepted},
+
+		{"Migrated", testMigrated},
 		{"Discovery", testDiscovery},
 		{"PrinterColumns", testPrinterColumns},
 	} {

@@ -68,8 +68,24 @@ func Rights(i Installation) []Right {
 		}
 	}
 	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of before v1, if there are any"})
+
+	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
+}
+
+// conversionRights are those of the webhook for older versions of our kinds.
+func conversionRights(i Installation) []Right {
+	rights := []Right{
+		{Resource: "secrets", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-conversion", For: "the certificate of the conversion webhook"},
+		{Resource: "secrets", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first certificate of it"},
+	}
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+		rights = append(rights,
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "telling the API server who converts older versions"},
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status", Verbs: []string{"patch"}, Name: name, For: "telling that no older version is stored"})
+	}
+	return rights
 }
 
 // classRights are those that a provider adds.

@@ -52,7 +52,7 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.assumeRoleDuration" "no role is assumed")
   (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
   (list "settings.featureGates.drift" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
-  (list "webhook" "there are no webhooks")
+  (list "webhook" "there are none but the one that converts older versions of the API (conversion.enabled)")
   (list "logEncoding" "the log is JSON")
   (list "controller.logEncoding" "the log is JSON")
   (list "logConfig.logEncoding" "the log is JSON")
@@ -214,7 +214,7 @@ Everybody who needs a setting asks here and not .Values.
 tables:
   - path: ""
     keys: [global, nameOverride, fullnameOverride, additionalLabels, additionalAnnotations, imagePullPolicy, imagePullSecrets, service,
-      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, replicas,
+      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, conversion, replicas,
       revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
       terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
       affinity, topologySpreadConstraints, tolerations, controller, logLevel, logOutputPaths, logErrorOutputPaths, settings,
