@@ -227,10 +227,21 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/controller/legacy",
+		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
+		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
+	},
+	{
 		from:    "./internal/legacy",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
 		except:  []string{"./internal/legacy/names"},
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
+	},
+	{
+		from:    "./internal/migrate",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/..."},
+		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
 	},
 	{
 		from:    "./internal/legacy/names",

@@ -72,6 +72,11 @@ type controllerOptions struct {
 	on map[string]bool
 	// notes are lines for the log about options that were given and change nothing.
 	notes []string
+	// flags are those that the options were read from, and older what was set by names of before v1.
+	flags *pflag.FlagSet
+	older older
+	// incomplete is what complete had against the options before the cluster was asked for older settings.
+	incomplete error
 }
 
 // leastMemory, in bytes, is less than the controller needs in any cluster: with such a limit it would only collect

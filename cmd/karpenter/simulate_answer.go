@@ -32,7 +32,9 @@ type answer struct {
 	Preferences *preferences `json:"preferences,omitempty"`
 	// SpotShares are of the pools that bound them.
 	SpotShares []spotShare `json:"spotShares,omitempty"`
-	Stats      *stats      `json:"stats,omitempty"`
+	// PriceSource says where prices are from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
+	Stats       *stats `json:"stats,omitempty"`
 }
 
 // spotShare is the type in a zone that will have the most of a pool's spot capacity, in percent of its vCPUs.
@@ -103,7 +105,7 @@ type preferences struct {
 
 // answer turns the decision into words and figures.
 func (d *decision) answer() *answer {
-	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, Stats: d.stats}
+	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, PriceSource: d.source, Stats: d.stats}
 	shelves := shelves{}
 	for i := range d.plan.Claims {
 		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], shelves))

@@ -155,6 +155,7 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%s: %d on %s, %d on nodes that exist,%s %d without a place\n",
 		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
+	defer func() { b.WriteString(pricesAre(a.PriceSource)) }()
 	if len(a.Nodes) == 0 {
 		return
 	}
@@ -178,6 +179,14 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	if a.Preferences != nil {
 		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
 	}
+}
+
+// pricesAre is the line that says where prices are from; empty for invented ones.
+func pricesAre(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "prices: " + source + "\n"
 }
 
 func onItsWay(inFlight bool) string {

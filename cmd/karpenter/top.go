@@ -107,7 +107,7 @@ func (v *view) read(ctx context.Context) (*top.Fleet, error) {
 		return nil, err
 	}
 	d := w.decide(v.policy.options(), 1)
-	fleet := &top.Fleet{At: d.snap.Now, Nodes: []top.Node{}, Waiting: d.waitingPods()}
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods()}
 	var used, usable quantity.Vector
 	var price int64
 	for _, n := range d.snap.Nodes {

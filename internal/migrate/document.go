@@ -104,8 +104,13 @@ func (d *document) parse() error {
 	if d.root.Kind != yaml.MappingNode {
 		return nil
 	}
-	if node.HeadComment != "" {
-		d.root.HeadComment = joinComments(node.HeadComment, d.root.HeadComment)
+	if flow {
+		block(d.root) // positions are those of the indented text; what changes is written anew
+	}
+	if len(d.root.Content) > 0 { // what stands above all is about the whole, not about the first field
+		first := d.root.Content[0]
+		d.root.HeadComment = joinComments(node.HeadComment, d.root.HeadComment, first.HeadComment)
+		first.HeadComment = ""
 	}
 	if node.FootComment != "" {
 		d.root.FootComment = joinComments(d.root.FootComment, node.FootComment)

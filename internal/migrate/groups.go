@@ -303,7 +303,11 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		}
 		g := byName[name]
 		if g == nil {
-			g = &nodeGroup{name: name, source: i, least: -1, most: -1, className: m.onlyClass()}
+			source := i
+			if m.scaler.item != nil {
+				source = m.scaler.item
+			}
+			g = &nodeGroup{name: name, source: source, least: -1, most: -1, className: m.onlyClass()}
 			byName[name], found = g, append(found, g)
 		}
 		g.nodes++

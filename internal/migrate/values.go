@@ -12,31 +12,31 @@ import (
 // Values of the Helm chart. Package charts/karpenter understands older names by itself (templates/_read.tpl); what it does
 // not take, it says. The tables here are the same as there, and a test compares them.
 
-// renamedValue is a value with another name today.
-type renamedValue struct{ old, today string }
+// renamedValue is a value with another name today. Its default there, as YAML, gives way to a value under the old name.
+type renamedValue struct{ old, today, otherwise string }
 
 var renamedValues = []renamedValue{
-	{"settings.aws.clusterName", "settings.clusterName"},
-	{"clusterName", "settings.clusterName"},
-	{"controller.clusterName", "settings.clusterName"},
-	{"settings.aws.clusterEndpoint", "settings.clusterEndpoint"},
-	{"clusterEndpoint", "settings.clusterEndpoint"},
-	{"controller.clusterEndpoint", "settings.clusterEndpoint"},
-	{"settings.aws.clusterCABundle", "settings.clusterCABundle"},
-	{"settings.aws.isolatedVPC", "settings.isolatedVPC"},
-	{"settings.aws.vmMemoryOverheadPercent", "settings.vmMemoryOverheadPercent"},
-	{"settings.aws.interruptionQueueName", "settings.interruptionQueue"},
-	{"settings.aws.reservedENIs", "settings.reservedENIs"},
-	{"controller.batchMaxDuration", "settings.batchMaxDuration"},
-	{"controller.batchIdleDuration", "settings.batchIdleDuration"},
-	{"controller.logLevel", "logLevel"},
-	{"logConfig.logLevel.controller", "logLevel"},
-	{"logConfig.logLevel.global", "logLevel"},
-	{"controller.outputPaths", "logOutputPaths"},
-	{"logConfig.outputPaths", "logOutputPaths"},
-	{"controller.errorOutputPaths", "logErrorOutputPaths"},
-	{"logConfig.errorOutputPaths", "logErrorOutputPaths"},
-	{"controller.replicas", "replicas"},
+	{"settings.aws.clusterName", "settings.clusterName", `""`},
+	{"clusterName", "settings.clusterName", `""`},
+	{"controller.clusterName", "settings.clusterName", `""`},
+	{"settings.aws.clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"controller.clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"settings.aws.clusterCABundle", "settings.clusterCABundle", `""`},
+	{"settings.aws.isolatedVPC", "settings.isolatedVPC", `false`},
+	{"settings.aws.vmMemoryOverheadPercent", "settings.vmMemoryOverheadPercent", `0.075`},
+	{"settings.aws.interruptionQueueName", "settings.interruptionQueue", `""`},
+	{"settings.aws.reservedENIs", "settings.reservedENIs", `"0"`},
+	{"controller.batchMaxDuration", "settings.batchMaxDuration", `10s`},
+	{"controller.batchIdleDuration", "settings.batchIdleDuration", `1s`},
+	{"controller.logLevel", "logLevel", `info`},
+	{"logConfig.logLevel.controller", "logLevel", `info`},
+	{"logConfig.logLevel.global", "logLevel", `info`},
+	{"controller.outputPaths", "logOutputPaths", `[stdout]`},
+	{"logConfig.outputPaths", "logOutputPaths", `[stdout]`},
+	{"controller.errorOutputPaths", "logErrorOutputPaths", `[stderr]`},
+	{"logConfig.errorOutputPaths", "logErrorOutputPaths", `[stderr]`},
+	{"controller.replicas", "replicas", `2`},
 }
 
 // goneValue is a value that has no meaning any more, or belongs somewhere else.
@@ -125,8 +125,12 @@ func (r *repair) renamedValue(row renamedValue) {
 	if value == nil || value.Tag == "!!null" || value.Kind == yaml.ScalarNode && value.Value == "" {
 		return
 	}
+	otherwise := document{text: row.otherwise}
+	if otherwise.parse() != nil {
+		otherwise.root = nil // the table is ours: a test reads every row
+	}
 	switch today := r.find(row.today); {
-	case today == nil || today.Tag == "!!null" || today.Kind == yaml.ScalarNode && today.Value == "":
+	case today == nil || today.Tag == "!!null" || today.Kind == yaml.ScalarNode && today.Value == "" || same(today, otherwise.root):
 		put(r.root, value, strings.Split(row.today, ".")...)
 		r.note(Changed, row.old, "is %s now", row.today)
 	case same(today, value):

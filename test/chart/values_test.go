@@ -47,9 +47,10 @@ func TestOldValues(t *testing.T) {
 				"controller.batchIdleDuration is settings.batchIdleDuration now", "controller.batchMaxDuration is settings.batchMaxDuration now",
 				"logEncoding has no effect: the log is JSON"}},
 		{"0.27.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org", "INTERRUPTION_QUEUE": "prod-queue",
-			"ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "1", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "stdout,/tmp/log", "METRICS_PORT": "8000"},
+			"ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "1", "DEFAULT_INSTANCE_PROFILE": "nodes", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "stdout,/tmp/log", "METRICS_PORT": "8000"},
 			[]string{"controller.logEncoding has no effect: the log is JSON", "controller.logLevel is logLevel now", "controller.outputPaths is logOutputPaths now",
 				"settings.aws.clusterEndpoint is settings.clusterEndpoint now", "settings.aws.clusterName is settings.clusterName now",
+				"settings.aws.defaultInstanceProfile is settings.defaultInstanceProfile now",
 				"settings.aws.enablePodENI has no effect: pod network interfaces are always known",
 				"settings.aws.interruptionQueueName is settings.interruptionQueue now", "settings.aws.isolatedVPC is settings.isolatedVPC now",
 				"settings.aws.nodeNameConvention has no effect: a node's name is the image's affair",
@@ -95,8 +96,6 @@ func TestRefusals(t *testing.T) {
 		want  string
 	}{
 		{"settings.aws.tags", values{"team": "a"}, "spec.tags of every EC2NodeClass"},
-		{"settings.aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
-		{"aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
 		{"settings.aws.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
 		{"settings.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
 		{"settings.aws.enableENILimitedPodDensity", false, "maxPods: 110"},
@@ -207,7 +206,7 @@ func everything(provider string) setter {
 		set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
 		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
 		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").
-		set("settings.reservedENIs", 1).set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
+		set("settings.reservedENIs", 1).set("settings.defaultInstanceProfile", "nodes").set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
 		set("settings.amiRefreshInterval", "2m").set("settings.subnetRefreshInterval", "2m").set("settings.instanceTypesFilePath", "/types.json").
 		set("settings.featureGates", values{"nodeRepair": true, "spotToSpotConsolidation": true, "staticCapacity": true}).
 		set("logLevel", "debug").set("conversion.port", 9443)

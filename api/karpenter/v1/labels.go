@@ -109,6 +109,9 @@ const AnnotationPods = OwnAnnotationPrefix + "pods"
 // claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
+// AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
+const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
+
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"
 

@@ -68,6 +68,7 @@
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "INTERRUPTION_QUEUE" $s.interruptionQueue)
   (list "RESERVED_ENIS" $s.reservedENIs)
+  (list "DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "DISABLE_DRY_RUN" $s.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)

@@ -28,6 +28,8 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.aws.vmMemoryOverheadPercent" "settings.vmMemoryOverheadPercent" 0.075)
   (list "settings.aws.interruptionQueueName" "settings.interruptionQueue" "")
   (list "settings.aws.reservedENIs" "settings.reservedENIs" "0")
+  (list "settings.aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
+  (list "aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
   (list "controller.batchMaxDuration" "settings.batchMaxDuration" "10s")
   (list "controller.batchIdleDuration" "settings.batchIdleDuration" "1s")
   (list "controller.logLevel" "logLevel" "info")
@@ -68,8 +70,6 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
   (list "settings.aws.tags" dict "put them into spec.tags of every EC2NodeClass")
   (list "settings.tags" dict "put them into spec.tags of every EC2NodeClass")
-  (list "settings.aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
-  (list "aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
   (list "settings.aws.enableENILimitedPodDensity" true "put maxPods: 110 into spec.kubelet of every EC2NodeClass")
 }}
 {{- $found := dict }}
@@ -228,7 +228,7 @@ tables:
       disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, honorSafeToEvict, schedulerConfig,
       kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
       leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
-      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, disableDryRun, enableZonalShift, amiRefreshInterval,
+      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, defaultInstanceProfile, disableDryRun, enableZonalShift, amiRefreshInterval,
       subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws, assumeRoleARN, assumeRoleDuration, tags]
 {{- end }}
 
