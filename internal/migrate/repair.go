@@ -193,7 +193,7 @@ func (r *repair) oldTimes() {
 func (r *repair) classReference() {
 	path := "spec.template.spec.nodeClassRef"
 	reference := r.find(path)
-	if reference == nil {
+	if reference == nil || reference.Tag == "!!null" {
 		if r.find("spec.template.spec") != nil {
 			r.note(Impossible, path, "is missing: the node class must be named")
 		}
