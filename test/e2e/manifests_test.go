@@ -275,7 +275,7 @@ func (m *manifest) playWorkloads() {
 		}
 		objects := m.applyText(string(text))
 		await(m.t, patience, how+": all pods to run", m.running(test.app, test.replicas))
-		m.checkSpread(how, test.app, test.nodes, test.zones, test.labels)
+		await(m.t, patience, how+": pods to be where they should", m.spread(test.app, test.nodes, test.zones, test.labels))
 		for _, object := range objects {
 			m.remove(object)
 		}
@@ -283,25 +283,27 @@ func (m *manifest) playWorkloads() {
 	}
 }
 
-// checkSpread counts the nodes and zones that the pods of a Deployment are on.
-func (m *manifest) checkSpread(how, app string, nodes, zones int, labels map[string]string) {
-	m.t.Helper()
-	onNode, inZone := map[string]int{}, map[string]int{}
-	for _, pod := range m.pods(app) {
-		node := &corev1.Node{}
-		if err := m.Get(m.t.Context(), client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
-			m.t.Fatal(err)
-		}
-		onNode[node.Name]++
-		inZone[node.Labels[corev1.LabelTopologyZone]]++
-		for name, want := range labels {
-			if got := node.Labels[name]; got != want {
-				m.t.Errorf("%s: node %s has %s=%q, want %q", how, node.Name, name, got, want)
+// spread fails until the pods of a Deployment are on so many nodes and zones, all with the labels.
+func (m *manifest) spread(app string, nodes, zones int, labels map[string]string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		onNode, inZone := map[string]int{}, map[string]int{}
+		for _, pod := range m.pods(app) {
+			node := &corev1.Node{}
+			if err := m.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+				return err
+			}
+			onNode[node.Name]++
+			inZone[node.Labels[corev1.LabelTopologyZone]]++
+			for name, want := range labels {
+				if got := node.Labels[name]; got != want {
+					return fmt.Errorf("node %s has %s=%q, want %q", node.Name, name, got, want)
+				}
 			}
 		}
-	}
-	if len(onNode) < nodes || len(inZone) < zones {
-		m.t.Errorf("%s: pods are on the nodes %v in the zones %v, want %d nodes and %d zones or more", how, onNode, inZone, nodes, zones)
+		if len(onNode) < nodes || len(inZone) < zones {
+			return fmt.Errorf("pods are on the nodes %v in the zones %v, want %d nodes and %d zones or more", onNode, inZone, nodes, zones)
+		}
+		return nil
 	}
 }
 
@@ -397,18 +399,15 @@ func (m *manifest) gone(object client.Object) func(context.Context) error {
 // check compares the node that the pool bought with what is expected, and says what it is.
 func (m *manifest) check(pool string, want expectation, how string) string {
 	m.t.Helper()
-	claims, err := m.claims(m.t.Context(), pool)
-	if err != nil || len(claims) != 1 {
-		m.t.Fatalf("%s: pool %s has %d claims, want 1 (%v)", how, pool, len(claims), err)
-	}
-	claim, pods := claims[0], m.pods(pool)
-	if len(pods) != 1 {
-		m.t.Fatalf("%s: %d pods of %s, want 1", how, len(pods), pool)
-	}
-	node := &corev1.Node{}
-	if err := m.Get(m.t.Context(), client.ObjectKey{Name: pods[0].Spec.NodeName}, node); err != nil {
-		m.t.Fatal(err)
-	}
+	claim, node := karpv1.NodeClaim{}, &corev1.Node{}
+	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may be another one by now: who evicts for taints may be late
+		claims, err := m.claims(ctx, pool)
+		if err != nil || len(claims) != 1 || claims[0].Status.NodeName == "" {
+			return fmt.Errorf("%d claims are there, want one with a node (%w)", len(claims), err)
+		}
+		claim = claims[0]
+		return m.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
+	})
 	for _, choice := range []struct {
 		label string
 		among []string
