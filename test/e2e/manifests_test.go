@@ -402,8 +402,11 @@ func (m *manifest) check(pool string, want expectation, how string) string {
 	claim, node := karpv1.NodeClaim{}, &corev1.Node{}
 	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may be another one by now: who evicts for taints may be late
 		claims, err := m.claims(ctx, pool)
-		if err != nil || len(claims) != 1 || claims[0].Status.NodeName == "" {
-			return fmt.Errorf("%d claims are there, want one with a node (%w)", len(claims), err)
+		if err != nil {
+			return err
+		}
+		if len(claims) != 1 || claims[0].Status.NodeName == "" {
+			return fmt.Errorf("%d claims are there, want one with a node", len(claims))
 		}
 		claim = claims[0]
 		return m.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
