@@ -42,14 +42,14 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"cluster-name": "", "cluster-endpoint": "", "cluster-ca-bundle": "", "isolated-vpc": "false", "eks-control-plane": "false",
 		"vm-memory-overhead-percent": "0.075", "interruption-queue": "", "reserved-enis": "0", "disable-dry-run": "false",
 		"enable-zonal-shift": "false", "ami-refresh-interval": "1m0s", "subnet-refresh-interval": "1m0s", "aws-feature-gates": "",
-		"karpenter-service": "", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
+		"karpenter-service": "", "webhook-port": "8443", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
 		"enable-profiling": "false", "disable-controller-warmup": "true", "disable-leader-election": "false",
 		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
 		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
-		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false",
+		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "honor-safe-to-evict": "false",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {

@@ -27,7 +27,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
@@ -93,7 +95,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	w.metrics.Running(release)
 	w.metrics.MeasureClient()
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
-	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addCensus, w.addHealth} {
+	for _, step := range []func(context.Context) error{w.addConversion, w.addProvider, w.addStore, w.addCensus, w.addHealth} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -108,12 +110,16 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	return w.mgr, w.addControllers(provision)
+	if err := w.addControllers(provision); err != nil {
+		return nil, err
+	}
+	return w.mgr, w.addLegacy()
 }
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme),
+		karpv1alpha5.AddToScheme(scheme), awsv1alpha1.AddToScheme(scheme))
 }
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
@@ -376,7 +382,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Protection: w.o.protection(),
+			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(),
 		},
 	}
 	for _, p := range append(parts, w.repair()...) {

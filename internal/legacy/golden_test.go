@@ -14,9 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 var update = flag.Bool("update", false, "write the results into the golden files")
@@ -55,6 +59,9 @@ func golden(t *testing.T, file string) {
 	if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(inputs))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for _, r := range results {
+		readBack(t, r)
+	}
 	shuffled := slices.Clone(objects)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	again := Translate(shuffled, settings)
@@ -62,6 +69,29 @@ func golden(t *testing.T, file string) {
 		i := slices.IndexFunc(again, func(o Result) bool { return o.Kind == r.Kind && o.Name == r.Name })
 		if diff := cmp.Diff(string(manifests(t, []Result{r})), string(manifests(t, again[i:i+1]))); diff != "" {
 			t.Errorf("%s %s depends on the order of the objects:\n%s", r.Kind, r.Name, diff)
+		}
+	}
+}
+
+// readBack holds that the objects of a result are as the API gives them back: else who compares the two writes for ever.
+func readBack(t *testing.T, r Result) {
+	t.Helper()
+	if r.Pool != nil {
+		again := &karpv1.NodePool{}
+		if err := recode(r.Pool, again); err != nil {
+			t.Fatal(err)
+		}
+		if !equality.Semantic.DeepEqual(r.Pool, again) {
+			t.Errorf("NodePool %s is read back as another one: %s", r.Name, cmp.Diff(r.Pool, again))
+		}
+	}
+	for _, class := range r.Classes {
+		again := &awsv1.EC2NodeClass{}
+		if err := recode(class, again); err != nil {
+			t.Fatal(err)
+		}
+		if !equality.Semantic.DeepEqual(class, again) {
+			t.Errorf("EC2NodeClass %s is read back as another one: %s", class.Name, cmp.Diff(class, again))
 		}
 	}
 }

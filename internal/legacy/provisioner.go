@@ -156,7 +156,10 @@ func seconds(n int64) karpv1.NillableDuration {
 	return d
 }
 
-func never() karpv1.NillableDuration { return karpv1.NeverDuration() }
+// never is written as it is read back.
+func never() karpv1.NillableDuration {
+	return karpv1.NillableDuration{Raw: []byte(strconv.Quote(karpv1.Never))}
+}
 
 func (p *provisioner) readLimits(spec *section) {
 	limits := spec.child("limits")

@@ -41,6 +41,8 @@ const (
 	ReasonSetAside                   = "SetAside"     // ours
 	ReasonClaimRefused               = "ClaimRefused" // ours
 	ReasonNodeGone                   = "NodeGone"     // ours
+	ReasonNotApplied                 = "NotApplied"   // ours
+	ReasonPartsLost                  = "PartsLost"    // ours
 	ReasonOldName                    = "OldName"      // ours
 )
 
@@ -252,6 +254,20 @@ func ClaimRefused(pool *karpv1.NodePool, why string) Event {
 func NodeGone(claim *karpv1.NodeClaim) Event {
 	return event(claim, warning, ReasonNodeGone,
 		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
+}
+
+// NotApplied says why a Provisioner or an AWSNodeTemplate has not become what it should.
+func NotApplied(object client.Object, why string) Event {
+	e := event(object, warning, ReasonNotApplied, why, uid(object), why)
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// PartsLost says which fields of a Provisioner or an AWSNodeTemplate cannot be said today.
+func PartsLost(object client.Object, fields string) Event {
+	e := event(object, warning, ReasonPartsLost, fields, uid(object), fields)
+	e.Window = time.Hour
+	return e
 }
 
 // OldName says that a pod or DaemonSet uses names of before v1, and what they are called today; lost means that one of them

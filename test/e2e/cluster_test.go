@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -21,6 +22,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/test/permission"
@@ -38,8 +40,9 @@ type cluster struct {
 	end         context.CancelFunc
 }
 
-// startCluster starts a control plane whose controllers are the account that the chart makes for a provider.
-func startCluster(ctx context.Context, directory, provider string) (*cluster, error) {
+// startCluster starts a control plane whose controllers are the account that the chart makes for a provider. Its controller
+// manager has more flags if some are given.
+func startCluster(ctx context.Context, directory, provider string, manager ...string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return nil, err
@@ -52,7 +55,8 @@ func startCluster(ctx context.Context, directory, provider string) (*cluster, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets, ExtraArgs: map[string][]string{"kube-apiserver": flags}})
+	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets, ExtraArgs: map[string][]string{
+		"kube-apiserver": flags, "kube-controller-manager": manager}})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
@@ -78,8 +82,8 @@ func (c *cluster) connect(ctx context.Context, provider string) error {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme,
-		karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err
@@ -110,14 +114,14 @@ func ownCluster(t *testing.T) *cluster {
 	return ownClusterOf(t, "kwok")
 }
 
-// ownClusterOf is ownCluster for another provider.
-func ownClusterOf(t *testing.T, provider string) *cluster {
+// ownClusterOf is ownCluster for another provider, or with more flags of the controller manager.
+func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 	t.Helper()
 	directory, err := os.MkdirTemp(artefacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(t.Context(), directory, provider)
+	c, err := startCluster(t.Context(), directory, provider, manager...)
 	if err != nil {
 		t.Fatal(err)
 	}

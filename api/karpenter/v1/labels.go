@@ -64,6 +64,9 @@ const (
 	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
 	// AnnotationSafeToEvict is what the Cluster Autoscaler goes by: "false" on a pod keeps its node.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	// AnnotationKubelet, on a pool or claim, are kubelet settings (JSON) that count in place of those of its node class. They
+	// come from spec.template.spec.kubelet or spec.kubelet of v1beta1.
+	AnnotationKubelet = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
 	AnnotationPodDeletionCost = corev1.PodDeletionCost
 )
@@ -105,6 +108,9 @@ const AnnotationPods = OwnAnnotationPrefix + "pods"
 // AnnotationRepair, on a claim that is about to be deleted because its node is unhealthy, is the node's condition. The
 // claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
+
+// AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
+const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"

@@ -31,6 +31,7 @@
 {{- $rows := list
   (list "CLOUD_PROVIDER" $s.cloudProvider)
   (list "KARPENTER_SERVICE" (include "karpenter.fullname" $root))
+  (list "WEBHOOK_PORT" (ternary $root.Values.conversion.port 0 $root.Values.conversion.enabled))
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
   (list "LOG_LEVEL" $read.logLevel)
@@ -67,6 +68,7 @@
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "INTERRUPTION_QUEUE" $s.interruptionQueue)
   (list "RESERVED_ENIS" $s.reservedENIs)
+  (list "DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "DISABLE_DRY_RUN" $s.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)
@@ -93,5 +95,5 @@
 {{- if not (has "CPU_REQUESTS" $own) }}
 {{- $env = append $env (dict "name" "CPU_REQUESTS" "valueFrom" (dict "resourceFieldRef" (dict "containerName" $root.Values.controller.containerName "divisor" "1m" "resource" "requests.cpu"))) }}
 {{- end }}
-{{- toYaml (concat $env $root.Values.controller.env) }}
+{{- toYaml (concat $env ($root.Values.controller.env | default list)) }}
 {{- end }}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,6 +23,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
@@ -38,9 +40,12 @@ type Clients struct {
 
 // ClientsOf makes the clients.
 func ClientsOf(cfg aws.Config) Clients {
+	queues := sqs.NewFromConfig(cfg)
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), call.Answered)
 	list := cfg.Copy()
 	list.Region = upkeep.PricingRegion(cfg.Region)
-	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg)}
+	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
 }
 
 // answerTime is the longest that the transport waits for an answer; each caller has a shorter time of its own.

@@ -181,3 +181,13 @@ func versionOf(group string) string {
 	}
 	return v1
 }
+
+// PoolToAsk is the name of the pool that knows when an object of v1beta1 expires: that of a claim that does not say. It is
+// empty for all others.
+func PoolToAsk(object map[string]any) string {
+	spec := child(object, "spec")
+	if text(object, "apiVersion") != core+"/"+v1beta1 || text(object, "kind") != "NodeClaim" || spec == nil || present(spec, "expireAfter") {
+		return ""
+	}
+	return text(child(object, "metadata", "labels"), core+"/nodepool")
+}

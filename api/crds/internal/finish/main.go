@@ -76,7 +76,9 @@ func finish(file string) (kind string, err error) {
 			}
 		}
 	}
-	if len(definition.Spec.Versions) > 1 {
+	if older, copied := alsoServed[kind]; copied {
+		serveAlso(definition, older)
+	} else if len(definition.Spec.Versions) > 1 {
 		definition.Spec.Conversion = conversion()
 	}
 	text, err = marshal(definition)

@@ -1,6 +1,7 @@
 package class
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,9 @@ func TestExamine(t *testing.T) {
 			pods := intstr.FromString("vcpus * 10")
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods}
 		}, want: "False KubeletExpressionsDisabled spec.kubelet.maxPods"},
+		{name: "an expression, and what is wrong in any case", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}, KubeReserved: map[string]string{"cpu": "vcpus * 10"}}
+		}, want: "False InvalidKubeletConfiguration clusterDNS"},
 		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},
@@ -40,6 +44,8 @@ func TestExamine(t *testing.T) {
 			c.Spec.Tags = map[string]string{"a": "b", "kubernetes.io/cluster/other": "owned"}
 		},
 			want: "False TagValidationFailed kubernetes.io/cluster/other"},
+		{name: "as many tags as there is room for", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(42); c.Spec.Tags["Name"] = "mine" }},
+		{name: "a tag too many", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(43) }, want: "False TagValidationFailed has 43 tags"},
 		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
 		}, want: "False InvalidUserData spec.userData"},
@@ -72,4 +78,12 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: found %+v, want %s", test.name, found, test.want)
 		}
 	}
+}
+
+func manyTags(n int) map[string]string {
+	tags := map[string]string{}
+	for i := range n {
+		tags[fmt.Sprintf("Kostenstelle-%d ä", i)] = "雲"
+	}
+	return tags
 }

@@ -30,6 +30,7 @@ type remembered struct {
 	looked     map[string]time.Time // by condition
 	key        [sha256.Size]byte    // of what passed the dry runs
 	passed     time.Time            // zero for never
+	bytes      int                  // of user data
 }
 
 func (m *memory) of(uid types.UID) *remembered {
@@ -77,6 +78,15 @@ func (m *memory) passed(uid types.UID, key [sha256.Size]byte, now time.Time) {
 	defer m.mu.Unlock()
 	c := m.of(uid)
 	c.key, c.passed = key, now
+}
+
+// weighed notes the bytes of user data, and returns those of before.
+func (m *memory) weighed(uid types.UID, bytes int) (before int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.of(uid)
+	before, c.bytes = c.bytes, bytes
+	return before
 }
 
 func (m *memory) forget(uid types.UID) {

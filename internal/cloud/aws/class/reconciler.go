@@ -23,6 +23,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -49,6 +50,9 @@ type Reconciler struct {
 	DeleteTemplates func(ctx context.Context, class string) error
 	// Emit is told of an event of type Normal on a class.
 	Emit func(class *awsv1.EC2NodeClass, reason, message string)
+	// UserData is told how many bytes of user data a class's machines have, without the labels and taints of pools; 0 when the
+	// class has gone. It may be nil.
+	UserData func(class string, bytes int)
 	// IsolatedVPC says that IAM cannot be reached (--isolated-vpc): no profile is removed.
 	IsolatedVPC bool
 	// Now is the clock.
@@ -178,6 +182,7 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 
 // validate sets ValidationSucceeded. With an error it stays as it was.
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
+	r.weigh(ctx, class, cluster)
 	found := examine(class, cluster)
 	if found == nil && r.DryRun != nil {
 		var err error
@@ -195,6 +200,21 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	}
 	class.StatusConditions().Set(condition)
 	return nil
+}
+
+// weigh tells how long the user data is, and warns when a label more of a pool may be too much.
+func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
+	data, err := sample(class, cluster)
+	bytes := len(data)
+	if size := new(userdata.SizeError); errors.As(err, &size) {
+		bytes = size.Size
+	}
+	if r.UserData != nil {
+		r.UserData(class.Name, bytes)
+	}
+	if before := r.memory.weighed(class.UID, bytes); before < userdata.NearLimit && bytes >= userdata.NearLimit {
+		ctrl.LoggerFrom(ctx).Info("the user data is near the limit of EC2", "EC2NodeClass", class.Name, "bytes", bytes, "limit", userdata.Limit)
+	}
 }
 
 // tried is what the dry runs find. Those that passed are not repeated for half an hour unless the class changes; others are
@@ -246,6 +266,9 @@ func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (c
 		return ctrl.Result{}, err
 	}
 	r.memory.forget(class.UID)
+	if r.UserData != nil {
+		r.UserData(class.Name, 0)
+	}
 	return ctrl.Result{}, nil
 }
 

@@ -267,6 +267,9 @@ func TestStamp(t *testing.T) {
 func TestEnd(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
+		if w.bytes[name] < 500 || w.bytes[name] > 5000 {
+			t.Errorf("%d bytes of user data", w.bytes[name])
+		}
 		w.must(w.Client.Delete(ctx, class))
 		_, result, err := w.reconcile(ctx)
 		w.must(err)
@@ -287,7 +290,7 @@ func TestEnd(t *testing.T) {
 		}
 		profiles, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.must(err)
-		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 {
+		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 || w.bytes[name] != 0 {
 			t.Errorf("left behind: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
 		}
 		_, _, err = w.reconcile(ctx)

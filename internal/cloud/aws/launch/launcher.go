@@ -19,6 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Options of a Launcher. All but Observe and those with a default are needed.
@@ -33,7 +34,7 @@ type Options struct {
 	Clock clock.Clock
 	// Rates of calls by operation; PublishedRate for those that are not named.
 	Rates map[string]Rate
-	// Settle is how long an instance may exist before every search finds it: 20 s when zero. EC2 promises no bound
+	// Settle is how long an instance may exist before every search finds it: a minute when zero. EC2 promises no bound
 	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
 	Settle time.Duration
 	// Observe is told of every call to EC2.
@@ -72,7 +73,7 @@ func New(o Options) *Launcher {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Settle == 0 {
-		o.Settle = 20 * time.Second
+		o.Settle = time.Minute
 	}
 	l := &Launcher{
 		opts: o, governors: map[string]*governor{}, templates: templates{known: map[string]*known{}},
@@ -215,7 +216,11 @@ func planError(err error) error {
 	if errors.As(err, &insufficient) {
 		return err
 	}
-	return &cloud.CreateError{Reason: "InvalidUserData", Message: err.Error(), Err: err}
+	reason := awsv1.ReasonInvalidUserData
+	if size := new(userdata.SizeError); errors.As(err, &size) {
+		reason = awsv1.ReasonUserDataSizeLimitExceeded
+	}
+	return &cloud.CreateError{Reason: reason, Message: err.Error(), Err: err}
 }
 
 func (l *Launcher) fail(s *seat, err error) {

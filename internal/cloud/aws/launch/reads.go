@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // mostFilterValues is how many values EC2 takes in one request's filters
@@ -109,7 +110,10 @@ func idsOf(batch []*lookup) []string {
 func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2types.Instance, error) {
 	var instances []ec2types.Instance
 	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
-	for {
+	for n := 0; ; n++ {
+		if n == call.MostPages {
+			return nil, call.Endless(service, "DescribeInstances")
+		}
 		out, err := persist(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
 		if err != nil {
 			return nil, err

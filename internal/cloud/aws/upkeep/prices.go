@@ -101,8 +101,7 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 	}
 	pages := pricing.NewGetProductsPaginator(p.Pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, p.Calls, "Pricing", "GetProducts", func(ctx context.Context) (*pricing.GetProductsOutput, error) { return pages.NextPage(ctx) })
+	for page, err := range discovery.Pages(ctx, p.Calls, "Pricing", "GetProducts", pages) {
 		if err != nil {
 			return err
 		}
@@ -156,10 +155,7 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: &now, MaxResults: aws.Int32(1000)})
 	newest, at := map[[2]string]instance.SpotPrice{}, map[[2]string]time.Time{}
 	var failed error
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", func(ctx context.Context) (*ec2.DescribeSpotPriceHistoryOutput, error) {
-			return pages.NextPage(ctx)
-		})
+	for page, err := range discovery.Pages(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", pages) {
 		if err != nil {
 			failed = fmt.Errorf("refreshing spot prices: %w", err)
 			break
