@@ -7,9 +7,9 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
-# topology, relaxation, whole plans and histories; what convert, the captures and the providers read.
+# topology, relaxation, whole plans and histories; what convert, the captures and the providers read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/sim/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/sim/...
 
 .PHONY: help
 help: ## list the targets
@@ -21,6 +21,7 @@ demo: build ## watch pods get nodes and nodes leave, on a real control plane on 
 
 .PHONY: build
 build: ## build bin/karpenter
+	@echo 'building bin/karpenter: a minute or two the first time, seconds after that' >&2
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler.

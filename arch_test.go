@@ -227,6 +227,35 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
+		from:    "./internal/controller/legacy",
+		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
+		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
+	},
+	{
+		from:    "./internal/legacy",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/names"},
+		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
+	},
+	{
+		from:    "./internal/migrate",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/..."},
+		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
+	},
+	{
+		from:    "./internal/legacy/names",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
+		because: "a table of names is for whoever reads or writes manifests: the controllers and the verbs alike",
+	},
+	{
+		from:    "./internal/controller/oldnames",
+		never:   []string{"./internal/engine/..."},
+		through: true,
+		because: "labels follow from what pods say and nodes are, not from what is planned",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
@@ -236,6 +265,17 @@ var importRules = []importRule{
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud"},
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
+	},
+	{
+		from:    "./internal/conversion",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/legacy/beta"},
+		because: "older versions are served whatever is bought and from whom",
+	},
+	{
+		from:    "./internal/legacy/beta",
+		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
+		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
 	},
 	{
 		from:    "./internal/telemetry/...",

@@ -71,6 +71,12 @@ func TestDefinitions(t *testing.T) {
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
 		{"EC2NodeClassStatus", testEC2NodeClassStatus},
+		{"OlderManifestsAreKeptWhole", testOlderManifestsAreKeptWhole},
+		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},
+		{"OlderPrinterColumns", testOlderPrinterColumns},
+		{"TranslationsAreAccepted", testTranslationsAreAccepted},
+
+		{"Migrated", testMigrated},
 		{"Discovery", testDiscovery},
 		{"PrinterColumns", testPrinterColumns},
 	} {

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -37,10 +41,7 @@ variable; a variable that is empty counts as not set. The cluster is the one tha
 --kubeconfig or KUBECONFIG names, or the one that the program runs in.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fromEnvironment(command.Flags()); err != nil {
-				return err
-			}
-			if err := o.complete(); err != nil {
+			if err := o.read(command.Flags()); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -50,6 +51,31 @@ variable; a variable that is empty counts as not set. The cluster is the one tha
 	}
 	o.addFlags(command.Flags())
 	return command
+}
+
+// read reads the flags and the environment. What only the cluster can complete is left to readOlder.
+func (o *controllerOptions) read(flags *pflag.FlagSet) error {
+	o.commandLine(flags)
+	if err := fromEnvironment(flags); err != nil {
+		return err
+	}
+	if err := o.takeEnvironment(os.Getenv); err != nil {
+		return err
+	}
+	if o.incomplete = o.complete(); errors.Is(o.incomplete, errNoClusterName) {
+		return nil
+	}
+	return o.incomplete
+}
+
+// readOlder adds the settings of before v1 that are in the cluster.
+func (o *controllerOptions) readOlder(ctx context.Context, config *rest.Config) error {
+	if err := o.takeConfigMap(ctx, config); err != nil {
+		o.incomplete = nil // what is wrong with the ConfigMap comes first
+		return err
+	}
+	o.incomplete = o.complete()
+	return o.incomplete
 }
 
 // runController runs until the context ends; that is no error.
@@ -63,22 +89,32 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
 	ctx = ctrllog.IntoContext(ctx, log)
-	for _, line := range o.notes {
+	for _, line := range slices.Concat(o.notes, o.olderNotes()) {
 		log.Info(line)
 	}
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
-	var again bool
-	o.identity, again = electionIdentity()
+	if o.probes, err = serveProbes(o.healthPort); err != nil {
+		return err
+	}
+	defer o.probes.close()
+	o.identity, o.rejoins = electionIdentity()
 	find := func() (*rest.Config, *version.Info, error) { return connect(o) }
-	if again {
+	if o.rejoins {
 		find = func() (*rest.Config, *version.Info, error) { return reconnect(ctx, o, log) }
 	}
 	config, server, err := find()
-	if err != nil {
-		return err
+	if err == nil {
+		err = o.readOlder(ctx, config)
 	}
+	if err != nil {
+		return cmp.Or(o.incomplete, err)
+	}
+	for _, line := range o.olderNotes() {
+		log.Info(line)
+	}
+	o.probes.waits("starting")
 	mgr, err := newController(ctx, o, config, server)
 	if err != nil {
 		return err

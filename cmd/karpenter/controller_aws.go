@@ -15,11 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // awsOptions are the flags of the AWS provider. Names, variables and defaults are AWS specification 7.1.
@@ -33,6 +35,7 @@ type awsOptions struct {
 	zonalShift                             bool
 	amiRefresh, subnetRefresh              time.Duration
 	gates                                  string
+	instanceProfile                        string
 }
 
 // leastRefresh keeps what is asked of AWS within its limits.
@@ -51,14 +54,30 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: leave zones that are being shifted away from (accepted; not yet acted on)")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
+	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
 	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
 }
+
+// addFlagsOfDoctor adds those that decide what there has to be in AWS.
+func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
+	const same = ", as the controller has it"
+	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not looked at")
+	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told"+same)
+	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told"+same)
+	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
+	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
+	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
+	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
+}
+
+// errNoClusterName may be mended by settings of before v1, which are in the cluster.
+var errNoClusterName = errors.New("--cluster-name is missing")
 
 // check refuses what the provider cannot run with.
 func (a *awsOptions) check() (notes []string, err error) {
 	switch {
 	case a.clusterName == "":
-		return nil, usageErrorf("--cluster-name is missing: want the name of the EKS cluster (or the variable CLUSTER_NAME)")
+		return nil, usageErrorf("%w: want the name of the EKS cluster (or the variable CLUSTER_NAME)", errNoClusterName)
 	case !(a.memoryOverhead >= 0 && a.memoryOverhead < 1):
 		return nil, usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
 	case a.reservedENIs < 0:
@@ -109,20 +128,26 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	metrics := telemetry.NewAWS(ctrlmetrics.Registry)
+	cfg.APIOptions = append(cfg.APIOptions, watchSDK(metrics))
 	clients := aws.ClientsOf(cfg)
-	if err := aws.Reachable(ctx, clients); err != nil {
+	if err := w.o.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err
 	}
 	provider, err := aws.New(aws.Options{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
-		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(),
+		Clock: w.clock, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := provider.Sources().Cluster.Facts(ctx); err != nil {
+	err = w.o.insist(ctx, "EKS", func() error {
+		_, err := provider.Sources().Cluster.Facts(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	log := w.mgr.GetLogger().WithName("aws")

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"errors"
+	"strconv"
 	"time"
 
+	"github.com/aws/smithy-go/middleware"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -31,13 +34,27 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.TerminatingOnInterruption(object, e.Message)
 	case telemetry.ReasonSpotRebalance:
 		return telemetry.SpotRebalance(object, e.Message)
+	case telemetry.ReasonSpotRoleMissing:
+		return telemetry.SpotRoleMissing(object, e.Message)
 	}
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }
 
+// watchSDK counts what the SDK asks of AWS.
+func watchSDK(m *telemetry.AWS) func(*middleware.Stack) error {
+	return call.Watch(func(r call.Request) {
+		m.SDKRequests.WithLabelValues(r.Service, r.Operation, strconv.Itoa(r.Status)).Inc()
+		m.SDKRequestDuration.WithLabelValues(r.Service, r.Operation).Observe(r.Took.Seconds())
+		m.SDKRetries.WithLabelValues(r.Service, r.Operation).Observe(float64(r.Retries))
+	}, func(r call.Request) {
+		m.SDKAttempts.WithLabelValues(r.Service, r.Operation, strconv.Itoa(r.Status)).Inc()
+		m.SDKAttemptDuration.WithLabelValues(r.Service, r.Operation).Observe(r.Took.Seconds())
+	})
+}
+
 // observeAWS turns what the provider tells into metrics, events and lines of the log.
-func (w *wiring) observeAWS() aws.Observer {
-	m, log := telemetry.NewAWS(ctrlmetrics.Registry), w.mgr.GetLogger().WithName("aws")
+func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
+	log := w.mgr.GetLogger().WithName("aws")
 	return aws.Observer{
 		Called: func(c call.Call) {
 			m.Calls.WithLabelValues(c.Service, c.Operation, c.Code).Inc()
@@ -73,6 +90,16 @@ func (w *wiring) observeAWS() aws.Observer {
 				log.Error(err, "acting on a notice; it comes again", "notice", string(k))
 			},
 			Spoilt: func(err error) { log.Info("dropped a message that is malformed", "cause", err.Error()) },
+		},
+		UserData: func(class string, bytes int) {
+			if bytes == 0 {
+				m.UserData.DeleteLabelValues(class)
+				return
+			}
+			m.UserData.WithLabelValues(class).Set(float64(bytes))
+		},
+		Unsupported: func(version string) {
+			log.Error(errors.New("a version of Kubernetes that this program was not made for"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)
 		},
 		Event: func(object client.Object, e interruption.Event) { w.recorder.Emit(awsEvent(object, e)) },
 		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {

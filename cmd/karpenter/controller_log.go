@@ -36,7 +36,7 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 		},
 		OutputPaths:      strings.Split(o.logOutputs, ","),
 		ErrorOutputPaths: strings.Split(o.errorOutput, ","),
-		InitialFields:    map[string]any{"commit": commit()},
+		InitialFields:    buildFields(commit()),
 	}
 	built, err := config.Build()
 	if err != nil {
@@ -45,7 +45,16 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 	return zapr.NewLogger(built).WithName("controller"), func() { _ = built.Sync() }, nil
 }
 
-// commit is the revision that the program was built from: seven characters, and "-dirty" when the tree had changes.
+// buildFields are on every line of the log: the commit, where the build knows it.
+func buildFields(commit string) map[string]any {
+	if commit == "" {
+		return nil
+	}
+	return map[string]any{"commit": commit}
+}
+
+// commit is the revision that the program was built from: seven characters, and "-dirty" when the tree had changes. It is
+// empty where the Go command was told not to ask git (-buildvcs=false), or found no repository.
 func commit() string {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

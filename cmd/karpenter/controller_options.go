@@ -35,10 +35,15 @@ type controllerOptions struct {
 	electionNamespace       string
 	electionLease           time.Duration
 	// identity is this process in the election.
-	identity    string
+	identity string
+	// rejoins says that this process takes the place of one that ran.
+	rejoins bool
+	// probes are served since the start.
+	probes      *probes
 	memoryLimit int64
 	cpuRequests int64
 	service     string
+	webhookPort int
 
 	logLevel    string
 	logOutputs  string
@@ -52,6 +57,7 @@ type controllerOptions struct {
 	featureGates        string
 	schedulerConfig     string
 	nodePriceText       string
+	safeToEvict         bool
 	// placement and defaultSpread are what the flags above come to.
 	placement     placement.Options
 	defaultSpread []corev1.TopologySpreadConstraint
@@ -66,6 +72,11 @@ type controllerOptions struct {
 	on map[string]bool
 	// notes are lines for the log about options that were given and change nothing.
 	notes []string
+	// flags are those that the options were read from, and older what was set by names of before v1.
+	flags *pflag.FlagSet
+	older older
+	// incomplete is what complete had against the options before the cluster was asked for older settings.
+	incomplete error
 }
 
 // leastMemory, in bytes, is less than the controller needs in any cluster: with such a limit it would only collect
@@ -103,7 +114,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that is not heard of stays leader")
 	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
-	f.StringVar(&o.service, "karpenter-service", "", "name of the service (accepted; there are no webhooks)")
+	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook; without one older versions of the API are not served")
+	f.IntVar(&o.webhookPort, "webhook-port", 8443, "port of the conversion webhook, here and of the Service; 0 switches it off, and older versions of the API are refused")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logOutputs, "log-output-paths", "stdout", "where the log goes, separated by commas")
 	f.StringVar(&o.errorOutput, "log-error-output-paths", "stderr", "where errors of logging itself go, separated by commas")
@@ -116,6 +128,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
+	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
 	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
@@ -158,6 +171,11 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return wrong
 }
 
+// protection is by which annotations pods are protected.
+func (o *controllerOptions) protection() karpv1.ProtectionRules {
+	return karpv1.ProtectionRules{SafeToEvict: o.safeToEvict}
+}
+
 // complete checks what was given and derives the rest.
 func (o *controllerOptions) complete() error {
 	for _, choice := range []struct {
@@ -196,7 +214,7 @@ func (o *controllerOptions) complete() error {
 			return usageErrorf("--kwok-%s is %s, want zero or more", flag, delay)
 		}
 	}
-	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort} {
+	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort, "webhook-port": o.webhookPort} {
 		if port < 0 || port > 65535 {
 			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}

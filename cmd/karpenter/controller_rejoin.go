@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // A leader that cannot renew its Lease, because the API server is away, must stop at once: another may lead by then. The
@@ -90,24 +90,24 @@ func startAgain(identity string) error {
 }
 
 // reconnect finds the cluster again after its API server was away, however long that takes. Meanwhile the process is alive
-// and not ready.
+// and not ready (probes).
 func reconnect(ctx context.Context, o *controllerOptions, log logr.Logger) (*rest.Config, *version.Info, error) {
-	if o.healthPort != 0 {
-		alive := http.NewServeMux()
-		alive.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
-		alive.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "the API server is away", http.StatusServiceUnavailable)
-		})
-		server := &http.Server{Addr: address(o.healthPort), Handler: alive, ReadHeaderTimeout: time.Second}
-		go func() { _ = server.ListenAndServe() }() // that nobody can ask is no reason not to wait
-		defer server.Close()
-	}
+	o.probes.waits("the API server is away")
 	var config *rest.Config
 	var server *version.Info
+	err := untilAnswered(ctx, log.WithValues("for", "the API server"), func() (err error) {
+		config, server, err = connect(o)
+		return err
+	})
+	return config, server, err
+}
+
+// untilAnswered tries again and again, until it succeeds, the context ends, or somebody would have to change something.
+func untilAnswered(ctx context.Context, log logr.Logger, try func() error) error {
 	tries := 0
-	err := wait.PollUntilContextCancel(ctx, rejoinPause, true, func(context.Context) (bool, error) {
-		var err error
-		if config, server, err = connect(o); err == nil {
+	return wait.PollUntilContextCancel(ctx, rejoinPause, true, func(context.Context) (bool, error) {
+		err := try()
+		if err == nil {
 			return true, nil
 		}
 		var usage *usageError
@@ -115,9 +115,19 @@ func reconnect(ctx context.Context, o *controllerOptions, log logr.Logger) (*res
 			return false, err
 		}
 		if tries++; tries%60 == 1 {
-			log.Info("waiting for the API server", "reason", err.Error())
+			log.Info("waiting", "reason", err.Error())
 		}
 		return false, nil
 	})
-	return config, server, err
+}
+
+// insist does what needs an answer from outside. A program that has only just started ends with an error: whoever set it
+// up is to see it. One that takes the place of a program that ran had its answer before, and waits for it.
+func (o *controllerOptions) insist(ctx context.Context, who string, try func() error) error {
+	if !o.rejoins {
+		return try()
+	}
+	o.probes.waits(who + " does not answer")
+	defer o.probes.waits("starting")
+	return untilAnswered(ctx, ctrl.LoggerFrom(ctx).WithValues("for", who), try)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/testr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
 // The identity of the election is that of the program before, if there was one.
@@ -38,7 +39,8 @@ func TestLostElection(t *testing.T) {
 	}
 }
 
-// While the API server is away the process is alive and not ready; when it is back it is found, and the port is free again.
+// While the API server is away the process is alive and not ready; when it is back it is found, and until the manager runs
+// that stays so.
 func TestReconnect(t *testing.T) {
 	var back atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,6 +57,11 @@ func TestReconnect(t *testing.T) {
 	t.Cleanup(server.Close)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u}]\n", server.URL)
 	o := &controllerOptions{kubeconfig: filepath.Join(files(t, map[string]string{"kubeconfig": config}), "kubeconfig"), healthPort: freePort(t), qps: 10, burst: 10}
+	var err error
+	if o.probes, err = serveProbes(o.healthPort); err != nil {
+		t.Fatal(err)
+	}
+	defer o.probes.close()
 	found := make(chan error, 1)
 	go func() {
 		_, version, err := reconnect(t.Context(), o, testr.New(t))
@@ -65,18 +72,74 @@ func TestReconnect(t *testing.T) {
 	}()
 	at := "http://127.0.0.1:" + strconv.Itoa(o.healthPort)
 	eventually(t, "it is alive and not ready", func() bool {
-		return fetch(at+"/healthz") == "" && strings.Contains(fetch(at+"/readyz"), "the API server is away")
+		return fetch(at+"/healthz") == "ok" && strings.Contains(fetch(at+"/readyz"), "the API server is away")
 	})
 	back.Store(true)
 	if err := <-found; err != nil {
 		t.Error(err)
 	}
-	if got := fetch(at + "/readyz"); strings.Contains(got, "away") {
-		t.Errorf("the port is still taken: %s", got)
+	o.probes.waits("starting")
+	if alive, ready := fetch(at+"/healthz"), fetch(at+"/readyz"); alive != "ok" || ready != "starting\n" {
+		t.Errorf("before the manager runs it is alive %q, ready %q", alive, ready)
 	}
 	// What no waiting helps against ends it at once.
 	o.kubeconfig = filepath.Join(t.TempDir(), "none")
 	if _, _, err := reconnect(t.Context(), o, testr.New(t)); err == nil {
 		t.Error("a kubeconfig that is not there is waited for")
+	}
+}
+
+// What has to be answered from outside ends a program that has just started, and is waited for by one that ran before; all
+// the while it is alive and not ready. When the controller is put together, its checks say whether it is ready.
+func TestInsist(t *testing.T) {
+	o := &controllerOptions{healthPort: freePort(t)}
+	var err error
+	if o.probes, err = serveProbes(o.healthPort); err != nil {
+		t.Fatal(err)
+	}
+	defer o.probes.close()
+	if _, err := serveProbes(o.healthPort); err == nil || !strings.Contains(err.Error(), "serving health probes") {
+		t.Errorf("a port that is taken is served: %v", err)
+	}
+	away := errors.New("no answer")
+	if err := o.insist(t.Context(), "EC2", func() error { return away }); !errors.Is(err, away) {
+		t.Errorf("the first program gets %v", err)
+	}
+	o.rejoins = true
+	var back atomic.Bool
+	answered := make(chan error, 1)
+	go func() {
+		answered <- o.insist(t.Context(), "EC2", func() error {
+			if back.Load() {
+				return nil
+			}
+			return away
+		})
+	}()
+	at := "http://127.0.0.1:" + strconv.Itoa(o.healthPort)
+	eventually(t, "it is alive and not ready", func() bool {
+		return fetch(at+"/healthz") == "ok" && strings.Contains(fetch(at+"/readyz"), "EC2 does not answer")
+	})
+	back.Store(true)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	wrong := usageErrorf("there is no such region")
+	if err := o.insist(t.Context(), "EC2", func() error { return wrong }); !errors.Is(err, wrong) {
+		t.Errorf("what no waiting helps against gives %v", err)
+	}
+	var synced atomic.Bool
+	o.probes.answer(map[string]healthz.Checker{"manager": func(*http.Request) error {
+		if !synced.Load() {
+			return away
+		}
+		return nil
+	}})
+	if got := fetch(at + "/readyz"); !strings.Contains(got, "[-]manager failed") {
+		t.Errorf("before it has synced /readyz says %q", got)
+	}
+	synced.Store(true)
+	if got := fetch(at + "/readyz"); got != "ok" {
+		t.Errorf("then /readyz says %q", got)
 	}
 }

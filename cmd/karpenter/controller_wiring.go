@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -26,7 +27,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
@@ -36,6 +39,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
+	"github.com/karpenter-go/karpenter/internal/controller/oldnames"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -91,7 +95,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	w.metrics.Running(release)
 	w.metrics.MeasureClient()
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
-	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addCensus, w.addHealth} {
+	for _, step := range []func(context.Context) error{w.addConversion, w.addProvider, w.addStore, w.addCensus, w.addHealth} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -106,12 +110,16 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	return w.mgr, w.addControllers(provision)
+	if err := w.addControllers(provision); err != nil {
+		return nil, err
+	}
+	return w.mgr, w.addLegacy()
 }
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme),
+		karpv1alpha5.AddToScheme(scheme), awsv1alpha1.AddToScheme(scheme))
 }
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
@@ -127,7 +135,7 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 		RenewDeadline:                 &renew,
 		RetryPeriod:                   &retry,
 		GracefulShutdownTimeout:       &shutdown,
-		HealthProbeBindAddress:        address(o.healthPort),
+		HealthProbeBindAddress:        "0", // probes are served from the start, see probes
 		Metrics:                       metricsserver.Options{BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling)},
 		Controller:                    ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
 		Cache:                         cluster.CacheOptions(func() { w.store.Recheck() }),
@@ -224,8 +232,8 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		DefaultSpread: w.o.defaultSpread,
-		Log:           w.mgr.GetLogger().WithName("state"),
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
+		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
 			CatalogueTimeout: w.o.timers.CatalogueRead, CatalogueRetry: w.o.timers.CatalogueRetry,
@@ -257,12 +265,8 @@ func (w *wiring) addHealth(context.Context) error {
 		}
 		return nil
 	}
-	return errors.Join(
-		w.mgr.AddHealthzCheck("ping", healthz.Ping),
-		w.mgr.AddReadyzCheck("ping", healthz.Ping),
-		w.mgr.AddReadyzCheck("manager", synced),
-		w.mgr.AddReadyzCheck("crd", served),
-	)
+	w.o.probes.answer(map[string]healthz.Checker{"ping": healthz.Ping, "manager": synced, "crd": served})
+	return nil
 }
 
 func (w *wiring) addExecutor(config *rest.Config) error {
@@ -355,10 +359,12 @@ type part interface {
 
 func (w *wiring) addControllers(provision *loop.Provision) error {
 	health, timers := nodepool.NewHealth(), w.o.timers
+	old := &oldnames.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers}
 	parts := []part{
+		old,
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, BeforeReady: provision.NominateFor, Attempted: health.Record,
+			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
 			// What one pool found sold out, another must not be planned onto either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 		},
@@ -376,7 +382,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock,
+			Timers: timers, Clock: w.clock, Protection: w.o.protection(),
 		},
 	}
 	for _, p := range append(parts, w.repair()...) {
@@ -385,6 +391,16 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		}
 	}
 	return nil
+}
+
+// beforeReady is what happens to a node just before it opens for pods: it gets its last labels, then its pods are told.
+func beforeReady(complete func(context.Context, *corev1.Node) error, nominate func(context.Context, *karpv1.NodeClaim, *corev1.Node) error) func(context.Context, *karpv1.NodeClaim, *corev1.Node) error {
+	return func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+		if err := complete(ctx, node); err != nil {
+			return err
+		}
+		return nominate(ctx, claim, node)
+	}
 }
 
 // repair is node repair, if the gate is on and the provider knows what calls for it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -262,7 +263,7 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 	err := d.awaitAnswer(ctx, 10*time.Minute, "the fleet to be as cheap as it can be", func(now *disruptDecision) (bool, string) {
 		leaving, running := d.history.leavingNow(), d.history.runningNow()
 		done := leaving == 0 && running == pods && len(now.steps) == 0 && now.idleUntil().IsZero() && !now.underWay()
-		return done, fmt.Sprintf("%s, %d of %d pods running, %s to begin", plural(leaving, "node")+" leaving", running, pods, plural(len(now.steps), "step"))
+		return done, fmt.Sprintf("%s leaving, %d of %d pods running, %s", plural(leaving, "node"), running, pods, now.ahead())
 	})
 	if err != nil {
 		return err
@@ -273,6 +274,19 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 	}
 	d.printTimeline(rows)
 	return nil
+}
+
+// ahead says what is still to come, for somebody who watches.
+func (d *disruptDecision) ahead() string {
+	switch next := d.idleUntil(); {
+	case len(d.steps) > 0:
+		return plural(len(d.steps), "step") + " may begin"
+	case d.underWay():
+		return "the steps that have begun go on"
+	case !next.IsZero():
+		return "the next step may begin at " + next.Local().Format(time.TimeOnly)
+	}
+	return "nothing more to begin"
 }
 
 // underWay reports whether a command is being carried out.
@@ -314,11 +328,16 @@ func (d *demo) judge(pods int, before, after float64) error {
 
 // printSteps prints the steps in their order, those that are alike in one line.
 func (d *demo) printSteps(answer *disruptAnswer) {
+	what, price := d.purchases()
+	printSteps(d.out, answer, what, price)
+}
+
+// printSteps is the table. A step that takes or buys nodes of several kinds has a line for each: a terminal is narrow.
+func printSteps(out io.Writer, answer *disruptAnswer, what map[string]string, price map[string]float64) {
 	type row struct {
-		reason, out, in string
+		reason, out, in string // kinds, a line each
 		pods            int
 	}
-	what, price := d.purchases()
 	counts, savings := map[row]int{}, map[row]float64{}
 	var order []row
 	for _, step := range answer.Steps {
@@ -329,12 +348,28 @@ func (d *demo) printSteps(answer *disruptAnswer) {
 		}
 		savings[r] += step.Saving
 	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "  steps\treason\tout, each\tin, each\tpods, each\tsaves, all")
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  steps\treason\tpods each\tsaves in all\tout, each\tin, each")
 	for _, r := range order {
-		fmt.Fprintf(table, "  %d\t%s\t%s\t%s\t%d\t%.4f\n", counts[r], r.reason, r.out, r.in, r.pods, savings[r])
+		left, right := strings.Split(r.out, "\n"), strings.Split(r.in, "\n")
+		fmt.Fprintf(table, "  %d\t%s\t%d\t%.4f\t%s\t%s\n", counts[r], r.reason, r.pods, savings[r], left[0], right[0])
+		for i := 1; i < max(len(left), len(right)); i++ {
+			fmt.Fprintf(table, "\t\t\t\t%s\t%s\n", lineOf(left, i), lineOf(right, i))
+		}
 	}
 	_ = table.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	}
+}
+
+// lineOf is one of the lines, "" beyond the last.
+func lineOf(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
 }
 
 // purchases are the types and prices of the fleet's nodes, by name.
@@ -349,7 +384,7 @@ func (d *demo) purchases() (what map[string]string, price map[string]float64) {
 	return what, price
 }
 
-// kinds counts nodes by what they are, with the price of all of a kind.
+// kinds counts nodes by what they are, with the price of all of a kind: a line for each kind.
 func kinds[T any](nodes []T, about func(T) (string, float64)) string {
 	counts, sums := map[string]int{}, map[string]float64{}
 	for _, n := range nodes {
@@ -361,5 +396,5 @@ func kinds[T any](nodes []T, about func(T) (string, float64)) string {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s %.4f", counts[what], cmp.Or(what, "bought by an earlier step"), sums[what]))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "-")
+	return cmp.Or(strings.Join(parts, "\n"), "-")
 }

@@ -127,9 +127,9 @@ func TestStepsAreGrouped(t *testing.T) {
 		{Reason: "Empty", Remove: []string{"b"}, Saving: 0.08},
 		{Reason: "Underutilized", Remove: []string{"c"}, Add: small, Moved: 1, Saving: 0.05},
 	}})
-	want := `  steps   reason          out, each                        in, each                         pods, each   saves, all
-  2       Underutilized   1 c-4x-amd64-linux spot 0.0760   1 c-1x-amd64-linux spot 0.0190   1            0.1000
-  1       Empty           1 c-4x-amd64-linux spot 0.0760   -                                0            0.0800
+	want := `  steps  reason         pods each  saves in all  out, each                       in, each
+  2      Underutilized  1          0.1000        1 c-4x-amd64-linux spot 0.0760  1 c-1x-amd64-linux spot 0.0190
+  1      Empty          0          0.0800        1 c-4x-amd64-linux spot 0.0760  -
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
@@ -149,5 +149,26 @@ func TestDemoStories(t *testing.T) {
 	o := demoOptions{story: "consolidation", replicas: 1, dataDir: "d"}
 	if err := o.check(); err != nil {
 		t.Errorf("the story consolidation: %v", err)
+	}
+}
+
+// Steps that are alike share a row; a row has a line for each kind of node, so that it stays narrow.
+func TestStepsArePrinted(t *testing.T) {
+	what := map[string]string{"a": "m-4x-amd64-linux spot", "b": "s-8x-amd64-linux on-demand", "c": "m-4x-amd64-linux spot", "d": "m-4x-amd64-linux spot"}
+	price := map[string]float64{"a": 0.0941, "b": 0.2344, "c": 0.0941, "d": 0.0941}
+	answer := &disruptAnswer{Steps: []disruptionStep{
+		{Reason: "Underutilized", Remove: []string{"a", "b"}, Add: []addedNode{{InstanceType: "c-8x-amd64-linux", CapacityType: "spot", PricePerHour: 0.152}}, Moved: 28, Saving: 0.1765},
+		{Reason: "Underutilized", Remove: []string{"c"}, Moved: 2, Saving: 0.0991},
+		{Reason: "Underutilized", Remove: []string{"d"}, Moved: 2, Saving: 0.0991},
+	}}
+	var out bytes.Buffer
+	printSteps(&out, answer, what, price)
+	const want = `  steps  reason         pods each  saves in all  out, each                            in, each
+  1      Underutilized  28         0.1765        1 m-4x-amd64-linux spot 0.0941       1 c-8x-amd64-linux spot 0.1520
+                                                 1 s-8x-amd64-linux on-demand 0.2344
+  2      Underutilized  2          0.1982        1 m-4x-amd64-linux spot 0.0941       -
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

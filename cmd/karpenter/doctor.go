@@ -22,6 +22,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
@@ -31,6 +32,7 @@ const mostSkew = 10 * time.Second
 // consultation is what the flags of the verb say.
 type consultation struct {
 	live          liveOptions
+	aws           awsOptions
 	output        string
 	account       string
 	noElection    bool
@@ -52,7 +54,8 @@ func doctorCommandAt(now func() time.Time) *cobra.Command {
 		Short: "Find out what is wrong with an installation, and what would put it right",
 		Long: `Looks at a live installation, and changes nothing: permissions, CRDs, pools and node classes, the leader, the clocks,
 claims that are stuck, finalisers that nobody takes off, PodDisruptionBudgets that hold up drains, and webhooks that
-would refuse what the controller writes. Prints what is wrong and what would put it right.
+would refuse what the controller writes; and, with --cluster-name, AWS: permissions, queue, subnets, security groups,
+images, roles, tags. Prints what is wrong and what would put it right.
 
 Permissions are those of whoever asks; --service-account asks about the controller's. Run in the controller's pod
 (kubectl exec), it takes provider and leader election from the controller's environment.
@@ -78,6 +81,7 @@ func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
+	c.aws.addFlagsOfDoctor(c.fromVariables)
 	flags.AddFlagSet(c.fromVariables)
 }
 
@@ -116,8 +120,12 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	source.Provider, source.Classes = c.live.cloudProvider, classesOf(c.live.cloudProvider)
 	facts := source.Gather(ctx)
 	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
-	findings = append(findings, c.ofProvider(ctx, source.Client)...)
+	ofProvider, note := c.ofProvider(ctx, source)
+	findings = append(findings, ofProvider...)
 	report := doctor.NewReport(facts, findings)
+	if note != "" {
+		report.Notes = append(report.Notes, note)
+	}
 	if c.output == "json" {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", " ")
@@ -186,17 +194,31 @@ func classesOf(provider string) []client.Object {
 	return []client.Object{&awsv1.EC2NodeClass{}}
 }
 
-// ofProvider is what the provider finds in its cloud, if it can look.
-func (c *consultation) ofProvider(ctx context.Context, reader client.Client) []cloud.Finding {
-	if c.live.check() != nil {
-		return nil // the provider cannot be set up here
+// ofProvider is what the provider finds in its cloud, if it can look; the note says why it does not.
+func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source) (findings []cloud.Finding, note string) {
+	if c.live.cloudProvider != "aws" {
+		return nil, "" // there is nothing behind simulated nodes
 	}
-	provider, err := c.live.provider(reader, "")
+	if c.aws.clusterName == "" {
+		return nil, "did not look into AWS: give --cluster-name, and credentials as the controller has them, or run the doctor in the controller's pod"
+	}
+	cannot := func(err error) ([]cloud.Finding, string) {
+		return []cloud.Finding{{Code: doctor.CannotLook, Object: "aws", Problem: "cannot be looked at: " + oneLine(err), Fix: "give the doctor what the controller has: its environment (AWS_REGION among it) and credentials"}}, ""
+	}
+	cfg, err := aws.Config(ctx, "karpenter.sh-"+programVersion())
 	if err != nil {
-		return []cloud.Finding{{Code: doctor.CannotLook, Object: "provider " + c.live.cloudProvider, Problem: oneLine(err), Fix: "give the doctor what the controller has: its environment and credentials"}}
+		return cannot(err)
 	}
-	if examiner, able := provider.(cloud.Examiner); able {
-		return examiner.Examine(ctx)
+	kubernetes, err := c.aws.kubernetes(source.Config, source.Client)
+	if err != nil {
+		return cannot(err)
 	}
-	return nil
+	provider, err := aws.New(aws.Options{
+		Client: source.Client, Live: source.Client, Clients: aws.ClientsOf(cfg), Kubernetes: kubernetes, Cluster: c.aws.clusterName, Region: cfg.Region, Queue: c.aws.queue,
+		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun,
+	})
+	if err != nil {
+		return cannot(err)
+	}
+	return provider.Examine(ctx), ""
 }

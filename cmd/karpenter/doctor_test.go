@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api/crds"
@@ -266,16 +267,20 @@ func (c *clinic) illnesses() []illness {
 			of := func() *apiextensionsv1.JSONSchemaProps { return d.Spec.Versions[0].Schema.OpenAPIV3Schema }
 			return c.edit(d, func() { before, of().Description = of().Description, "another" }, func() { of().Description = before })
 		}},
-		{codes: "ConversionBroken", about: "strategy", fall: func() func() {
+		{codes: "ConversionBroken", about: "no webhook that converts", fall: func() func() {
 			d := definition()
+			var before *apiextensionsv1.CustomResourceConversion
 			return c.edit(d, func() {
-				d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-					ConversionReviewVersions: []string{"v1"},
-					ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "gone", Name: "conversion"}},
-				}}
-			}, func() {
-				d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-			})
+				before, d.Spec.Conversion = d.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+			}, func() { d.Spec.Conversion = before })
+		}},
+		{codes: "ConversionBroken", about: "older versions are refused on purpose", fall: func() func() {
+			d := definition()
+			var before *apiextensionsv1.CustomResourceConversion
+			return c.edit(d, func() {
+				before = d.Spec.Conversion.DeepCopy()
+				d.Spec.Conversion.Webhook.ClientConfig.CABundle = authority(c.t)
+			}, func() { d.Spec.Conversion = before })
 		}},
 		// Last, because it does not heal: with the definition its objects go.
 		{codes: "ClassMissing DefinitionMissing", about: "KWOKNodeClass", fall: func() func() {
@@ -351,4 +356,14 @@ func TestDoctorRefusesFlags(t *testing.T) {
 			t.Errorf("%v: %v, want %s", arguments, err, want)
 		}
 	}
+}
+
+// authority is a certificate that is valid.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	bundle, _, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
 }

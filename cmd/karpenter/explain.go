@@ -84,6 +84,8 @@ type podOutcome struct {
 	Reasons []reason `json:"reasons,omitempty"`
 	// Refusal is the whole tree behind the reasons.
 	Refusal *explain.Refused `json:"refusal,omitempty"`
+	// PriceSource says where the price of a new node is from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
 
 	tree string
 }
@@ -169,8 +171,7 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	}
 	for _, n := range d.plan.Placed {
 		if has(n.Pods) {
-			outcome.Outcome, outcome.Node = "ExistingNode", n.Node
-			if node := d.snap.Node(n.Node); node != nil && node.Stage < model.Registered {
+			if outcome.Outcome, outcome.Node = "ExistingNode", n.Node; d.inFlight(n.Node) {
 				outcome.Outcome = "NodeInFlight"
 			}
 			return
@@ -179,7 +180,7 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	for i := range d.plan.Claims {
 		if c := &d.plan.Claims[i]; has(c.Pods) {
 			n := d.newNode(c, shelves{})
-			outcome.Outcome, outcome.Node, outcome.NewNode = "NewNode", n.Name, &n
+			outcome.Outcome, outcome.Node, outcome.NewNode, outcome.PriceSource = "NewNode", n.Name, &n, d.source
 			return
 		}
 	}
@@ -225,8 +226,8 @@ func (o *podOutcome) text() string {
 		return fmt.Sprintf("pod %s goes to %s, a node that is bought already and on its way\n", o.Pod, o.Node)
 	case "NewNode":
 		n := o.NewNode
-		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would do there\n",
-			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"), plural(len(n.InstanceTypes), "type"))
+		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would do there\n%s",
+			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"), plural(len(n.InstanceTypes), "type"), pricesAre(o.PriceSource))
 	}
 	verb := "has no place"
 	if o.Outcome == "Ignored" {

@@ -74,6 +74,8 @@ type nodeOutcome struct {
 	Reasons []keptReason `json:"reasons,omitempty"`
 	// Alone is what it would bring if it left by itself, whoever keeps it.
 	Alone *aloneOutcome `json:"alone,omitempty"`
+	// PriceSource says where prices are from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
 }
 
 // keptReason is why a node does not leave for a reason.
@@ -116,7 +118,7 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 		return nil
 	}
 	cost := d.opts.CostOf(d.first, n)
-	o := &nodeOutcome{Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
+	o := &nodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.Price), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted}
 	if !n.ExpiresAt.IsZero() {
@@ -228,7 +230,16 @@ func (o *nodeOutcome) text() string {
 		fmt.Fprintf(&b, "  is renewed for its age from %s, and deleted at the latest at %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	o.writeAlone(&b)
+	b.WriteString(indented(pricesAre(o.PriceSource)))
 	return b.String()
+}
+
+// indented is a line below another one; "" stays empty.
+func indented(line string) string {
+	if line == "" {
+		return ""
+	}
+	return "  " + line
 }
 
 func (o *nodeOutcome) writeReasons(b *strings.Builder) {

@@ -47,6 +47,8 @@ type poolOutcome struct {
 	Steps  []disruptionStep `json:"steps,omitempty"`
 	Saving float64          `json:"savingPerHour"`
 	Kept   []keptCount      `json:"kept,omitempty"`
+	// PriceSource says where prices are from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
 }
 
 // budgetOutcome is what the budgets say for a reason.
@@ -108,7 +110,7 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 	if pool == nil {
 		return nil
 	}
-	o := &poolOutcome{NodePool: name, BudgetError: pool.BudgetError}
+	o := &poolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
 	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
 		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
 	}
@@ -244,6 +246,7 @@ func (o *poolOutcome) text() string {
 	for _, k := range o.Kept {
 		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
 	}
+	b.WriteString(indented(pricesAre(o.PriceSource)))
 	return b.String()
 }
 

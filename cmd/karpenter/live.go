@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,24 +32,33 @@ import (
 
 // liveOptions say which cluster is read, and who sells nodes there.
 type liveOptions struct {
-	kubeconfig    string
+	kubeconfig string
+	// cloudProvider is kwok, aws, which is asked then, or "" for that of the pools' node classes.
 	cloudProvider string
+	// memoryOverhead and reservedENIs are settings of the AWS provider.
+	memoryOverhead float64
+	reservedENIs   int64
+	aws            awsPrices
 }
 
 func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
-	flags.StringVar(&l.cloudProvider, "cloud-provider", "kwok", "the cloud whose nodes are bought: kwok (simulated nodes)")
+	flags.StringVar(&l.cloudProvider, "cloud-provider", "", "the cloud whose nodes are bought: kwok (simulated nodes), or aws, which is asked for types and prices (default: that of the pools' node classes, without asking)")
+	flags.Float64Var(&l.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, as the controller has it")
+	flags.Int64Var(&l.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use, as the controller has it")
 }
 
-// check refuses a cloud that we cannot ask what it sells.
+// check refuses a cloud that we do not know, and settings that no provider takes.
 func (l *liveOptions) check() error {
-	switch l.cloudProvider {
-	case "kwok":
-		return nil
-	case "aws":
-		return usageErrorf("--cloud-provider is aws, which this verb does not ask yet, want kwok; --instance-types FILE says what can be bought elsewhere")
+	switch {
+	case !slices.Contains([]string{"", "kwok", "aws"}, l.cloudProvider):
+		return usageErrorf("--cloud-provider is %q, want kwok or aws", l.cloudProvider)
+	case !(l.memoryOverhead >= 0 && l.memoryOverhead < 1):
+		return usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", l.memoryOverhead)
+	case l.reservedENIs < 0:
+		return usageErrorf("--reserved-enis is %d, want 0 or more", l.reservedENIs)
 	}
-	return usageErrorf("--cloud-provider is %q, want kwok", l.cloudProvider)
+	return nil
 }
 
 // pageSize is how many objects are asked for at once.
@@ -126,6 +137,7 @@ func liveKinds() meta.RESTMapper {
 	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
 	add(karpv1.GroupVersion, meta.RESTScopeRoot, "NodePool", "NodeClaim")
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")
+	add(awsv1.GroupVersion, meta.RESTScopeRoot, awsv1.Kind)
 	return m
 }
 
@@ -138,8 +150,8 @@ func (l *liveOptions) list(ctx context.Context, c client.Client, o *objects, lis
 	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
 	for {
 		if err := c.List(ctx, list, client.Limit(pageSize), client.Continue(list.GetContinue())); err != nil {
-			if apierrors.IsNotFound(err) && kind.Group == karpv1.GroupVersion.Group {
-				return fmt.Errorf("listing objects of kind %s: the API server does not serve %s; install the CRDs first: kubectl apply -f api/crds/", kind.Kind, karpv1.GroupVersion)
+			if apierrors.IsNotFound(err) && (kind.Group == karpv1.GroupVersion.Group || kind.Group == awsv1.Group) {
+				return fmt.Errorf("listing objects of kind %s: the API server does not serve %s; install the CRDs first: kubectl apply -f api/crds/", kind.Kind, kind.GroupVersion())
 			}
 			return fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 		}
@@ -159,6 +171,9 @@ func (o *objects) takeLive(kind schema.GroupVersionKind, object runtime.Object) 
 	if about, ok := object.(metav1.Object); ok {
 		convert.Trim(about)
 	}
+	if class, ok := object.(*awsv1.EC2NodeClass); ok {
+		o.resolveClass(class)
+	}
 	if !o.take("the cluster", object, true) || !o.keep {
 		return nil
 	}
@@ -170,8 +185,32 @@ func (o *objects) takeLive(kind schema.GroupVersionKind, object runtime.Object) 
 	return nil
 }
 
-// stock asks the provider what each pool can buy.
+// stock says what each pool can buy.
 func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
+	switch {
+	case !o.ofAWS() && l.cloudProvider != "aws":
+		return l.stockKwok(ctx, c, o, instanceTypes)
+	case l.cloudProvider == "kwok":
+		return notKwok(o.pools)
+	case instanceTypes != "":
+		return o.typesOn(instanceTypes)
+	}
+	if err := l.readAWS(ctx, c, o); err != nil {
+		return err
+	}
+	return l.stockAWS(ctx, o, true)
+}
+
+// stockFiles says what the pools of files can buy, where neither a capture nor the files themselves say it.
+func (l *liveOptions) stockFiles(ctx context.Context, o *objects, instanceTypes string) error {
+	if o.sale == nil && cmp.Or(instanceTypes, o.typesFile) == "" && (o.ofAWS() && l.cloudProvider == "" || l.cloudProvider == "aws") {
+		return l.stockAWS(ctx, o, false)
+	}
+	return o.typesOn(instanceTypes)
+}
+
+// stockKwok asks the provider of simulated nodes.
+func (l *liveOptions) stockKwok(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
 	provider, err := l.provider(c, instanceTypes)
 	if err != nil {
 		return err
@@ -184,9 +223,6 @@ func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, in
 		}
 		o.sale.NodeClasses = append(o.sale.NodeClasses, kind.GroupKind())
 	}
-	if err := sellsTo(o.pools, l.cloudProvider); err != nil {
-		return err
-	}
 	for _, p := range o.pools {
 		types, err := provider.Catalogue(ctx, p.object)
 		stock := catalogue{Pools: []string{p.object.Name}, Types: types}
@@ -198,12 +234,11 @@ func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, in
 	return nil
 }
 
-// sellsTo refuses pools of AWS: nothing that is said about their nodes and their prices would be true.
-func sellsTo(pools []from[*karpv1.NodePool], provider string) error {
+// notKwok refuses pools of AWS: nothing that were said about their nodes and their prices would be true.
+func notKwok(pools []from[*karpv1.NodePool]) error {
 	for _, p := range pools {
 		if ref := p.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
-			return fmt.Errorf("pool %s: spec.template.spec.nodeClassRef: is of the kind %s, and only what --cloud-provider=%s sells is known here; ask the controller's events, metrics and log",
-				p.object.Name, ref.Kind, provider)
+			return fmt.Errorf("pool %s: spec.template.spec.nodeClassRef: is of the kind %s, which --cloud-provider=kwok does not sell to; leave the flag out", p.object.Name, ref.Kind)
 		}
 	}
 	return nil

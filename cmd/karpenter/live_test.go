@@ -164,7 +164,7 @@ func TestExplainPod(t *testing.T) {
 	}{
 		{[]string{"none", "--kubeconfig", kubeconfig}, "there is no pod default/none"},
 		{[]string{"there", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, "kubeconfig"},
-		{[]string{"there", "--kubeconfig", kubeconfig, "--cloud-provider", "aws"}, "--cloud-provider is aws"},
+		{[]string{"there", "--kubeconfig", kubeconfig, "--cloud-provider", "gce"}, `--cloud-provider is "gce", want kwok or aws`},
 		{[]string{"there", "--kubeconfig", kubeconfig, "-o", "yaml"}, "text or json"},
 		{nil, "NAMESPACE/NAME"},
 	} {
@@ -181,7 +181,7 @@ func TestSimulateLive(t *testing.T) {
 	types := filepath.Join(folder, "types.json")
 	capture := filepath.Join(folder, "live.json")
 	a := simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "--capture", capture)
-	if want := (podCounts{Total: 8, Existing: 2, New: 1, Unschedulable: 5}); a.Pods != want {
+	if want := (podCounts{Total: 8, Existing: 2, InFlight: 1, New: 1, Unschedulable: 5}); a.Pods != want {
 		t.Errorf("got %+v, want %+v", a.Pods, want)
 	}
 	if out, err := runProgram(t, "", "replay", capture); err != nil {
@@ -192,10 +192,14 @@ func TestSimulateLive(t *testing.T) {
 	if a.Pods.New != 0 {
 		t.Errorf("got %+v", a.Pods)
 	}
-	// One of AWS: nothing is known of what it buys, and nothing is made up.
+	// One of AWS: kwok does not sell to it, and nothing is made up; without the flag its class has to be there.
 	aws := files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass", 1)})
-	_, err := runProgram(t, "", "simulate", "--live", "--kubeconfig", kubeconfig, "-f", aws)
+	_, err := runProgram(t, "", "simulate", "--live", "--kubeconfig", kubeconfig, "-f", aws, "--cloud-provider=kwok")
 	if err == nil || !strings.Contains(err.Error(), "pool default: spec.template.spec.nodeClassRef: is of the kind EC2NodeClass") {
 		t.Errorf("got %v", err)
+	}
+	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "-f", aws)
+	if text := fmt.Sprint(a.Unschedulable); !strings.Contains(text, `EC2NodeClass "default" does not exist`) {
+		t.Errorf("got %s", text)
 	}
 }

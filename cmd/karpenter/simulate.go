@@ -188,7 +188,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}
-	for _, notice := range w.notices() {
+	for _, notice := range append(w.notices(), w.assumed...) {
 		fmt.Fprintln(progress, notice)
 	}
 	if invented := w.inventedFor(); invented != "" && s.instanceTypes == "" {
@@ -253,7 +253,7 @@ func (s *simulation) read(ctx context.Context, in io.Reader) (*world, error) {
 	if s.fromCluster {
 		err = s.live.read(ctx, o, s.instanceTypes)
 	} else {
-		err = o.typesOn(s.instanceTypes)
+		err = s.live.stockFiles(ctx, o, s.instanceTypes)
 	}
 	if err != nil {
 		return nil, err
@@ -297,13 +297,15 @@ type decision struct {
 	plan  *plan.Provision
 	opts  placement.Options
 	stats *stats
+	// source says where the prices are from.
+	source string
 }
 
 // decide converts the objects and decides, so many times. Nothing is kept from one round to the next.
 func (w *world) decide(opts placement.Options, rounds int) *decision {
 	var d *decision
 	for range rounds {
-		d = &decision{opts: opts}
+		d = &decision{opts: opts, source: w.sale.Source}
 		d.stats = measure(func() {
 			d.told = w.tell()
 			d.snap = d.told.builder.Snapshot(w.now)

@@ -32,7 +32,9 @@ type answer struct {
 	Preferences *preferences `json:"preferences,omitempty"`
 	// SpotShares are of the pools that bound them.
 	SpotShares []spotShare `json:"spotShares,omitempty"`
-	Stats      *stats      `json:"stats,omitempty"`
+	// PriceSource says where prices are from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
+	Stats       *stats `json:"stats,omitempty"`
 }
 
 // spotShare is the type in a zone that will have the most of a pool's spot capacity, in percent of its vCPUs.
@@ -45,8 +47,10 @@ type spotShare struct {
 }
 
 type podCounts struct {
-	Total         int `json:"total"`
-	Existing      int `json:"existing"`
+	Total    int `json:"total"`
+	Existing int `json:"existing"`
+	// InFlight are those of the existing whose node is bought and has not come yet.
+	InFlight      int `json:"inFlight,omitempty"`
 	New           int `json:"new"`
 	Unschedulable int `json:"unschedulable"`
 }
@@ -73,8 +77,10 @@ type newNode struct {
 
 // existing are pods for a node that is there or in flight.
 type existing struct {
-	Name string   `json:"name"`
-	Pods []string `json:"pods"`
+	Name string `json:"name"`
+	// InFlight says that it is bought and no node yet; the name is that of the claim.
+	InFlight bool     `json:"inFlight,omitempty"`
+	Pods     []string `json:"pods"`
 }
 
 // refusal is a pod without a place.
@@ -99,15 +105,19 @@ type preferences struct {
 
 // answer turns the decision into words and figures.
 func (d *decision) answer() *answer {
-	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, Stats: d.stats}
+	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, PriceSource: d.source, Stats: d.stats}
 	shelves := shelves{}
 	for i := range d.plan.Claims {
 		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], shelves))
 		a.Pods.New += len(d.plan.Claims[i].Pods)
 	}
 	for _, n := range d.plan.Placed {
-		a.ExistingNodes = append(a.ExistingNodes, existing{n.Node, podKeys(n.Pods)})
+		there := existing{Name: n.Node, InFlight: d.inFlight(n.Node), Pods: podKeys(n.Pods)}
+		a.ExistingNodes = append(a.ExistingNodes, there)
 		a.Pods.Existing += len(n.Pods)
+		if there.InFlight {
+			a.Pods.InFlight += len(n.Pods)
+		}
 	}
 	a.Unschedulable = d.refusals()
 	a.BindOrder = podKeys(d.plan.Order)
@@ -124,6 +134,12 @@ func (d *decision) answer() *answer {
 	a.Pods.Unschedulable = len(a.Unschedulable)
 	a.Pods.Total = a.Pods.New + a.Pods.Existing + a.Pods.Unschedulable
 	return a
+}
+
+// inFlight reports whether a node of the snapshot is bought and has not come yet.
+func (d *decision) inFlight(name string) bool {
+	node := d.snap.Node(name)
+	return node != nil && node.Stage < model.Registered
 }
 
 // priceOf adds up what is bought.

@@ -62,8 +62,10 @@ type disruptAnswer struct {
 	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
 	Kept                  []keptNode `json:"kept"`
 	// UnderWay counts nodes that commands have which were begun before: no step is about them.
-	UnderWay int    `json:"underWay,omitempty"`
-	Stats    *stats `json:"stats,omitempty"`
+	UnderWay int `json:"underWay,omitempty"`
+	// PriceSource says where prices are from and of when; left out for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
+	Stats       *stats `json:"stats,omitempty"`
 }
 
 // fleetFigures are about all nodes that claims stand behind, those on their way included.
@@ -114,6 +116,8 @@ type disruptDecision struct {
 	proposal disruption.Proposal
 	steps    []decidedStep
 	stats    *stats
+	// source says where the prices are from.
+	source string
 }
 
 // decidedStep is a command and the fleet after it.
@@ -138,7 +142,7 @@ func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
 	var d *disruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &disruptDecision{opts: p.disruptOptions()}
+		d = &disruptDecision{opts: p.disruptOptions(), source: w.sale.Source}
 		d.stats = measure(func() {
 			told := w.tell()
 			problems = told.problems
@@ -194,7 +198,7 @@ func (d *disruptDecision) figures(snap *model.Snapshot) fleetFigures {
 
 // answer turns the decision into words and figures.
 func (d *disruptDecision) answer() *disruptAnswer {
-	a := &disruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []disruptionStep{}, Kept: []keptNode{}, Stats: d.stats}
+	a := &disruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []disruptionStep{}, Kept: []keptNode{}, PriceSource: d.source, Stats: d.stats}
 	for i := range d.steps {
 		a.Steps = append(a.Steps, d.steps[i].told())
 	}

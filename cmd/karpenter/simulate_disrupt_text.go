@@ -140,6 +140,7 @@ func (a *disruptAnswer) writeSummary(b *strings.Builder) {
 		fmt.Fprintf(b, "no arrangement costs less than %.4f while nodes that stay by rule stay: at most %.1f%% more could be saved\n",
 			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.After.CostPerHour)))
 	}
+	b.WriteString(pricesAre(a.PriceSource))
 }
 
 // moves are how many pods move in all steps, and what those save, USD per hour.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -37,6 +38,12 @@ type objects struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []from[*policyv1.PodDisruptionBudget]
+	// classesOfAWS by name; memory is what the controller has seen on nodes of AWS; ipv6 says that pods have IPv6 addresses.
+	classesOfAWS map[string]classOfAWS
+	memory       map[string]string
+	ipv6         bool
+	// assumed is what the answer takes for granted.
+	assumed []string
 	// refused are pools of files that the API server would not take, and why.
 	refused []refusedPool
 	// priorities by class; ordinary is that of pods without one.
@@ -75,11 +82,16 @@ type sale struct {
 	// NodeClasses are the provider's; none means that those of any kind are accepted.
 	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
 	Catalogues  []catalogue        `json:"catalogues"`
+	// Source says where types and prices of a real cloud are from, and of when; empty for invented ones.
+	Source string `json:"source,omitempty"`
 }
 
-// catalogue is what some pools can buy, all others when it names none, or why they can buy nothing.
+// catalogue is what some pools can buy, those of a node class, or all others when it names neither, or why they can buy
+// nothing.
 type catalogue struct {
-	Pools  []string             `json:"pools,omitempty"`
+	Pools []string `json:"pools,omitempty"`
+	// Class is the name of a node class of AWS.
+	Class  string               `json:"class,omitempty"`
 	Types  []cloud.InstanceType `json:"types,omitempty"`
 	Reason string               `json:"reason,omitempty"`
 }
@@ -95,7 +107,7 @@ type from[T any] struct {
 func newObjects() (*objects, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		schedulingv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme} {
+		schedulingv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -106,7 +118,7 @@ func newObjects() (*objects, error) {
 	}
 	return &objects{
 		mostPods: mostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		around: newSurroundings(), passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		around: newSurroundings(), classesOfAWS: map[string]classOfAWS{}, passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }
@@ -156,7 +168,7 @@ func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
 	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
-		*storagev1.StorageClass, *storagev1.CSINode:
+		*storagev1.StorageClass, *storagev1.CSINode, *awsv1.EC2NodeClass:
 		return false
 	}
 	return true
@@ -190,6 +202,13 @@ func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
 		if object.GlobalDefault {
 			o.ordinary = object.Value
 		}
+	case *awsv1.EC2NodeClass:
+		o.takeClass(origin, object, live)
+	case *corev1.Service:
+		if object.Namespace == metav1.NamespaceSystem && object.Name == "kube-dns" {
+			o.ipv6 = strings.Contains(object.Spec.ClusterIP, ":")
+		}
+		return o.around.take(object)
 	case *policyv1.PodDisruptionBudget:
 		o.budgets = append(o.budgets, from[*policyv1.PodDisruptionBudget]{object, origin, live})
 	default:

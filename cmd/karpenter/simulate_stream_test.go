@@ -15,7 +15,7 @@ func TestStream(t *testing.T) {
 		"nil":   {},
 		"full": {Pods: podCounts{Total: 3}, Nodes: []newNode{
 			{Name: "a<b>&", InstanceTypes: []string{"x", "y"}, Pods: []string{}, Requests: map[string]string{"cpu": "1", "memory": "2Gi"}}, {Name: "c"}},
-			ExistingNodes: []existing{{"n", []string{"p"}}}, Unschedulable: []refusal{{"p", []reason{{Code: "c", Message: "m > n"}}}},
+			ExistingNodes: []existing{{Name: "n", Pods: []string{"p"}}}, Unschedulable: []refusal{{"p", []reason{{Code: "c", Message: "m > n"}}}},
 			BindOrder: []string{"p", "q"}, PricePerHour: 1.25e-7, Preferences: &preferences{Nodes: -1}, Stats: &stats{CPUSeconds: 0.5}},
 	} {
 		var want, got bytes.Buffer

@@ -346,16 +346,18 @@ func TestSimulateInvents(t *testing.T) {
 	}
 	const want = "invented"
 	for _, c := range []struct {
-		name  string
-		files map[string]string
-		said  bool
+		name      string
+		files     map[string]string
+		arguments []string
+		said      bool
 	}{
-		{"a pool of AWS", map[string]string{"pool.yaml": pool}, true},
-		{"a pool of nobody", map[string]string{"pool.yaml": poolYAML}, false},
-		{"types from a file", map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON}, false},
+		{"a pool of AWS", map[string]string{"pool.yaml": pool}, nil, false},
+		{"a pool of AWS, and kwok is said", map[string]string{"pool.yaml": pool}, []string{"--cloud-provider=kwok"}, true},
+		{"a pool of nobody", map[string]string{"pool.yaml": poolYAML}, nil, false},
+		{"types from a file", map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, progress, err := runBoth(t, "", "simulate", "-f", files(t, c.files))
+			_, progress, err := runBoth(t, "", append([]string{"simulate", "-f", files(t, c.files)}, c.arguments...)...)
 			if err != nil || strings.Contains(progress, want) != c.said {
 				t.Errorf("%v, said %q", err, progress)
 			}
@@ -634,8 +636,9 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "a lot"}, []string{`--node-overhead-price is "a lot", want a number`}},
 		{[]string{"-f", at("good.yaml"), "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
 		{[]string{"-f", at("good.yaml"), "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},
-		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok`}},
-		{[]string{"-f", at("good.yaml"), "--cloud-provider", "aws"}, []string{"--cloud-provider is aws, which this verb does not ask yet, want kwok"}},
+		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok or aws`}},
+		{[]string{"-f", at("good.yaml"), "--vm-memory-overhead-percent", "7.5"}, []string{"--vm-memory-overhead-percent is 7.5, want 0 or more and less than 1"}},
+		{[]string{"-f", at("good.yaml"), "--reserved-enis", "-1"}, []string{"--reserved-enis is -1, want 0 or more"}},
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},

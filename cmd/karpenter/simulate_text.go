@@ -86,7 +86,7 @@ func (a *answer) writeText(out io.Writer) error {
 	if len(a.ExistingNodes) > 0 {
 		fmt.Fprintln(w, "NODE\tPODS")
 		for _, n := range a.ExistingNodes {
-			fmt.Fprintf(w, "%s\t%d\n", n.Name, len(n.Pods))
+			fmt.Fprintf(w, "%s\t%d%s\n", n.Name, len(n.Pods), onItsWay(n.InFlight))
 		}
 		fmt.Fprintln(w)
 	}
@@ -149,8 +149,13 @@ func (a *answer) writeUnschedulable(b *strings.Builder) {
 }
 
 func (a *answer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %d on %s, %d on nodes that exist, %d without a place\n",
-		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing, a.Pods.Unschedulable)
+	flying := ""
+	if a.Pods.InFlight > 0 {
+		flying = fmt.Sprintf(" %d on nodes that are bought and on their way,", a.Pods.InFlight)
+	}
+	fmt.Fprintf(b, "%s: %d on %s, %d on nodes that exist,%s %d without a place\n",
+		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
+	defer func() { b.WriteString(pricesAre(a.PriceSource)) }()
 	if len(a.Nodes) == 0 {
 		return
 	}
@@ -174,6 +179,21 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	if a.Preferences != nil {
 		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
 	}
+}
+
+// pricesAre is the line that says where prices are from; empty for invented ones.
+func pricesAre(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "prices: " + source + "\n"
+}
+
+func onItsWay(inFlight bool) string {
+	if inFlight {
+		return " (bought, on its way)"
+	}
+	return ""
 }
 
 func plural(n int, noun string) string {

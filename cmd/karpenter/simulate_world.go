@@ -99,14 +99,14 @@ func (w *world) prepare() {
 			w.refusePool(p.object.Name, errs[0])
 			return true
 		}
-		if p.live || !w.violates(p.origin, "NodePool", p.object) {
+		if p.live || !w.violates(p.origin, ours("NodePool"), p.object) {
 			return false
 		}
 		w.refusePool(p.object.Name, errors.Unwrap(w.problems[known]))
 		return true
 	})
 	w.claims = slices.DeleteFunc(w.claims, func(c from[*karpv1.NodeClaim]) bool {
-		return !c.live && w.violates(c.origin, "NodeClaim", c.object)
+		return !c.live && w.violates(c.origin, ours("NodeClaim"), c.object)
 	})
 	w.joinMachines()
 	for _, n := range w.nodes {
@@ -115,15 +115,20 @@ func (w *world) prepare() {
 }
 
 // violates reports whether the API server would refuse the object for its schema, and tells all that is wrong.
-func (w *world) violates(origin, kind string, object any) bool {
-	wrong, err := w.defaults.violations(metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}, object)
+func (o *objects) violates(origin string, kind metav1.TypeMeta, object any) bool {
+	wrong, err := o.defaults.violations(kind, object)
 	if err != nil {
 		wrong = []error{err}
 	}
 	for _, problem := range wrong {
-		w.problem(fmt.Errorf("%s: %w", origin, problem))
+		o.problem(fmt.Errorf("%s: %w", origin, problem))
 	}
 	return len(wrong) > 0
+}
+
+// ours is a kind of karpenter.sh.
+func ours(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
 }
 
 // nodeClasses are the kinds of node class that the pools refer to; all of them are ours here.
@@ -182,7 +187,7 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		why string
 	}
 	var common stock
-	named := map[string]stock{}
+	named, classes := map[string]stock{}, map[string]stock{}
 	for i := range w.sale.Catalogues {
 		c := &w.sale.Catalogues[i]
 		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
@@ -196,7 +201,10 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		for _, pool := range c.Pools {
 			named[pool] = s
 		}
-		if len(c.Pools) == 0 {
+		switch {
+		case c.Class != "":
+			classes[c.Class] = s
+		case len(c.Pools) == 0:
 			common = s
 		}
 	}
@@ -205,6 +213,9 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		spec := convert.Pool(pool, v)
 		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
 		s, known := named[pool.Name]
+		if ref := pool.Spec.Template.Spec.NodeClassRef; !known && ref.Group == awsv1.Group {
+			s, known = classes[ref.Name]
+		}
 		if !known {
 			s = common
 		}

@@ -107,7 +107,7 @@ func (v *view) read(ctx context.Context) (*top.Fleet, error) {
 		return nil, err
 	}
 	d := w.decide(v.policy.options(), 1)
-	fleet := &top.Fleet{At: d.snap.Now, Nodes: []top.Node{}, Waiting: d.waitingPods()}
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods()}
 	var used, usable quantity.Vector
 	var price int64
 	for _, n := range d.snap.Nodes {
@@ -192,14 +192,27 @@ func (d *decision) waitingPods() []top.Waiting {
 		add(c.Pods, "NewNode", why)
 	}
 	for _, n := range d.plan.Placed {
-		if node := d.snap.Node(n.Node); node != nil && node.Stage < model.Registered {
+		if d.inFlight(n.Node) {
 			add(n.Pods, "NodeInFlight", n.Node+", which is on its way")
 		} else {
 			add(n.Pods, "ExistingNode", n.Node)
 		}
 	}
-	for _, p := range d.told.idle {
-		list = append(list, top.Waiting{Pod: p.pod, Count: 1, Outcome: "Ignored", Why: p.why.Rejection.Reason})
+	return append(list, d.told.ignored()...)
+}
+
+// ignored are the pods that ask for no node, those together that wait for the same.
+func (t *told) ignored() []top.Waiting {
+	var list []top.Waiting
+	at := map[string]int{}
+	for _, p := range t.idle {
+		why := p.why.Rejection.Reason
+		if i, known := at[why]; known {
+			list[i].Count++
+			continue
+		}
+		at[why] = len(list)
+		list = append(list, top.Waiting{Pod: p.pod, Count: 1, Outcome: "Ignored", Why: why})
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/top"
 )
 
@@ -144,6 +149,48 @@ func TestTopRefusesFlags(t *testing.T) {
 	} {
 		if _, err := runTop(t, arguments...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", arguments, err, want)
+		}
+	}
+}
+
+// Pods that nobody has asked a node for share a line by what they wait for.
+func TestTopIgnoredPods(t *testing.T) {
+	gated, unasked := idlePod{why: plan.Verdict{Rejection: &model.Rejection{Reason: "gated"}}}, idlePod{why: plan.Verdict{Rejection: &model.Rejection{Reason: "unasked"}}}
+	var idle []idlePod
+	for i, p := range []idlePod{gated, unasked, gated, gated} {
+		p.pod = fmt.Sprint("shop/p", i)
+		idle = append(idle, p)
+	}
+	want := []top.Waiting{{Pod: "shop/p0", Count: 3, Outcome: "Ignored", Why: "gated"}, {Pod: "shop/p1", Count: 1, Outcome: "Ignored", Why: "unasked"}}
+	if diff := cmp.Diff(want, (&told{idle: idle}).ignored()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A node that is bought and has not come yet is told apart from those that exist.
+func TestSimulateTellsClaimsInFlight(t *testing.T) {
+	types := filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
+	kubeconfig := shop(t)
+	out, _, err := runBoth(t, "", "simulate", "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "--now", atSix().Format(time.RFC3339))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"default-e  1 (bought, on its way)\n", "4 pods: 0 on 0 new nodes, 1 on nodes that exist, 1 on nodes that are bought and on their way, 2 without a place\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _, err = runBoth(t, "", "simulate", "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "--now", atSix().Format(time.RFC3339), "-o", "json")
+	var a answer
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &a)); err != nil {
+		t.Fatal(err)
+	}
+	if want := (podCounts{Total: 4, Existing: 2, InFlight: 1, Unschedulable: 2}); a.Pods != want {
+		t.Errorf("%+v, want %+v", a.Pods, want)
+	}
+	for _, n := range a.ExistingNodes {
+		if n.InFlight != (n.Name == "default-e") {
+			t.Errorf("%+v", n)
 		}
 	}
 }

@@ -134,6 +134,12 @@ type Machine struct {
 	ProviderID string
 	// Claim is the name of the claim it was bought for, empty if the cloud does not say.
 	Claim string
+	// Claimants are the names of all claims that it may turn out to be of, of a provider that notes on claims what it is
+	// about to buy for them: as long as one of them has no machine, this one is in use. A provider that does not, or a
+	// machine that was bought without such a note, has none.
+	Claimants []string
+	// Noted says that it was bought with such a note, so that nobody but the Claimants can come to show it.
+	Noted bool
 	// Labels that the node carries: type, zone, capacity type and the provider's own.
 	Labels      map[string]string
 	Annotations map[string]string

@@ -198,7 +198,8 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 		if known && reflect.DeepEqual(before, spec) {
 			continue
 		}
-		if spec.Deleting && !before.Deleting || plan.Leaving(&spec) && !plan.Leaving(&before) {
+		hurried := spec.Deleting && !spec.DrainEnds.IsZero() && (before.DrainEnds.IsZero() || spec.DrainEnds.Before(before.DrainEnds))
+		if spec.Deleting && !before.Deleting || hurried || plan.Leaving(&spec) && !plan.Leaving(&before) {
 			change |= NodesLost
 		}
 		s.builder.UpsertNode(spec)

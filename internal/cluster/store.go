@@ -65,8 +65,10 @@ type Config struct {
 	// DefaultSpread is the topology spread of pods that state none (convert.ParseSchedulerConfig). Without any, Services
 	// and controllers are not watched.
 	DefaultSpread []corev1.TopologySpreadConstraint
-	Log           logr.Logger
-	Options       Options
+	// Protection says which annotations protect pods.
+	Protection karpv1.ProtectionRules
+	Log        logr.Logger
+	Options    Options
 }
 
 // Store is the mirror. Its methods may be called from any goroutine.
@@ -120,6 +122,7 @@ func NewStore(config Config) (*Store, error) {
 		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
 		pdbs: map[types.NamespacedName]model.PDBSpec{}, aside: newAside(config.SetAside),
 	}
+	s.vocabulary.Protection = config.Protection
 	for k := range s.objects {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}

@@ -291,6 +291,8 @@ func TestSubscribe(t *testing.T) {
 		{"claim", func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged, nil},
 		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"leaving claim's end comes nearer", func(s *Store) { s.Saw(endingAt(t, "3", time.Minute)) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(endingAt(t, "2", time.Hour)) }},
+		{"leaving claim's end is put off", func(s *Store) { s.Saw(endingAt(t, "3", time.Hour)) }, NodesChanged, func(s *Store) { s.Saw(endingAt(t, "2", time.Minute)) }},
 		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim's command begins", func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim's command buys replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }},
@@ -420,4 +422,11 @@ func commandedAt(t *testing.T, version string, phase plan.Phase) *karpv1.NodeCla
 	cmd.Phase = phase
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationCommand, cmd.Encode())
 	return claim
+}
+
+// endingAt is a claim that is being deleted and whose drain ends after a while.
+func endingAt(t *testing.T, version string, after time.Duration) *karpv1.NodeClaim {
+	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	return claimAt(t, "c", "1", version, "id", fmt.Sprintf(`deletionTimestamp: %q, finalizers: [karpenter.sh/termination],
+  annotations: {karpenter.sh/nodeclaim-termination-timestamp: %q}`, began.Format(time.RFC3339), began.Add(after).Format(time.RFC3339)))
 }

@@ -13,8 +13,8 @@ const (
 	NodesChanged
 	// PoolsChanged: a pool, its catalogue or a DaemonSet changed in what matters to planning.
 	PoolsChanged
-	// NodesLost: a node or claim went, or began to leave (plan.Leaving): pods that run there, or were planned onto it, need
-	// another place.
+	// NodesLost: a node or claim went, began to leave (plan.Leaving), or has to leave sooner: pods that run there, or were
+	// planned onto it, need another place.
 	NodesLost
 	// AsideChanged: what Aside lists of claims and nodes has changed.
 	AsideChanged

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestControllers(t *testing.T) {
 		{"a claim made by hand", testClaimByHand},
 		{"class not ready deletes the claim", testClassNotReady},
 		{"a create error is shown and tried again", testCreateError},
+		{"a create error is not tried again at once by what is written meanwhile", testCreateErrorPauses},
 		{"a node that never registers is given up", testNeverRegisters},
 		{"a launch that never answers is given up", testNeverLaunches},
 		{"what happened while we were away counts before any time limit", testAway},
@@ -258,6 +260,40 @@ func testCreateError(t *testing.T, s *apiServer) {
 	close(fixed)
 	w.launched(claim)
 	w.launched(odd)
+}
+
+// A cloud words each refusal anew (request ids), and a launch writes onto its claim: neither may start the next one.
+func testCreateErrorPauses(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.timers.Retry, w.timers.RetryMax = time.Minute, time.Minute
+	asked := atomic.Int32{}
+	w.cloud.refuse = func(claim *karpv1.NodeClaim) error {
+		if claim.Name != "refused" {
+			return nil
+		}
+		n := fmt.Sprint(asked.Add(1))
+		noted := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, "memory.example.com/attempt", n)
+		if err := w.client.Patch(t.Context(), noted, client.MergeFrom(claim)); err != nil {
+			return err
+		}
+		return &cloud.CreateError{Reason: "Unauthorized", Message: "request " + n + " is not allowed"}
+	}
+	w.start()
+	claim := newClaim("refused")
+	w.create(claim)
+	w.untilCondition(claim, karpv1.ConditionLaunched, "Unknown", "Unauthorized")
+	for i := range 5 { // each waits for a whole life, in which a loop would have gone round often
+		other := newClaim(fmt.Sprintf("beside-%d", i))
+		w.create(other)
+		w.launched(other)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the cloud was asked %d times, want once a minute", n)
+	}
+	if w.read(claim); claim.StatusConditions().Get(karpv1.ConditionLaunched).Message != "request 1 is not allowed" {
+		t.Errorf("condition %+v", claim.StatusConditions().Get(karpv1.ConditionLaunched))
+	}
 }
 
 func testNeverRegisters(t *testing.T, s *apiServer) {

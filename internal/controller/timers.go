@@ -70,10 +70,13 @@ type Timers struct {
 	LaunchMemory time.Duration
 	// HookRetry is the pause after a registration hook failed.
 	HookRetry time.Duration
-	// Collection is the period of garbage collection of claims and machines (core 4.6).
-	Collection time.Duration
-	// Leak is the age under which a machine without a claim is left alone: its launch may just be being recorded.
-	Leak time.Duration
+	// Collection is the period of garbage collection of claims and machines (core 4.6), CollectionFirst that after a start.
+	Collection      time.Duration
+	CollectionFirst time.Duration
+	// Leak is the age under which a machine without a claim is left alone, LeakUnnoted that of one of which neither the
+	// cloud nor a claim says what it was bought for: somebody who does not tell may be about to show it.
+	Leak        time.Duration
+	LeakUnnoted time.Duration
 	// NodeGone is for how long the node of a registered claim must be gone from the cluster for the claim to be deleted.
 	NodeGone time.Duration
 	// Retry and RetryMax bound the exponential back-off of one object (core 4).
@@ -144,10 +147,13 @@ func Production() Timers {
 		LaunchMemory: time.Hour,
 		HookRetry:    200 * time.Millisecond,
 		Collection:   2 * time.Minute,
-		Leak:         5 * time.Minute,
+		Leak:         30 * time.Second,
 		NodeGone:     time.Minute,
 		Retry:        time.Second,
 		RetryMax:     time.Minute,
+
+		CollectionFirst: 10 * time.Second,
+		LeakUnnoted:     5 * time.Minute,
 
 		Drift:       5 * time.Minute,
 		TypeDrift:   time.Hour,
@@ -187,7 +193,7 @@ func (t *Timers) all() []timer {
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
-		{"collection", &t.Collection}, {"leak", &t.Leak}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},

@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -71,24 +74,68 @@ func plainly(value any) any {
 	return plain
 }
 
-// conversions finds webhooks of older versions that convert our kinds and have gone with those: then nothing of the kind can
-// be read.
+// conversions finds definitions whose objects cannot be converted. Without a webhook that answers, nothing of the kind can
+// be read while objects of an older version are stored; else only clients of older versions are refused.
 func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		c := d.Spec.Conversion
 		ours := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if !ours || c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil || c.Webhook.ClientConfig.Service == nil {
+		if !ours {
 			continue
 		}
-		service := c.Webhook.ClientConfig.Service
-		if why := f.unreachable(service.Namespace, service.Name); why != "" {
-			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, "objects are converted by a webhook, and "+why,
-				"this version converts nothing: kubectl patch customresourcedefinition "+d.Name+` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`))
+		if problem, fix := f.conversion(d); problem != "" {
+			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
 		}
 	}
 	return list
+}
+
+// conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is.
+func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition) (problem, fix string) {
+	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		if several {
+			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
+				"upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"
+		}
+		return "", ""
+	}
+	stored := slices.ContainsFunc(d.Status.StoredVersions, func(v string) bool { return v != "v1" && several })
+	at := c.Webhook.ClientConfig
+	if several && !stored && len(at.CABundle) == 0 {
+		return "", "" // as it is installed, and no controller offers to convert: v1 is all there is
+	}
+	why := ""
+	if at.Service != nil {
+		why = f.unreachable(at.Service.Namespace, at.Service.Name)
+	}
+	if why == "" && several && !trusted(at.CABundle, f.Now) {
+		why = "no certificate of its authority is valid now"
+	}
+	switch {
+	case why == "":
+		return "", ""
+	case !several:
+		return "objects are converted by a webhook, and " + why,
+			"this version converts nothing: kubectl patch customresourcedefinition " + d.Name + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
+	case stored:
+		return "objects of an older version are stored, no client can read them without the webhook that converts them, and " + why,
+			"run the controller with its webhook (chart: webhook.enabled=true), which rewrites them; its log says what keeps it from that"
+	}
+	return "objects of older versions are converted by a webhook, and " + why,
+		"see the controller's log; with --webhook-port=0 (chart: webhook.enabled=false) older versions are refused on purpose"
+}
+
+// trusted says whether a bundle of certificates has one that is valid.
+func trusted(bundle []byte, now time.Time) bool {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && now.Before(certificate.NotAfter) && now.After(certificate.NotBefore) {
+			return true
+		}
+	}
+	return false
 }
 
 // unreachable says why nobody answers at a Service; "" if somebody seems to.

@@ -12,6 +12,8 @@ type Report struct {
 	Findings []cloud.Finding `json:"findings"`
 	// Looked says at how much was looked: by kind, or what was asked.
 	Looked map[string]int `json:"looked"`
+	// Notes are what was left out, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // NewReport puts together what was found.
@@ -34,5 +36,8 @@ func (r *Report) Text() string {
 	l := r.Looked
 	fmt.Fprintf(&b, "looked at %d permissions, %d definitions, %d pools, %d node classes, %d claims, %d nodes, %d running pods, %d webhooks, the leader and the clocks\n",
 		l["permissions"], l["definitions"], l["nodePools"], l["nodeClasses"], l["nodeClaims"], l["nodes"], l["pods"], l["webhooks"])
+	for _, note := range r.Notes {
+		fmt.Fprintln(&b, note)
+	}
 	return b.String()
 }

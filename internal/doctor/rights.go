@@ -40,10 +40,12 @@ var (
 // controllers.
 func Rights(i Installation) []Right {
 	rights := []Right{
-		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "patch"}, For: "what may be bought; the drift hash"},
+		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "what may be bought; the drift hash; what Provisioners have become"},
 		{Group: "karpenter.sh", Resource: "nodepools/status", Verbs: []string{"patch"}, For: "conditions and counts"},
 		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "buying nodes and letting them go"},
 		{Group: "karpenter.sh", Resource: "nodeclaims/status", Verbs: []string{"patch"}, For: "conditions"},
+		{Group: "karpenter.sh", Resource: "provisioners", Verbs: watch, For: "older manifests, which become NodePools"},
+		{Group: "karpenter.sh", Resource: "provisioners/status", Verbs: []string{"patch"}, For: "what they have become"},
 		{Resource: "pods", Verbs: []string{"get", "list", "watch", "delete"}, For: "what is planned for; drains with a deadline"},
 		{Resource: "pods/status", Verbs: []string{"patch"}, For: "telling kube-scheduler where a pod was planned"},
 		{Resource: "pods/eviction", Verbs: []string{"create"}, For: "drains"},
@@ -65,8 +67,25 @@ func Rights(i Installation) []Right {
 			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
 		}
 	}
+	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of before v1, if there are any"})
+
+	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
+}
+
+// conversionRights are those of the webhook for older versions of our kinds.
+func conversionRights(i Installation) []Right {
+	rights := []Right{
+		{Resource: "secrets", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-conversion", For: "the certificate of the conversion webhook"},
+		{Resource: "secrets", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first certificate of it"},
+	}
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+		rights = append(rights,
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "telling the API server who converts older versions"},
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status", Verbs: []string{"patch"}, Name: name, For: "telling that no older version is stored"})
+	}
+	return rights
 }
 
 // classRights are those that a provider adds.
@@ -74,13 +93,15 @@ func classRights(i Installation) []Right {
 	switch i.Provider {
 	case "kwok":
 		return []Right{
-			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: watch, For: "how nodes are made"},
+			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "watch", "create", "patch"}, For: "how nodes are made; what Provisioners have become"},
 			{Resource: "nodes", Verbs: []string{"create"}, For: "simulated machines join by themselves"},
 			{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "delete"}, Namespace: KwokNamespace, For: "the records of simulated machines"},
 		}
 	case "aws":
 		return []Right{
-			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"patch"}), For: "how nodes are made; the drift hash and the finaliser"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "how nodes are made; the drift hash and the finaliser; what older objects have become"},
+			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: watch, For: "older manifests, which become EC2NodeClasses"},
+			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates/status", Verbs: []string{"patch"}, For: "what they have become"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
 			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
 			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first record of it"},

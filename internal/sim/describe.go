@@ -80,6 +80,9 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec.BoughtFor, spec.BoughtOwners, spec.Replacement = c.promised, c.owners, c.replacement
 	spec.ConsolidatedAt = c.consolidated
 	spec.DrainBounded = c.grace > 0
+	if c.grace > 0 && !c.deleting.IsZero() {
+		spec.DrainEnds = c.deleting.Add(c.grace)
+	}
 	if c.expireAfter > 0 {
 		spec.ExpiresAt = c.created.Add(c.expireAfter)
 	}

@@ -11,6 +11,11 @@ type AWS struct {
 	// code of the error, OK, or NoAnswer). Our own.
 	Calls        *prometheus.CounterVec
 	CallDuration *prometheus.HistogramVec
+	// SDKRequests and SDKAttempts count requests of the SDK and the attempts at them, SDKRequestDuration and SDKAttemptDuration
+	// are how long they took, SDKRetries is how often a request was repeated. Labels: service, operation and, of the counts,
+	// status_code (of HTTP, 0 without an answer).
+	SDKRequests, SDKAttempts                           *prometheus.CounterVec
+	SDKRequestDuration, SDKAttemptDuration, SDKRetries *prometheus.HistogramVec
 	// LaunchFailures counts what EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
 	LaunchFailures *prometheus.CounterVec
 	// TerminationFailures counts instances that EC2 did not end. Labels: zone, zone_id.
@@ -18,6 +23,9 @@ type AWS struct {
 	// BatchTime is how long a batch was collected, BatchSize how much was in it. Label: batcher.
 	BatchTime *prometheus.HistogramVec
 	BatchSize *prometheus.HistogramVec
+
+	// UserData is the size of the user data of a class's machines, before the labels and taints of pools. Label: nodeclass.
+	UserData *prometheus.GaugeVec
 
 	// InterruptionReceived counts messages, and InterruptionForeign, our own, those about machines none of which is ours.
 	// Label: message_type.
@@ -42,10 +50,16 @@ func newAWS(f factory) *AWS {
 	return &AWS{
 		Calls:               f.counter(cloud, "api_calls_total", "Calls to AWS.", "service", "operation", "code"),
 		CallDuration:        f.histogram(cloud, "api_call_duration_seconds", "Time of calls to AWS.", prometheus.DefBuckets, "service", "operation"),
+		SDKRequests:         f.plainCounter("aws_sdk_go_request_total", "Requests of the AWS SDK.", "service", "operation", "status_code"),
+		SDKAttempts:         f.plainCounter("aws_sdk_go_request_attempt_total", "Attempts at requests of the AWS SDK.", "service", "operation", "status_code"),
+		SDKRequestDuration:  f.plainHistogram("aws_sdk_go_request_duration_seconds", "Time of requests of the AWS SDK, with their retries.", prometheus.DefBuckets, "service", "operation"),
+		SDKAttemptDuration:  f.plainHistogram("aws_sdk_go_request_attempt_duration_seconds", "Time of attempts at requests of the AWS SDK.", prometheus.DefBuckets, "service", "operation"),
+		SDKRetries:          f.plainHistogram("aws_sdk_go_request_retry_count", "How often a request of the AWS SDK was repeated.", []float64{0, 1, 2, 3, 5, 10}, "service", "operation"),
 		LaunchFailures:      f.counter(cloud, "instance_launch_failures_total", "What EC2 did not launch.", "zone", "zone_id", "capacity_type", "reason"),
 		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
 		BatchTime:           f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.", prometheus.DefBuckets, "batcher"),
 		BatchSize:           f.histogram(cloud, "batcher_batch_size", "Size of a batch.", prometheus.ExponentialBuckets(1, 2, 11), "batcher"),
+		UserData:            f.gauge("ec2nodeclasses", "userdata_bytes", "Size of the user data of a class's machines; EC2 takes 16384 bytes.", "nodeclass"),
 
 		InterruptionReceived: f.counter(notices, "received_messages_total", "Messages about interruptions.", "message_type"),
 		InterruptionForeign:  f.counter(notices, "foreign_messages_total", "Messages about machines that are not ours.", "message_type"),
@@ -66,6 +80,7 @@ const (
 	ReasonTerminatingOnInterruption = "TerminatingOnInterruption"
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
+	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
 )
 
 // SpotInterrupted says that EC2 takes a spot instance back.
@@ -105,6 +120,11 @@ func TerminatingOnInterruption(object client.Object, message string) Event {
 // SpotRebalance says that EC2 sees a spot instance at risk.
 func SpotRebalance(object client.Object, message string) Event {
 	return event(object, normal, ReasonSpotRebalance, message, uid(object))
+}
+
+// SpotRoleMissing says that no spot instance can be bought in this account, and what to do.
+func SpotRoleMissing(object client.Object, message string) Event {
+	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
 }
 
 // WaitingOnClaimTermination says which claims keep a node class from going.

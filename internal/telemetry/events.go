@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -40,6 +41,9 @@ const (
 	ReasonSetAside                   = "SetAside"     // ours
 	ReasonClaimRefused               = "ClaimRefused" // ours
 	ReasonNodeGone                   = "NodeGone"     // ours
+	ReasonNotApplied                 = "NotApplied"   // ours
+	ReasonPartsLost                  = "PartsLost"    // ours
+	ReasonOldName                    = "OldName"      // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -250,6 +254,31 @@ func ClaimRefused(pool *karpv1.NodePool, why string) Event {
 func NodeGone(claim *karpv1.NodeClaim) Event {
 	return event(claim, warning, ReasonNodeGone,
 		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
+}
+
+// NotApplied says why a Provisioner or an AWSNodeTemplate has not become what it should.
+func NotApplied(object client.Object, why string) Event {
+	e := event(object, warning, ReasonNotApplied, why, uid(object), why)
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// PartsLost says which fields of a Provisioner or an AWSNodeTemplate cannot be said today.
+func PartsLost(object client.Object, fields string) Event {
+	e := event(object, warning, ReasonPartsLost, fields, uid(object), fields)
+	e.Window = time.Hour
+	return e
+}
+
+// OldName says that a pod or DaemonSet uses names of before v1, and what they are called today; lost means that one of them
+// cannot be honoured. It is told once an hour for all pods of one owner.
+func OldName(user client.Object, owner types.UID, what string, lost bool) Event {
+	e := event(user, normal, ReasonOldName, "Old names are honoured, write the new ones: "+what, string(owner), what)
+	if lost {
+		e.Type, e.Message = warning, "Names of before v1: "+what
+	}
+	e.Window = time.Hour
+	return e
 }
 
 // UnregisteredTaintMissing says that a node joined without the taint that keeps pods away until it is set up.

@@ -23,6 +23,8 @@ type Fleet struct {
 	// plans, while those that stay by rule stay.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	// PriceSource says where prices are from and of when; empty for invented ones.
+	PriceSource string `json:"priceSource,omitempty"`
 }
 
 // Node is a node, or a claim that has none yet.

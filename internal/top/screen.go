@@ -84,10 +84,17 @@ func (s *Screen) lines() int {
 	return len(s.fleet.Nodes)
 }
 
-// chrome is the lines that are always there: three of summary, one empty, the header, one of keys.
+// chrome is the lines that are always there: three of summary, one empty, the header, one of keys. Where prices have a
+// source, the summary has a line more.
 const chrome = 6
 
-func (s *Screen) page() int { return max(1, s.height-chrome) }
+func (s *Screen) page() int {
+	lines := chrome
+	if s.all != nil && s.all.PriceSource != "" {
+		lines++
+	}
+	return max(1, s.height-lines)
+}
 
 // move moves the chosen line, and what is shown with it.
 func (s *Screen) move(by int) {

@@ -41,11 +41,15 @@ func summary(f *Fleet, p paint) []string {
 	if hopeless > 0 {
 		first += ", " + p.of(bad, fmt.Sprintf("%d without a place", hopeless))
 	}
-	return []string{
+	lines := []string{
 		first,
 		"cpu " + p.of(level(f.CPU), bar(f.CPU)) + "   memory " + p.of(level(f.Memory), bar(f.Memory)),
 		cost(f),
 	}
+	if f.PriceSource != "" {
+		lines = append(lines, "prices: "+f.PriceSource)
+	}
+	return lines
 }
 
 // cost is the price against the bound: what part of it is known to be necessary.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
 // block is a piece of code of a page, and the mark above it that says who runs it.
@@ -160,7 +162,7 @@ func (w *world) followGuide(t *testing.T) {
 func objectsOf(t *testing.T, b block) []*unstructured.Unstructured {
 	t.Helper()
 	if b.who == "run by: TestOnSandbox" {
-		objects, err := parse(b.text)
+		objects, err := rendering.Parse(b.text)
 		if err != nil {
 			t.Fatalf("%s: %v", b.page, err)
 		}
@@ -211,7 +213,7 @@ func TestGitOps(t *testing.T) {
 		if b.who != "run by: TestGitOps" {
 			continue
 		}
-		objects, err := parse(b.text)
+		objects, err := rendering.Parse(b.text)
 		if err != nil {
 			t.Fatalf("%s: %v", b.page, err)
 		}

@@ -2,20 +2,18 @@ package chart
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/action"
 	helmchart "helm.sh/helm/v4/pkg/chart"
-	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/loader"
-	"helm.sh/helm/v4/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
 // update rewrites what is derived from other files of the repository.
@@ -61,20 +59,8 @@ type order struct {
 // template renders a chart as `helm template` does, for a cluster that has the Prometheus operator.
 func (o order) template(t testing.TB) (rendered, error) {
 	t.Helper()
-	install := action.NewInstall(action.NewConfiguration())
-	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace = o.release, o.namespace
-	install.KubeVersion = &common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
-	result, err := install.Run(load(t, o.path), o.with)
-	if err != nil {
-		return rendered{}, err
-	}
-	made, err := release.NewAccessor(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := parse(made.Manifest())
-	return rendered{objects: objects, notes: made.Notes()}, err
+	objects, notes, err := rendering.Order{Release: o.release, Namespace: o.namespace, Chart: o.path, Values: o.with}.Render()
+	return rendered{objects: objects, notes: notes}, err
 }
 
 // render is template where nothing may go wrong.
@@ -91,21 +77,6 @@ func (o order) render(t testing.TB) rendered {
 		t.Fatalf("rendering %s with %v: %v", o.path, o.with, err)
 	}
 	return r
-}
-
-// parse reads the objects of a manifest.
-func parse(manifest string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq("\n"+manifest, "\n---") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
-			return nil, fmt.Errorf("reading a rendered document: %w\n%s", err, document)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, object)
-		}
-	}
-	return objects, nil
 }
 
 // of finds the object of a kind, and of a name if one is given; nil if there is none.

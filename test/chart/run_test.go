@@ -26,6 +26,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/test/permission"
+	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
 // unneeded are permissions that this test's fleet does not ask for, and why the chart gives them all the same.
@@ -131,7 +132,7 @@ func (w *world) create(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := parse(string(text))
+	objects, err := rendering.Parse(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,15 +41,16 @@ func TestOldValues(t *testing.T) {
 	}{
 		{"0.5.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org"},
 			[]string{"controller.clusterEndpoint is settings.clusterEndpoint now", "controller.clusterName is settings.clusterName now",
-				"controller.replicas is replicas now", "webhook has no effect: there are no webhooks"}},
+				"controller.replicas is replicas now", "webhook has no effect: there are none but the one that converts older versions of the API (conversion.enabled)"}},
 		{"0.16.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org", "BATCH_MAX_DURATION": "20s", "BATCH_IDLE_DURATION": "2s", "LOG_LEVEL": "debug"},
 			[]string{"clusterEndpoint is settings.clusterEndpoint now", "clusterName is settings.clusterName now",
 				"controller.batchIdleDuration is settings.batchIdleDuration now", "controller.batchMaxDuration is settings.batchMaxDuration now",
 				"logEncoding has no effect: the log is JSON"}},
 		{"0.27.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org", "INTERRUPTION_QUEUE": "prod-queue",
-			"ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "1", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "stdout,/tmp/log", "METRICS_PORT": "8000"},
+			"ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "RESERVED_ENIS": "1", "DEFAULT_INSTANCE_PROFILE": "nodes", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "stdout,/tmp/log", "METRICS_PORT": "8000"},
 			[]string{"controller.logEncoding has no effect: the log is JSON", "controller.logLevel is logLevel now", "controller.outputPaths is logOutputPaths now",
 				"settings.aws.clusterEndpoint is settings.clusterEndpoint now", "settings.aws.clusterName is settings.clusterName now",
+				"settings.aws.defaultInstanceProfile is settings.defaultInstanceProfile now",
 				"settings.aws.enablePodENI has no effect: pod network interfaces are always known",
 				"settings.aws.interruptionQueueName is settings.interruptionQueue now", "settings.aws.isolatedVPC is settings.isolatedVPC now",
 				"settings.aws.nodeNameConvention has no effect: a node's name is the image's affair",
@@ -60,7 +61,7 @@ func TestOldValues(t *testing.T) {
 			[]string{"logConfig.logEncoding has no effect: the log is JSON", "logConfig.logLevel.global is logLevel now", "logConfig.outputPaths is logOutputPaths now",
 				"settings.assumeRoleDuration has no effect: no role is assumed",
 				`settings.featureGates.drift has no effect: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
-				"webhook has no effect: there are no webhooks"}},
+				"webhook has no effect: there are none but the one that converts older versions of the API (conversion.enabled)"}},
 		{"1.14.yaml", map[string]string{"CLUSTER_NAME": "prod", "INTERRUPTION_QUEUE": "prod-queue", "LOG_LEVEL": "debug", "ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0", "AWS_REGION": "eu-central-1",
 			"FEATURE_GATES": "CapacityBuffer=false,NodeOverlay=false,NodeRepair=true,ReservedCapacity=false,SpotToSpotConsolidation=true,StaticCapacity=true"},
 			[]string{"controller.image names upstream's image; this chart's own is used instead"}},
@@ -95,8 +96,6 @@ func TestRefusals(t *testing.T) {
 		want  string
 	}{
 		{"settings.aws.tags", values{"team": "a"}, "spec.tags of every EC2NodeClass"},
-		{"settings.aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
-		{"aws.defaultInstanceProfile", "nodes", "spec.instanceProfile of every EC2NodeClass"},
 		{"settings.aws.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
 		{"settings.assumeRoleARN", "arn:aws:iam::1:role/a", "serviceAccount.annotations"},
 		{"settings.aws.enableENILimitedPodDensity", false, "maxPods: 110"},
@@ -202,15 +201,15 @@ func everything(provider string) setter {
 		set("settings.batchMaxDuration", "20s").set("settings.batchIdleDuration", "2s").set("settings.preferencePolicy", "Ignore").
 		set("settings.minValuesPolicy", "BestEffort").set("settings.disableClusterStateObservability", true).
 		set("settings.disruptionValidation", "30s").set("settings.nodeOverheadPrice", "0.01").set("settings.podPlacement", "observe").
-		set("settings.schedulerConfig", "podTopologySpread: {}").set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).
+		set("settings.honorSafeToEvict", true).set("settings.schedulerConfig", "podTopologySpread: {}").set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).
 		set("settings.enableProfiling", true).set("settings.metricsDetail", true).set("settings.disableControllerWarmup", false).
 		set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
 		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
 		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").
-		set("settings.reservedENIs", 1).set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
+		set("settings.reservedENIs", 1).set("settings.defaultInstanceProfile", "nodes").set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
 		set("settings.amiRefreshInterval", "2m").set("settings.subnetRefreshInterval", "2m").set("settings.instanceTypesFilePath", "/types.json").
 		set("settings.featureGates", values{"nodeRepair": true, "spotToSpotConsolidation": true, "staticCapacity": true}).
-		set("logLevel", "debug")
+		set("logLevel", "debug").set("conversion.port", 9443)
 }
 
 // notFromValues are flags that no value sets, and why.
@@ -269,6 +268,7 @@ func TestMatrix(t *testing.T) {
 		{"dashboards.enabled", []any{false, true}},
 		{"networkPolicy.enabled", []any{false, true}},
 		{"crdGuard.enabled", []any{true, false}},
+		{"conversion.enabled", []any{true, false}},
 		{"settings.disableLeaderElection", []any{false, true}},
 		{"affinity", []any{nil, values{"podAntiAffinity": values{"preferredDuringSchedulingIgnoredDuringExecution": []any{values{"weight": 1, "podAffinityTerm": values{"topologyKey": "kubernetes.io/hostname"}}}}}}},
 		{"topologySpreadConstraints", []any{[]any{}, []any{values{"maxSkew": 2, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": values{"matchLabels": values{"a": "b"}}}}}},

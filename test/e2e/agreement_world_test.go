@@ -256,6 +256,11 @@ func (d *dice) between(w *workload) {
 		affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 	case 2, 3:
 		affinityOf(pod).PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
+		if term.TopologyKey != corev1.LabelHostname {
+			// Of pods that are spread no more are nominated at a time than skew allows. If one of the others comes first in
+			// kube-scheduler's queue, it chooses the domain that all have to follow it into.
+			pod.TopologySpreadConstraints = nil
+		}
 	case 4:
 		affinityOf(pod).PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: wish}
 	case 5:

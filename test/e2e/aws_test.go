@@ -34,7 +34,7 @@ const awsKey = "AKIAE2E"
 // startAWS starts a cluster of its own with a simulated AWS beside it, and applies the class that all cases share.
 func startAWS(t *testing.T) *awsWorld {
 	t.Helper()
-	w := &awsWorld{cluster: ownCluster(t)}
+	w := &awsWorld{cluster: ownClusterOf(t, "aws")}
 	config, err := w.sandbox.Config()
 	if err != nil {
 		t.Fatal(err)

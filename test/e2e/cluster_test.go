@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -21,8 +22,10 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/test/permission"
 )
 
 // cluster is a control plane with our resource types.
@@ -31,29 +34,41 @@ type cluster struct {
 	sandbox    *sandbox.Sandbox
 	ledger     *ledger
 	controller *controller // the one that runs, nil while none does
+	audit      string      // the API server's log of what the controllers asked for
 	// environment are variables that the controller gets beside our own, as NAME=value.
 	environment []string
 	end         context.CancelFunc
 }
 
-func startCluster(ctx context.Context, directory string) (*cluster, error) {
+// startCluster starts a control plane whose controllers are the account that the chart makes for a provider. Its controller
+// manager has more flags if some are given.
+func startCluster(ctx context.Context, directory, provider string, manager ...string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets})
+	log, err := os.MkdirTemp(artefacts, "audit-")
+	if err != nil {
+		return nil, err
+	}
+	flags, audit, err := permission.Arguments(log, account)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets, ExtraArgs: map[string][]string{
+		"kube-apiserver": flags, "kube-controller-manager": manager}})
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
-	c := &cluster{sandbox: s}
-	if err := c.connect(ctx); err != nil {
+	c := &cluster{sandbox: s, audit: audit}
+	if err := c.connect(ctx, provider); err != nil {
 		s.Kill()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *cluster) connect(ctx context.Context) error {
+func (c *cluster) connect(ctx context.Context, provider string) error {
 	config, err := c.sandbox.Config()
 	if err != nil {
 		return err
@@ -67,14 +82,17 @@ func (c *cluster) connect(ctx context.Context) error {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme,
-		karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err
 		}
 	}
 	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if err := c.employ(ctx, config, provider); err != nil {
 		return err
 	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,11 +111,17 @@ func (c *cluster) stop() {
 // ownCluster starts a cluster for one test, without a controller.
 func ownCluster(t *testing.T) *cluster {
 	t.Helper()
+	return ownClusterOf(t, "kwok")
+}
+
+// ownClusterOf is ownCluster for another provider, or with more flags of the controller manager.
+func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
+	t.Helper()
 	directory, err := os.MkdirTemp(artefacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(t.Context(), directory)
+	c, err := startCluster(t.Context(), directory, provider, manager...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +130,9 @@ func ownCluster(t *testing.T) *cluster {
 			if err := c.controller.stop(); err != nil {
 				t.Error(err)
 			}
+		}
+		if err := c.denied(); err != nil {
+			t.Error(err)
 		}
 		c.stop()
 	})

@@ -41,7 +41,7 @@ func startController(c *cluster, log string, flags ...string) (*controller, erro
 	}
 	defer output.Close()
 	p := &controller{log: log, metrics: ports[0], health: ports[1], ended: make(chan struct{})}
-	command := exec.Command(binary, append([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + c.sandbox.Kubeconfig(),
+	command := exec.Command(binary, append([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + c.kubeconfig(),
 		"--metrics-port=" + strconv.Itoa(p.metrics), "--health-probe-port=" + strconv.Itoa(p.health)}, flags...)...)
 	command.Env = append(os.Environ(), c.environment...)
 	command.Stdout, command.Stderr = output, output

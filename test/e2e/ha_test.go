@@ -165,7 +165,7 @@ type road struct {
 
 func newRoad(t *testing.T, c *cluster) *road {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(c.sandbox.Kubeconfig())
+	config, err := clientcmd.LoadFromFile(c.kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func runTests(m *testing.M) int {
 	if output, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
 	}
-	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"))
+	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"), "kwok")
 	if err != nil {
 		return complain(err)
 	}
@@ -62,6 +62,9 @@ func runTests(m *testing.M) int {
 	common.controller = shared
 	code := m.Run()
 	if err := shared.stop(); err != nil && code == 0 {
+		code = complain(err)
+	}
+	if err := common.denied(); err != nil {
 		code = complain(err)
 	}
 	if code == 0 {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
@@ -113,7 +114,7 @@ func (s *stage) clear() {
 	}{
 		{&policyv1.PodDisruptionBudget{}, in}, {&appsv1.Deployment{}, in}, {&appsv1.StatefulSet{}, in}, {&appsv1.DaemonSet{}, in}, {&corev1.Pod{}, in},
 		{&corev1.PersistentVolumeClaim{}, in},
-		{&karpv1.NodePool{}, ours}, {&karpv1.NodeClaim{}, ours}, {&kwokv1alpha1.KWOKNodeClass{}, ours},
+		{&karpv1alpha5.Provisioner{}, ours}, {&karpv1.NodePool{}, ours}, {&karpv1.NodeClaim{}, ours}, {&kwokv1alpha1.KWOKNodeClass{}, ours},
 	} {
 		if _, class := all.kind.(*kwokv1alpha1.KWOKNodeClass); class {
 			s.awaitNothing(ctx)
@@ -144,9 +145,18 @@ func (s *stage) awaitNothing(ctx context.Context) {
 
 // describe prints what a failed case looks like.
 func (s *stage) describe() {
+	names := map[types.UID]string{}
+	for _, pod := range s.ledger.podsOf(s.name) {
+		names[pod.UID] = pod.Name
+	}
 	for _, e := range s.ledger.claimsOf(s.name) {
 		s.t.Logf("claim %s created %s by %s, deleted %s for %q, gone %t", e.object.Name, e.object.CreationTimestamp.Format(time.TimeOnly),
 			e.object.Annotations[karpv1.AnnotationBoughtBy], e.object.DeletionTimestamp, reasonOf(e.object), e.gone)
+		var bought []string
+		for uid := range strings.FieldsSeq(e.object.Annotations[karpv1.AnnotationPods]) {
+			bought = append(bought, names[types.UID(uid)])
+		}
+		s.t.Logf("  bought for %v", bought)
 		if e.gone {
 			continue
 		}
@@ -157,7 +167,7 @@ func (s *stage) describe() {
 		s.t.Logf("node %s type=%s zone=%s deleting=%v taints=%v", node.Name, node.Labels[corev1.LabelInstanceTypeStable], node.Labels[corev1.LabelTopologyZone],
 			node.DeletionTimestamp != nil, node.Spec.Taints)
 	}
-	const most = 60
+	const most = 100
 	pods := s.ledger.podsOf(s.name)
 	slices.SortFunc(pods, func(p, q *corev1.Pod) int { return strings.Compare(p.Name, q.Name) })
 	for i, pod := range pods {

@@ -42,13 +42,15 @@ rules:
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + log}, log, nil
 }
 
-// Kubeconfig is a kubeconfig with which its owner is the account, for an hour.
+// Kubeconfig is a kubeconfig with which its owner is the account, for a day.
 func Kubeconfig(ctx context.Context, config *rest.Config, account Account) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("asking for a token of %s: %w", account.User(), err)
 	}

@@ -21,7 +21,7 @@ var parts = []struct {
 	{"NodeLifecycle", "making, tagging and ending instances", []string{"LaunchFromWhatIsThere", "LaunchByOwnTemplates", "MakeOnlyWhatIsTagged",
 		"TagWhatIsBeingMade", "NameOwnInstances", "EndOwnInstancesAndTemplates"}},
 	{"IAMIntegration", "the node role and its instance profiles", []string{"HandTheNodeRoleToInstances", "MakeTaggedInstanceProfiles", "ChangeOwnInstanceProfiles",
-		"ReadInstanceProfiles", "ListInstanceProfiles"}},
+		"ReadInstanceProfiles", "LookForTheRoleOfSpot", "ListInstanceProfiles"}},
 	{"Interruption", "the queue of notices", []string{"HearOfInterruptions"}},
 	{"Discovery", "what there is, and what it costs", []string{"ReadEC2", "ReadTheCluster", "ReadImageIDs", "ReadPrices"}},
 }

@@ -58,6 +58,12 @@ const (
 	// claims whose instance types carry a NodeOverlay.
 	AnnotationPriceOverlayApplied    = Group + "/price-overlay-applied"
 	AnnotationCapacityOverlayApplied = Group + "/capacity-overlay-applied"
+	// AnnotationDoNotEvict, on a pod, and AnnotationDoNotConsolidate, on a node, are what AnnotationDoNotDisrupt was called
+	// before v1beta1; "true" is the only value that they had. They count where today's name is absent.
+	AnnotationDoNotEvict       = Group + "/do-not-evict"
+	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
+	// AnnotationSafeToEvict is what the Cluster Autoscaler goes by: "false" on a pod keeps its node.
+	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
 	AnnotationPodDeletionCost = corev1.PodDeletionCost
 )
@@ -99,6 +105,9 @@ const AnnotationPods = OwnAnnotationPrefix + "pods"
 // AnnotationRepair, on a claim that is about to be deleted because its node is unhealthy, is the node's condition. The
 // claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
+
+// AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
+const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"

@@ -33,10 +33,13 @@ func EndedPod(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Protection is what a pod's annotation karpenter.sh/do-not-disrupt says. The zero value protects nothing.
+// Protection is what a pod's annotation karpenter.sh/do-not-disrupt says, or one of those that ProtectionRules read in its
+// place. The zero value protects nothing.
 //
 // +kubebuilder:object:generate=false
 type Protection struct {
+	// By is the annotation that says so, empty if there is none.
+	By string
 	// Forever is set by "true", by a duration as long as the pod has not started, and by one that is too long to count.
 	Forever bool
 	// Until is the end of a duration from the pod's start.
@@ -46,22 +49,60 @@ type Protection struct {
 // durationForm is what time.ParseDuration reads, of any length and not negative.
 var durationForm = regexp.MustCompile(`^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// ProtectionOf reads the annotation: "true", or a positive duration from the pod's start. valid is false for a value
-// that is neither: a duration of more than time.Duration holds, some 292 years, protects for ever, because that is what was
-// meant; anything else protects nothing.
-func ProtectionOf(pod *corev1.Pod) (p Protection, valid bool) {
+// ProtectionRules say which annotations protect a pod, beside karpenter.sh/do-not-disrupt. The zero value adds that
+// annotation's old name, karpenter.sh/do-not-evict.
+//
+// +kubebuilder:object:generate=false
+type ProtectionRules struct {
+	// SafeToEvict: the Cluster Autoscaler's cluster-autoscaler.kubernetes.io/safe-to-evict protects too, when it is "false".
+	SafeToEvict bool
+}
+
+// ProtectionOf is what the zero ProtectionRules say of a pod.
+func ProtectionOf(pod *corev1.Pod) (p Protection, valid bool) { return ProtectionRules{}.Of(pod) }
+
+// Of reads the annotation karpenter.sh/do-not-disrupt: "true", or a positive duration from the pod's start. valid is false
+// for a value that is neither: a duration of more than time.Duration holds, some 292 years, protects for ever, because that
+// is what was meant; anything else protects nothing. Where that annotation is absent, the others of the rules count: they
+// protect for ever or not at all, and are always valid.
+func (r ProtectionRules) Of(pod *corev1.Pod) (p Protection, valid bool) {
 	text, there := pod.Annotations[AnnotationDoNotDisrupt]
-	if !there || text == "true" {
-		return Protection{Forever: there}, true
+	switch {
+	case there && text == "true":
+		return Protection{By: AnnotationDoNotDisrupt, Forever: true}, true
+	case there:
+		return duration(text, pod)
+	case pod.Annotations[AnnotationDoNotEvict] == "true":
+		return Protection{By: AnnotationDoNotEvict, Forever: true}, true
+	case r.SafeToEvict && pod.Annotations[AnnotationSafeToEvict] == "false":
+		return Protection{By: AnnotationSafeToEvict, Forever: true}, true
 	}
+	return Protection{}, true
+}
+
+func duration(text string, pod *corev1.Pod) (p Protection, valid bool) {
+	p.By = AnnotationDoNotDisrupt
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return Protection{Forever: err != nil && durationForm.MatchString(text)}, false
+	switch {
+	case err != nil || d <= 0:
+		p.Forever = err != nil && durationForm.MatchString(text)
+		return p, false
+	case pod.Status.StartTime == nil:
+		p.Forever = true
+	default:
+		p.Until = pod.Status.StartTime.Add(d)
 	}
-	if pod.Status.StartTime == nil {
-		return Protection{Forever: true}, true
+	return p, true
+}
+
+// ProtectedNode reports whether the annotations, of a node or of its claim, forbid voluntary disruption:
+// karpenter.sh/do-not-disrupt, or where that is absent its old name, karpenter.sh/do-not-consolidate, is "true".
+func ProtectedNode(annotations map[string]string) bool {
+	text, there := annotations[AnnotationDoNotDisrupt]
+	if !there {
+		text = annotations[AnnotationDoNotConsolidate]
 	}
-	return Protection{Until: pod.Status.StartTime.Add(d)}, true
+	return text == "true"
 }
 
 // Holds reports whether the pod is protected now.

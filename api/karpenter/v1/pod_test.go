@@ -52,6 +52,11 @@ func TestProtection(t *testing.T) {
 		"as long as can be":     {map[string]string{AnnotationDoNotDisrupt: "2562047h47m"}, true, 2562047 * time.Hour, true},
 		"less than nothing":     {map[string]string{AnnotationDoNotDisrupt: "-9999999999999h"}, true, 0, false},
 		"no unit":               {map[string]string{AnnotationDoNotDisrupt: "99999999999999999999"}, true, 0, false},
+		"the old name":          {map[string]string{AnnotationDoNotEvict: "true"}, true, -1, true},
+		"the old name, false":   {map[string]string{AnnotationDoNotEvict: "false"}, true, 0, true},
+		"the old name had none": {map[string]string{AnnotationDoNotEvict: "30m"}, true, 0, true},
+		"the new name wins":     {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotEvict: "true"}, true, 0, false},
+		"of somebody else":      {map[string]string{AnnotationSafeToEvict: "false"}, true, 0, true},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
 		if test.started {
@@ -65,6 +70,46 @@ func TestProtection(t *testing.T) {
 			if want := test.until < 0 || after < test.until; p.Holds(start.Add(after)) != want {
 				t.Errorf("%s, %s after the start: holds %t, want %t", name, after, !want, want)
 			}
+		}
+	}
+}
+
+// What the Cluster Autoscaler goes by counts where that was asked for, and do-not-disrupt before it.
+func TestSafeToEvict(t *testing.T) {
+	rules := ProtectionRules{SafeToEvict: true}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		by          string
+		forever     bool
+	}{
+		"not safe":             {map[string]string{AnnotationSafeToEvict: "false"}, AnnotationSafeToEvict, true},
+		"safe":                 {map[string]string{AnnotationSafeToEvict: "true"}, "", false},
+		"neither":              {map[string]string{AnnotationSafeToEvict: "no"}, "", false},
+		"do-not-disrupt wins":  {map[string]string{AnnotationSafeToEvict: "false", AnnotationDoNotDisrupt: "false"}, AnnotationDoNotDisrupt, false},
+		"do-not-evict as well": {map[string]string{AnnotationSafeToEvict: "false", AnnotationDoNotEvict: "true"}, AnnotationDoNotEvict, true},
+	} {
+		p, _ := rules.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}})
+		if p.By != test.by || p.Forever != test.forever {
+			t.Errorf("%s: %+v, want by %q, for ever %t", name, p, test.by, test.forever)
+		}
+	}
+}
+
+func TestProtectedNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"none":              {nil, false},
+		"today's name":      {map[string]string{AnnotationDoNotDisrupt: "true"}, true},
+		"a duration":        {map[string]string{AnnotationDoNotDisrupt: "30m"}, false},
+		"the old name":      {map[string]string{AnnotationDoNotConsolidate: "true"}, true},
+		"the old name, off": {map[string]string{AnnotationDoNotConsolidate: "false"}, false},
+		"today's name wins": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotConsolidate: "true"}, false},
+		"that is for a pod": {map[string]string{AnnotationDoNotEvict: "true"}, false},
+	} {
+		if got := ProtectedNode(test.annotations); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
 }

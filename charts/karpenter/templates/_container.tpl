@@ -34,6 +34,11 @@
     - name: http
       containerPort: {{ $c.healthProbe.port }}
       protocol: TCP
+    {{- if $root.Values.conversion.enabled }}
+    - name: https-webhook
+      containerPort: {{ $root.Values.conversion.port }}
+      protocol: TCP
+    {{- end }}
   livenessProbe:
     initialDelaySeconds: 30
     timeoutSeconds: 30

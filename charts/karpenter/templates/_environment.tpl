@@ -31,6 +31,7 @@
 {{- $rows := list
   (list "CLOUD_PROVIDER" $s.cloudProvider)
   (list "KARPENTER_SERVICE" (include "karpenter.fullname" $root))
+  (list "WEBHOOK_PORT" (ternary $root.Values.conversion.port 0 $root.Values.conversion.enabled))
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
   (list "LOG_LEVEL" $read.logLevel)
@@ -54,6 +55,7 @@
   (list "DISRUPTION_VALIDATION" $s.disruptionValidation)
   (list "NODE_OVERHEAD_PRICE" $s.nodeOverheadPrice)
   (list "POD_PLACEMENT" $s.podPlacement)
+  (list "HONOR_SAFE_TO_EVICT" $s.honorSafeToEvict)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
 }}
 {{- if eq (toString $s.cloudProvider) "aws" }}
@@ -66,6 +68,7 @@
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "INTERRUPTION_QUEUE" $s.interruptionQueue)
   (list "RESERVED_ENIS" $s.reservedENIs)
+  (list "DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "DISABLE_DRY_RUN" $s.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)

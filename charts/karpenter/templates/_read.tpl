@@ -28,6 +28,8 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.aws.vmMemoryOverheadPercent" "settings.vmMemoryOverheadPercent" 0.075)
   (list "settings.aws.interruptionQueueName" "settings.interruptionQueue" "")
   (list "settings.aws.reservedENIs" "settings.reservedENIs" "0")
+  (list "settings.aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
+  (list "aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
   (list "controller.batchMaxDuration" "settings.batchMaxDuration" "10s")
   (list "controller.batchIdleDuration" "settings.batchIdleDuration" "1s")
   (list "controller.logLevel" "logLevel" "info")
@@ -50,7 +52,7 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.assumeRoleDuration" "no role is assumed")
   (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
   (list "settings.featureGates.drift" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
-  (list "webhook" "there are no webhooks")
+  (list "webhook" "there are none but the one that converts older versions of the API (conversion.enabled)")
   (list "logEncoding" "the log is JSON")
   (list "controller.logEncoding" "the log is JSON")
   (list "logConfig.logEncoding" "the log is JSON")
@@ -68,8 +70,6 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
   (list "settings.aws.tags" dict "put them into spec.tags of every EC2NodeClass")
   (list "settings.tags" dict "put them into spec.tags of every EC2NodeClass")
-  (list "settings.aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
-  (list "aws.defaultInstanceProfile" "" "put it into spec.instanceProfile of every EC2NodeClass")
   (list "settings.aws.enableENILimitedPodDensity" true "put maxPods: 110 into spec.kubelet of every EC2NodeClass")
 }}
 {{- $found := dict }}
@@ -214,7 +214,7 @@ Everybody who needs a setting asks here and not .Values.
 tables:
   - path: ""
     keys: [global, nameOverride, fullnameOverride, additionalLabels, additionalAnnotations, imagePullPolicy, imagePullSecrets, service,
-      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, replicas,
+      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, conversion, replicas,
       revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
       terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
       affinity, topologySpreadConstraints, tolerations, controller, logLevel, logOutputPaths, logErrorOutputPaths, settings,
@@ -225,10 +225,10 @@ tables:
       errorOutputPaths, replicas]
   - path: settings
     keys: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
-      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, schedulerConfig,
+      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, honorSafeToEvict, schedulerConfig,
       kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
       leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
-      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, disableDryRun, enableZonalShift, amiRefreshInterval,
+      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, defaultInstanceProfile, disableDryRun, enableZonalShift, amiRefreshInterval,
       subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws, assumeRoleARN, assumeRoleDuration, tags]
 {{- end }}
 

@@ -40,7 +40,7 @@ locals {
   # generated: begin
   parts = {
     NodeLifecycle  = ["LaunchFromWhatIsThere", "LaunchByOwnTemplates", "MakeOnlyWhatIsTagged", "TagWhatIsBeingMade", "NameOwnInstances", "EndOwnInstancesAndTemplates"] # making, tagging and ending instances
-    IAMIntegration = ["HandTheNodeRoleToInstances", "MakeTaggedInstanceProfiles", "ChangeOwnInstanceProfiles", "ReadInstanceProfiles", "ListInstanceProfiles"] # the node role and its instance profiles
+    IAMIntegration = ["HandTheNodeRoleToInstances", "MakeTaggedInstanceProfiles", "ChangeOwnInstanceProfiles", "ReadInstanceProfiles", "LookForTheRoleOfSpot", "ListInstanceProfiles"] # the node role and its instance profiles
     Interruption   = ["HearOfInterruptions"] # the queue of notices
     Discovery      = ["ReadEC2", "ReadTheCluster", "ReadImageIDs", "ReadPrices"] # what there is, and what it costs
   }

@@ -68,6 +68,15 @@ func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	return found
 }
 
+// unresolved is why nothing is known of what a class sells of which subnets or images are missing.
+func unresolved(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
+	if found := readiness(class); found != nil {
+		return found
+	}
+	return &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
+		Reason: awsv1.ReasonDependenciesNotReady, Message: "no subnet or no image of it is known"}
+}
+
 // launchable reads the class of a claim that is to be launched. One that is not there is not ready: the claim is given
 // up. One that has not been looked at yet is waited for.
 func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*awsv1.EC2NodeClass, error) {
@@ -93,12 +102,7 @@ func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*aw
 // a *cloud.NodeClassNotReadyError.
 func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (goods, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
-		found := readiness(class)
-		if found == nil {
-			found = &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
-				Reason: awsv1.ReasonDependenciesNotReady, Message: "no subnet or no image of it is known"}
-		}
-		return goods{}, found
+		return goods{}, unresolved(class)
 	}
 	facts, err := p.sources.Cluster.Facts(ctx)
 	if err != nil && facts.Name == "" {

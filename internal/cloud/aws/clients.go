@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,8 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
@@ -37,9 +40,12 @@ type Clients struct {
 
 // ClientsOf makes the clients.
 func ClientsOf(cfg aws.Config) Clients {
+	queues := sqs.NewFromConfig(cfg)
+	cfg = cfg.Copy()
+	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), call.Answered)
 	list := cfg.Copy()
 	list.Region = upkeep.PricingRegion(cfg.Region)
-	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg)}
+	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
 }
 
 // answerTime is the longest that the transport waits for an answer; each caller has a shorter time of its own.
@@ -47,8 +53,12 @@ const answerTime = 4 * time.Minute
 
 // Config finds credentials, region and endpoint as the SDK does by default: environment (AWS_REGION, AWS_ENDPOINT_URL
 // among it), shared files, pod identity, instance metadata. The agent is what AWS's logs know the program by.
-func Config(ctx context.Context, agent string) (aws.Config, error) {
-	cfg, err := config.LoadDefaultConfig(ctx,
+func Config(ctx context.Context, agent string) (aws.Config, error) { return ConfigIn(ctx, agent, "") }
+
+// ConfigIn is Config for a region that is known already, unless it is empty.
+func ConfigIn(ctx context.Context, agent, region string) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region),
+		config.WithLogger(logging.Nop{}), // what fails is an error of its call; a warning in plain text is out of place in a log of JSON and on a screen
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(answerTime).WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })),
 		config.WithAPIOptions([]func(*middleware.Stack) error{awsmiddleware.AddUserAgentKey(agent)}))
 	if err != nil {

@@ -15,21 +15,26 @@ import (
 )
 
 // Drifted implements cloud.DriftDetector. The first reason that holds is told, in the order of the list below. What a
-// class that is not ready has found may be incomplete: nobody can tell then, which is an error.
+// class that is not ready has found may be incomplete: nobody can tell then, which is an error, unless a later reason holds
+// all the same (a type that is no longer sold where the class has its subnets now). A class that is being deleted is not
+// asked: nothing could be bought in the place of what has drifted.
 func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (reason string, err error) {
 	class, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
 	if err != nil {
 		return "", fmt.Errorf("asking whether the machine of claim %q has drifted: %w", claim.Name, err)
 	}
-	if claim.Status.ProviderID == "" {
+	if claim.Status.ProviderID == "" || !class.DeletionTimestamp.IsZero() {
 		return "", nil
 	}
+	var unknown []error
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.hashDrift, p.imageDrift, p.networkDrift} {
-		if reason, err := check(ctx, class, claim); reason != "" || err != nil {
-			return reason, err
+		reason, err := check(ctx, class, claim)
+		if reason != "" {
+			return reason, nil
 		}
+		unknown = append(unknown, err)
 	}
-	return "", nil
+	return "", errors.Join(unknown...)
 }
 
 // hashDrift: the class was changed since. Hashes that were made another way cannot be compared; package class stamps them

@@ -41,6 +41,9 @@ func TestDrifted(t *testing.T) {
 				c.Status.Subnets[i].ID = "subnet-0aaaaaaaaaaaaaaaa"
 			}
 		}, want: awsv1.ReasonSubnetDrift},
+		{name: "subnets in a zone that does not sell the type", class: func(c *awsv1.EC2NodeClass) {
+			c.Status.Subnets = []awsv1.Subnet{{ID: "subnet-0aaaaaaaaaaaaaaaa", Zone: "us-east-1z", ZoneID: "use1-az9"}}
+		}, want: awsv1.ReasonSubnetDrift},
 		{name: "a machine that is gone", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa" }},
 		{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
 	} {
@@ -91,5 +94,17 @@ func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
 	}
 	if calls := w.sim.Calls(); len(calls) > 0 {
 		t.Errorf("asked %v", calls)
+	}
+}
+
+// Whoever deletes a class does not want its machines replaced by others of it.
+func TestClassThatEndsHasNoDrift(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	claim := w.launched(t, p, "last")
+	claim.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
+	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finaliser keeps it
+	if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+		t.Errorf("%q, %v; want no drift", reason, err)
 	}
 }

@@ -25,6 +25,7 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	reconciler := &class.Reconciler{
 		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC, Now: p.opts.Clock.Now,
+		UserData: p.opts.Observer.UserData,
 		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
 		},

@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
@@ -43,6 +44,9 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	if err != nil {
 		if p.stale(err) {
 			p.sources.Profiles.Forget(class)
+		}
+		if create := new(cloud.CreateError); errors.As(err, &create) && create.Reason == launch.ReasonSpotRole {
+			p.opts.Observer.Event(claim, interruption.Event{Reason: create.Reason, Warning: true, Message: create.Message})
 		}
 		return nil, err
 	}

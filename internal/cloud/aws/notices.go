@@ -68,13 +68,8 @@ func noticed(claim *karpv1.NodeClaim) interruption.Claim {
 	}
 	if grace := claim.Spec.TerminationGracePeriod; grace != nil {
 		c.Grace = &grace.Duration
-		if c.Deleting {
-			c.Deadline = claim.DeletionTimestamp.Add(grace.Duration)
-		}
 	}
-	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); err == nil {
-		c.Deadline = at
-	}
+	c.Deadline, _ = claim.DrainEnds()
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
 
@@ -69,6 +70,29 @@ func TestAct(t *testing.T) {
 	claim.Finalizers = nil
 	check(t, w.api.Update(t.Context(), claim))
 	check(t, p.act(t.Context(), d)) // that comes late
+}
+
+// An account that may have no spot instances is told once per claim, and pays for what is on demand meanwhile.
+func TestSpotRoleMissing(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	var told []interruption.Event
+	p := w.provider(t, func(o *Options) {
+		o.Observer.Event = func(_ client.Object, e interruption.Event) { told = append(told, e) }
+	})
+	check(t, w.sim.Reject("", "", karpv1.CapacityTypeSpot, awssim.Refusal{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+		Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
+	claim := w.claim(t, "either")
+	if _, err := p.Launch(t.Context(), claim); err == nil {
+		t.Fatal("spot was bought without the role")
+	}
+	if len(told) != 1 || told[0].Reason != "SpotSLRCreationFailed" || !told[0].Warning || !strings.Contains(told[0].Message, "AWSServiceRoleForEC2Spot") {
+		t.Errorf("told %+v, want what to do", told)
+	}
+	machine, err := p.Launch(t.Context(), claim)
+	check(t, err)
+	if machine.Labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand {
+		t.Errorf("bought as %s", machine.Labels[karpv1.LabelCapacityType])
+	}
 }
 
 // A spot notice closes the offering for all pools, and says so.

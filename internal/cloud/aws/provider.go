@@ -74,6 +74,10 @@ type Observer struct {
 	Interruption interruption.Observer
 	// Event is told of something about an object that its owner should know.
 	Event func(object client.Object, event interruption.Event)
+	// UserData is told the bytes of user data of a class's machines, 0 when it has gone.
+	UserData func(class string, bytes int)
+	// Unsupported is told a version of Kubernetes, such as 1.25, that the program was not made for, once.
+	Unsupported func(version string)
 	// Disrupted is told of a claim that is deleted because of an interruption.
 	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
 }
@@ -111,7 +115,7 @@ func New(opts Options) (*Provider, error) {
 		discovery.Clients{EC2: opts.Clients.EC2, SSM: opts.Clients.SSM, EKS: opts.Clients.EKS, IAM: opts.Clients.IAM}, opts.Kubernetes,
 		discovery.Options{
 			Cluster: opts.Cluster, Region: opts.Region, Now: opts.Clock.Now, Lifetimes: opts.Lifetimes, Refused: unavailable.HasSubnet,
-			Observe: opts.Observer.Called,
+			Observe: opts.Observer.Called, Unsupported: opts.Observer.Unsupported,
 		})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the AWS provider: %w", err)
@@ -161,7 +165,10 @@ func (p *Provider) Name() string { return "aws" }
 func (p *Provider) NodeClasses() []client.Object { return []client.Object{&awsv1.EC2NodeClass{}} }
 
 // Declared implements cloud.Provider.
-func (p *Provider) Declared() cloud.Declared {
+func (p *Provider) Declared() cloud.Declared { return Declared() }
+
+// Declared is what the provider adds to the vocabulary of labels, whoever asks.
+func Declared() cloud.Declared {
 	return cloud.Declared{
 		WellKnown:      awsv1.WellKnownLabels(),
 		Restricted:     []string{awsv1.Group},

@@ -53,7 +53,8 @@ func (p *Provider) Start(ctx context.Context) error {
 }
 
 // resume queues every machine and deletes the Nodes whose machines are gone (a process that died between the two
-// deletions, or that created a Node while another terminated the machine). Nodes are listed first: a Node in the list
+// deletions, or that created a Node while another terminated the machine). Nodes of Karpenter's own provider get their
+// records. Nodes are listed first: a Node in the list
 // had a record before, so one without a record now has lost it.
 func (p *Provider) resume(ctx context.Context) error {
 	var nodes corev1.NodeList
@@ -78,6 +79,12 @@ func (p *Provider) resume(ctx context.Context) error {
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
+		if foreign(node) {
+			if err := p.adopt(ctx, node); err != nil {
+				log.FromContext(ctx).Error(err, "adopting a node without a record", "node", node.Name)
+			}
+			continue
+		}
 		if !p.ownsNode(node) || known.Has(recordName(node.Name)) {
 			continue
 		}

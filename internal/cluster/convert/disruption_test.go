@@ -239,3 +239,28 @@ func TestStaticPool(t *testing.T) {
 		}
 	}
 }
+
+// TestEndOfADrain: of the claim's annotation, else of its grace period, in UTC.
+func TestEndOfADrain(t *testing.T) {
+	const annotations = "  annotations: {"
+	for _, test := range []struct{ name, from, to, want string }{
+		{"nobody deletes it", "", "", ""},
+		{"deleted", "  uid: c9\n", "  uid: c9\n  deletionTimestamp: \"2026-11-20T10:00:00Z\"\n", "2026-11-20T11:00:00Z"},
+		{"interrupted", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: "2026-11-20T11:02:00+01:00", `, "2026-11-20T10:02:00Z"},
+		{"no time", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: soon, `, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n, refused := Node(nil, decode[karpv1.NodeClaim](t, strings.Replace(agedText, test.from, test.to, 1)), words())
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			got := ""
+			if !n.DrainEnds.IsZero() {
+				got = n.DrainEnds.Format(time.RFC3339)
+			}
+			if got != test.want {
+				t.Errorf("the drain ends at %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -44,9 +44,9 @@ func deletionCost(pod *corev1.Pod) int64 {
 
 // protectedUntil is the end of the pod's protection by karpenter.sh/do-not-disrupt (core specification 5.2): "true"
 // protects for ever, a positive duration from the pod's start, which it protects for ever while it has not started.
-// Anything else does not protect; nor does a pod that is leaving.
-func protectedUntil(pod *corev1.Pod) time.Time {
-	p, _ := karpv1.ProtectionOf(pod)
+// Anything else does not protect; nor does a pod that is leaving. Other annotations protect as the rules say.
+func protectedUntil(pod *corev1.Pod, rules karpv1.ProtectionRules) time.Time {
+	p, _ := rules.Of(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return time.Time{}

@@ -35,7 +35,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Name: claim.Name, UID: string(claim.UID), ProviderID: claim.Status.ProviderID,
 		Claim: claim.Name, ClaimUID: string(claim.UID), Pool: claim.Labels[karpv1.LabelNodePool],
 		Stage: stageOf(node, claim), Created: utc(claim.CreationTimestamp), LastPodEvent: utc(claim.Status.LastPodEventTime),
-		Labels: claim.Labels, DoNotDisrupt: claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true",
+		Labels: claim.Labels, DoNotDisrupt: karpv1.ProtectedNode(claim.Annotations),
 		Command:          claim.Annotations[karpv1.AnnotationCommand],
 		DisruptionReason: conditionTrue(claim, karpv1.ConditionDisruptionReason),
 		Requests:         amounts(claim.Spec.Resources.Requests, up),
@@ -79,6 +79,9 @@ func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 		spec.ExpiresAt = utc(claim.CreationTimestamp).Add(*claim.Spec.ExpireAfter.Duration)
 	}
 	spec.DrainBounded = claim.Spec.TerminationGracePeriod != nil
+	if at, _ := claim.DrainEnds(); !at.IsZero() {
+		spec.DrainEnds = at.UTC()
+	}
 }
 
 // stageOf is how far the claim has come. The node's labels count beside the claim's conditions, because the node is
@@ -116,7 +119,7 @@ func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim)
 	}
 	if spec.Stage >= model.Registered {
 		spec.Labels = node.Labels
-		spec.DoNotDisrupt = node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true"
+		spec.DoNotDisrupt = karpv1.ProtectedNode(node.Annotations)
 		spec.Taints = taints(lasting(node, claim, spec.Stage))
 	}
 	if spec.Pool == "" {
@@ -154,7 +157,7 @@ func unmanaged(node *corev1.Node) model.NodeSpec {
 		Labels: node.Labels, Taints: taints(nodeTaints(node)),
 		Capacity: amounts(node.Status.Capacity, down), Allocatable: amounts(node.Status.Allocatable, down),
 		Ready: karpv1.NodeReady(node), Deleting: node.DeletionTimestamp != nil, Disrupted: disrupted(node),
-		DoNotDisrupt: node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true",
+		DoNotDisrupt: karpv1.ProtectedNode(node.Annotations),
 	}
 }
 

@@ -42,7 +42,7 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Created: utc(pod.CreationTimestamp),
 		Node: pod.Spec.NodeName, Labels: pod.Labels, Requests: requests, Tolerations: tolerations(pod.Spec.Tolerations),
 		Controller: controllerOf(pod), Daemon: daemon,
-		EvictionCost: evictionCost(pod), ProtectedUntil: protectedUntil(pod),
+		EvictionCost: evictionCost(pod), ProtectedUntil: protectedUntil(pod, v.Protection),
 	}
 	if pod.Spec.Priority != nil {
 		spec.Priority = *pod.Spec.Priority

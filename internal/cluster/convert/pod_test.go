@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -264,19 +265,24 @@ func TestProtectedUntil(t *testing.T) {
 	tests := []struct {
 		name, pod string
 		want      time.Time
+		rules     karpv1.ProtectionRules
 	}{
-		{"unset", "spec: {}", time.Time{}},
-		{"true", at("true") + started, model.Forever},
-		{"false", at("false") + started, time.Time{}},
-		{"four hours", at("4h") + started, time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)},
-		{"four hours, not started", at("4h"), model.Forever},
-		{"negative", at("-4h") + started, time.Time{}},
-		{"nonsense", at("True") + started, time.Time{}},
-		{"leaving", "metadata: {deletionTimestamp: '2026-11-20T09:00:00Z', annotations: {karpenter.sh/do-not-disrupt: 'true'}}", time.Time{}},
+		{name: "unset", pod: "spec: {}"},
+		{name: "the old name", pod: "metadata: {annotations: {karpenter.sh/do-not-evict: 'true'}}", want: model.Forever},
+		{name: "not safe to evict", pod: "metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}"},
+		{name: "not safe to evict, honoured", pod: "metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}",
+			rules: karpv1.ProtectionRules{SafeToEvict: true}, want: model.Forever},
+		{name: "true", pod: at("true") + started, want: model.Forever},
+		{name: "false", pod: at("false") + started},
+		{name: "four hours", pod: at("4h") + started, want: time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)},
+		{name: "four hours, not started", pod: at("4h"), want: model.Forever},
+		{name: "negative", pod: at("-4h") + started},
+		{name: "nonsense", pod: at("True") + started},
+		{name: "leaving", pod: "metadata: {deletionTimestamp: '2026-11-20T09:00:00Z', annotations: {karpenter.sh/do-not-disrupt: 'true'}}"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := protectedUntil(decode[corev1.Pod](t, test.pod)); !got.Equal(test.want) {
+			if got := protectedUntil(decode[corev1.Pod](t, test.pod), test.rules); !got.Equal(test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
 // Pool converts a pool, all but what depends on the time and on the provider: Catalogue and the budgets' Inactive are
@@ -30,6 +31,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Policy == "" {
 		spec.Policy = string(karpv1.ConsolidateWhenEmptyOrUnderutilized)
 	}
+	spec.Policy, _ = names.ConsolidationPolicy(spec.Policy)
 	reqs, refused := v.api("spec.template.spec.requirements", template.Spec.Requirements)
 	spec.Requirements = slices.Concat(reqs, v.labels(template.ObjectMeta.Labels), v.labels(map[string]string{
 		karpv1.LabelNodePool: pool.Name,

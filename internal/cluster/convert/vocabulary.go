@@ -10,6 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
 // Vocabulary is what labels mean in this cluster, and which node classes are the provider's. It is not changed after
@@ -19,6 +20,8 @@ type Vocabulary struct {
 	Rules karpv1.LabelRules
 	// Classes are the kinds of node class that the provider owns.
 	Classes []schema.GroupKind
+	// Protection says which annotations protect pods. It may be set before the vocabulary is used.
+	Protection karpv1.ProtectionRules
 
 	wellKnown map[string]bool
 	// reservation is the label of a capacity reservation's id, empty when the provider has none.
@@ -28,7 +31,7 @@ type Vocabulary struct {
 	unsupportedProvisioners []string
 }
 
-// NewVocabulary is the core's vocabulary with what a provider declares.
+// NewVocabulary is the core's vocabulary, the old names of before v1 included, with what a provider declares.
 func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabulary {
 	more := karpv1.LabelRules{
 		WellKnown:         declared.WellKnown,
@@ -40,7 +43,7 @@ func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabu
 		more.WellKnown = append(slices.Clone(more.WellKnown), declared.ReservationKey)
 	}
 	v := &Vocabulary{
-		Rules: karpv1.CoreRules().With(more), Classes: classes, wellKnown: map[string]bool{}, reservation: declared.ReservationKey,
+		Rules: karpv1.CoreRules().With(karpv1.LabelRules{Aliases: names.Aliases()}).With(more), Classes: classes, wellKnown: map[string]bool{}, reservation: declared.ReservationKey,
 		unsupportedTopology: declared.UnsupportedTopology, unsupportedProvisioners: declared.UnsupportedProvisioners,
 	}
 	for _, key := range v.Rules.WellKnown {

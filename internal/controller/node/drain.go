@@ -24,6 +24,8 @@ type left struct {
 	protected, elapsed []*corev1.Pod
 	// mistaken pods have a do-not-disrupt that means nothing.
 	mistaken []*corev1.Pod
+	// rules are those that pods are protected by.
+	rules karpv1.ProtectionRules
 }
 
 // group orders a drain: the pods of a group are asked once those before it are gone (core specification 6.2).
@@ -40,7 +42,7 @@ const (
 // remaining is what is left to do for a node with these pods. The groups count all pods that are waited for, also those
 // that are deleted by force: a daemon may be what they need to end well.
 func remaining(pods []corev1.Pod, t terms) left {
-	var l left
+	l := left{rules: t.rules}
 	var byGroup [groups][]*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
@@ -65,7 +67,7 @@ func remaining(pods []corev1.Pod, t terms) left {
 // sort fills in what to do with the group whose turn it is.
 func (l *left) sort(first []*corev1.Pod, t terms) {
 	for _, pod := range first {
-		protection, valid := karpv1.ProtectionOf(pod)
+		protection, valid := t.rules.Of(pod)
 		if !valid {
 			l.mistaken = append(l.mistaken, pod)
 		}
@@ -87,10 +89,11 @@ func (l left) why() string {
 	var named []string
 	for _, pod := range l.protected {
 		until := ""
-		if p, _ := karpv1.ProtectionOf(pod); !p.Until.IsZero() {
+		p, _ := l.rules.Of(pod)
+		if !p.Until.IsZero() {
 			until = " until " + p.Until.UTC().Format(time.RFC3339)
 		}
-		named = append(named, fmt.Sprintf("%s/%s forbids it by %s%s", pod.Namespace, pod.Name, karpv1.AnnotationDoNotDisrupt, until))
+		named = append(named, fmt.Sprintf("%s/%s forbids it by %s%s", pod.Namespace, pod.Name, p.By, until))
 	}
 	text := fmt.Sprintf("%d pods are waiting to be evicted", len(l.waiting))
 	if len(named) == 0 {

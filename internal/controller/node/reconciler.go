@@ -41,7 +41,9 @@ type Reconciler struct {
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Protection says which annotations protect pods from eviction.
+	Protection karpv1.ProtectionRules
+	Clock      clock.PassiveClock
 	// Workers is how many nodes are worked on at a time; 0 means 500.
 	Workers int
 

@@ -110,14 +110,14 @@ func (r *Reconciler) push(l *leave, left left) {
 		r.evictor.add(pod, o)
 	}
 	for _, pod := range left.mistaken {
-		protection, _ := karpv1.ProtectionOf(pod)
+		protection, _ := r.Protection.Of(pod)
 		r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt], protection.Forever))
 	}
 	for _, pod := range left.elapsed {
 		r.Recorder.Emit(telemetry.ProtectionElapsed(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
 	}
 	for _, pod := range left.protected {
-		if p, _ := karpv1.ProtectionOf(pod); !p.Until.IsZero() {
+		if p, _ := r.Protection.Of(pod); !p.Until.IsZero() {
 			r.Recorder.Emit(telemetry.ProtectedUntil(pod, p.Until))
 		}
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) terms(l *leave) terms {
 
 // termsOf are what a drain with this deadline is judged by now.
 func (r *Reconciler) termsOf(deadline time.Time) terms {
-	return terms{now: r.Clock.Now(), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck}
+	return terms{now: r.Clock.Now(), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
 }
 
 // lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds.

@@ -18,6 +18,8 @@ type terms struct {
 	slack time.Duration
 	// stuck is how long after its deletion timestamp a terminating pod is no longer waited for.
 	stuck time.Duration
+	// rules say which pods are protected.
+	rules karpv1.ProtectionRules
 }
 
 // action is what a drain does with one pod.
@@ -55,7 +57,7 @@ func next(pod *corev1.Pod, t terms) step {
 	if !pod.DeletionTimestamp.IsZero() {
 		return step{action: settled}
 	}
-	if protection, _ := karpv1.ProtectionOf(pod); protection.Holds(t.now) {
+	if protection, _ := t.rules.Of(pod); protection.Holds(t.now) {
 		return step{action: protected}
 	}
 	return step{action: evict}
@@ -85,22 +87,12 @@ func graceOf(pod *corev1.Pod) int64 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// deadlineOf is when the claim's grace period ends: as its annotation says, else, once it is deleted, as its spec does;
-// zero when it has none. readable is false for an annotation that is no time.
+// deadlineOf is when the drain of the claim's node ends by force, zero for never; a node without a claim has no such end.
 func deadlineOf(claim *karpv1.NodeClaim) (deadline time.Time, readable bool) {
 	if claim == nil {
 		return time.Time{}, true
 	}
-	text, noted := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
-	if noted {
-		if at, err := time.Parse(time.RFC3339, text); err == nil {
-			return at, true
-		}
-	}
-	if grace := claim.Spec.TerminationGracePeriod; grace != nil && !claim.DeletionTimestamp.IsZero() {
-		deadline = claim.DeletionTimestamp.Add(grace.Duration)
-	}
-	return deadline, !noted
+	return claim.DrainEnds()
 }
 
 // earlier of two deadlines; zero is none.

@@ -24,6 +24,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -71,7 +72,8 @@ func (a *Ageing) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	declared := a.Provider.Declared()
 	a.classes, a.reservation = classes, declared.ReservationKey
-	a.rules = karpv1.CoreRules().With(karpv1.LabelRules{Aliases: declared.Aliases, ValueAliases: declared.ValueAliases})
+	old := karpv1.LabelRules{Aliases: names.Aliases()}
+	a.rules = karpv1.CoreRules().With(old).With(karpv1.LabelRules{Aliases: declared.Aliases, ValueAliases: declared.ValueAliases})
 	a.detector, _ = a.Provider.(cloud.DriftDetector)
 	if a.Workers == 0 {
 		a.Workers = ageingWorkers

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +35,7 @@ type Collector struct {
 	Provider cloud.Provider
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	Clock    clock.Clock
 	// Recorder may be nil.
 	Recorder *telemetry.Recorder
 
@@ -57,14 +57,31 @@ func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(c)
 }
 
-// Start collects every Timers.Collection until the context ends.
+// firstRounds is how many rounds that went well come at the pace of Timers.CollectionFirst after a start: what leaked did
+// so while a process ended, more often than not (AWS specification 6.1).
+const firstRounds = 20
+
+// Start collects until the context ends: every Timers.CollectionFirst at first, then every Timers.Collection.
 func (c *Collector) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, c.log)
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
+	for well := 0; ctx.Err() == nil; {
+		err := c.Collect(ctx)
+		if err == nil {
+			well++
+		} else if ctx.Err() == nil {
 			c.log.Error(err, "collecting garbage")
 		}
-	}, c.Timers.Collection)
+		pause := c.Timers.Collection
+		if well < firstRounds {
+			pause = min(c.Timers.CollectionFirst, pause)
+		}
+		timer := c.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C():
+		}
+	}
 	return nil
 }
 
@@ -84,7 +101,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return fmt.Errorf("listing claims: %w", err)
 	}
 	// 2. Evaluate.
-	leaked := leaks(machines, claims.Items, c.Clock.Now().Add(-c.Timers.Leak))
+	now := c.Clock.Now()
+	leaked := leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)})
 	widowed := widows(machines, claims.Items)
 	// 3. Act.
 	var errs []error
@@ -156,9 +174,13 @@ func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error
 	return nil
 }
 
-// leaks are the machines that no claim shows and no claim could come to show, created before the given time. A
-// machine whose age is not known is left alone.
-func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before time.Time) []cloud.Machine {
+// ages are the times before which a machine must have been created to count as a leak: one whose purchase was noted on its
+// claims, or that says whose it is, and one of which nobody can say who might be about to show it.
+type ages struct{ noted, others time.Time }
+
+// leaks are the machines that no claim shows and no claim could come to show, and that are old enough. A machine whose age is
+// not known is left alone.
+func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []cloud.Machine {
 	shown, unlaunched := map[string]bool{}, map[string]bool{}
 	for i := range claims {
 		if id := claims[i].Status.ProviderID; id != "" {
@@ -169,8 +191,13 @@ func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before time.Time
 	}
 	var leaked []cloud.Machine
 	for _, m := range machines {
-		old := !m.Created.IsZero() && m.Created.Before(before)
-		if old && !m.Terminating && !shown[m.ProviderID] && !unlaunched[m.Claim] {
+		limit := before.noted
+		if !m.Noted && m.Claim == "" {
+			limit = before.others
+		}
+		old := !m.Created.IsZero() && m.Created.Before(limit)
+		underWay := unlaunched[m.Claim] || slices.ContainsFunc(m.Claimants, func(claim string) bool { return unlaunched[claim] })
+		if old && !m.Terminating && !shown[m.ProviderID] && !underWay {
 			leaked = append(leaked, m)
 		}
 	}

@@ -135,21 +135,27 @@ func TestLeaks(t *testing.T) {
 	shown := claimWith("shown", karpv1.ConditionLaunched)
 	shown.Status.ProviderID = "m-shown"
 	claims := []karpv1.NodeClaim{*shown, *claimWith("launching")}
+	older := born.Add(-2 * time.Hour)
 	machines := []cloud.Machine{
 		{ProviderID: "m-shown", Claim: "shown", Created: old},
 		{ProviderID: "m-launching", Claim: "launching", Created: old}, // its write may be on the way
 		{ProviderID: "m-second", Claim: "shown", Created: old},        // the claim shows another one
 		{ProviderID: "m-orphan", Claim: "gone", Created: old},
-		{ProviderID: "m-unnamed", Created: old},
+		{ProviderID: "m-unnamed", Created: older.Add(-1)},
+		{ProviderID: "m-unnamed-young", Created: older}, // whoever bought it may not tell
+		{ProviderID: "m-noted", Noted: true, Created: old},
+		{ProviderID: "m-under-way", Noted: true, Claimants: []string{"shown", "launching"}, Created: older.Add(-1)},
+		{ProviderID: "m-dealt", Noted: true, Claim: "gone", Claimants: []string{"gone", "launching"}, Created: old}, // not all of them are shown yet
+		{ProviderID: "m-too-many", Noted: true, Claim: "shown", Claimants: []string{"shown"}, Created: old},
 		{ProviderID: "m-young", Claim: "gone", Created: young},
 		{ProviderID: "m-ageless", Claim: "gone"},
 		{ProviderID: "m-ending", Claim: "gone", Created: old, Terminating: true},
 	}
 	var got []string
-	for _, m := range leaks(machines, claims, limit) {
+	for _, m := range leaks(machines, claims, ages{noted: limit, others: older}) {
 		got = append(got, m.ProviderID)
 	}
-	if diff := cmp.Diff([]string{"m-second", "m-orphan", "m-unnamed"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"m-second", "m-orphan", "m-unnamed", "m-noted", "m-too-many"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

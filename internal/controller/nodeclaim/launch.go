@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +21,8 @@ type launching struct {
 	refused bool
 	// before is the claim's status as the API has it.
 	before *karpv1.NodeClaimStatus
+	// again is when to come again for a launch that failed a moment ago; zero if there is none.
+	again time.Duration
 }
 
 // launch buys the claim's machine unless that has been done. Its error is to be tried again; the condition says why.
@@ -28,8 +31,14 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsUnknown() {
 		return launching{before: before}, nil
 	}
+	if failure, left := r.memory.pausing(claim.UID, r.Clock.Now()); failure != nil {
+		reason, message := launchFailure(failure) // its write may have been lost
+		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
+		return launching{before: before, again: left}, nil
+	}
 	said, err := r.ask(ctx, claim)
 	if err != nil {
+		r.memory.failed(claim.UID, err, r.Clock.Now(), r.Timers.Retry, r.Timers.RetryMax)
 		reason, message := launchFailure(err)
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
 		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.

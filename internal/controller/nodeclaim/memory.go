@@ -31,6 +31,10 @@ type entry struct {
 	answer *answer
 	hooks  int // failures of BeforeReady
 	at     time.Time
+	// failure is what the last launch failed with, that is tried again after until; wait is the pause before that.
+	failure error
+	until   time.Time
+	wait    time.Duration
 }
 
 // entrySweep is the number of entries above which old ones are looked for.
@@ -58,6 +62,26 @@ func (m *memory) hookFailed(uid types.UID, now time.Time) int {
 	e := m.entry(uid, now)
 	e.hooks++
 	return e.hooks
+}
+
+// failed notes that a launch failed, and for how long it is not tried again: first, doubled each time, most at most. What
+// the launch itself writes wakes the claim, so that the pauses of the queue alone would not be kept.
+func (m *memory) failed(uid types.UID, err error, now time.Time, first, most time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entry(uid, now)
+	e.wait = min(max(first, 2*e.wait), most)
+	e.failure, e.until = err, now.Add(e.wait)
+}
+
+// pausing is the failure after which a launch is not tried again yet, and how much of the pause is left; nil if it may be.
+func (m *memory) pausing(uid types.UID, now time.Time) (failure error, left time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[uid]; e != nil && now.Before(e.until) {
+		return e.failure, e.until.Sub(now)
+	}
+	return nil, 0
 }
 
 // shown drops the answer, because the claim as read from the cache shows it, and the cache does not go back.

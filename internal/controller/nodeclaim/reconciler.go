@@ -43,7 +43,7 @@ type Reconciler struct {
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
 	// BeforeReady, optional, is asked before a node that has joined opens for pods: node is as it is about to be
-	// written, without the unregistered taint. An error delays the node by Timers.HookRetry, a few times at most. It
+	// written, without the unregistered taint; labels may be added to it. An error delays the node by Timers.HookRetry, a few times at most. It
 	// must be idempotent: a write conflict asks it again.
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
 	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
@@ -138,7 +138,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	before := launched.before
 	// 3. Register and initialise, on the nodes of the machine.
 	joined := joining{}
-	if err == nil {
+	if err == nil && launched.again == 0 {
 		joined, err = r.join(ctx, claim)
 	}
 	// 4. Write what is known, also after an error.
@@ -154,7 +154,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: soonest(left, joined.again, expires)}, nil
+	return ctrl.Result{RequeueAfter: soonest(left, launched.again, joined.again, expires)}, nil
 }
 
 // remember drops from memory what the claim, as read from the cache, shows by now.

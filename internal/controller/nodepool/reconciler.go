@@ -20,6 +20,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -48,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	r.classes = classes
-	r.rules = karpv1.CoreRules().With(declared(r.Provider.Declared()))
+	r.rules = karpv1.CoreRules().With(karpv1.LabelRules{Aliases: names.Aliases()}).With(declared(r.Provider.Declared()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&karpv1.NodePool{}).

@@ -423,3 +423,18 @@ func TestAbsurdRequests(t *testing.T) {
 		}
 	}
 }
+
+// The figures of a resource have their unit beside them; what is merely counted has none.
+func TestReasonUnits(t *testing.T) {
+	snap := model.NewBuilder().Snapshot(time.Unix(0, 0))
+	for want, v := range map[string]plan.Verdict{
+		"millicores": {Code: plan.ResourceTooLarge, Resource: quantity.CPU, Need: 16_000, Have: 900, Types: 2},
+		"bytes":      {Code: plan.LimitReached, Resource: quantity.Memory, Need: 1 << 30, Have: 0, Types: 2},
+		"units":      {Code: plan.NodeFull, Node: "n", Resource: quantity.Pods, Need: 1, Have: 0},
+		"":           {Code: plan.BudgetExhausted, Have: 2},
+	} {
+		if got := ReasonOf(snap, v); got.Unit != want {
+			t.Errorf("%s: unit %q, want %q", got.Text, got.Unit, want)
+		}
+	}
+}

@@ -95,12 +95,14 @@ type Reason struct {
 	Text     string `json:"text"`
 	Label    string `json:"label,omitempty"`
 	Resource string `json:"resource,omitempty"`
-	Need     *int64 `json:"need,omitempty"`
-	Have     *int64 `json:"have,omitempty"`
-	Types    int    `json:"types,omitempty"`
-	Taint    string `json:"taint,omitempty"`
-	Node     string `json:"node,omitempty"`
-	Field    string `json:"field,omitempty"`
+	// Unit is what need and have of a resource are in: millicores, bytes or, for what is counted, units.
+	Unit  string `json:"unit,omitempty"`
+	Need  *int64 `json:"need,omitempty"`
+	Have  *int64 `json:"have,omitempty"`
+	Types int    `json:"types,omitempty"`
+	Taint string `json:"taint,omitempty"`
+	Node  string `json:"node,omitempty"`
+	Field string `json:"field,omitempty"`
 }
 
 // JSON is a plan as one JSON document.
@@ -201,6 +203,7 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 		r.Taint = Taint(v.Taint)
 	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.NodeFull:
 		r.Resource, r.Need, r.Have = o.resource(), &v.Need, &v.Have
+		r.Unit = unitOf(r.Resource)
 	case plan.NodeLimitReached, plan.NodeBusy, plan.BudgetExhausted, plan.HostPortTaken:
 		r.Have = &v.Have
 	}

@@ -26,6 +26,17 @@ func inBytes(resource string) bool {
 	return resource == "memory" || resource == "ephemeral-storage" || strings.HasPrefix(resource, "hugepages-")
 }
 
+// unitOf is what the engine counts a resource in.
+func unitOf(resource string) string {
+	switch {
+	case resource == "cpu":
+		return "millicores"
+	case inBytes(resource):
+		return "bytes"
+	}
+	return "units"
+}
+
 // byteUnits from the largest; amounts are exact in one of them if possible.
 var byteUnits = []struct {
 	name string

@@ -243,6 +243,9 @@ type NodeSpec struct {
 	ExpiresAt time.Time
 	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can hold the node for ever.
 	DrainBounded bool
+	// DrainEnds is when the drain of the node deletes what is left on it by force, zero for never: the end of the claim's
+	// terminationGracePeriod once it is being deleted, or sooner, when the cloud takes the machine back.
+	DrainEnds time.Time
 	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage, and BoughtOwners their controllers
 	// as Owners has them; Replacement says that a consolidation bought it. They are what hysteresis goes by.
 	BoughtFor    []string

@@ -6,7 +6,7 @@ import "slices"
 // pending, or set aside where they cannot be placed. The nodes stay, with the pods that stay on them for now: those
 // still count wherever they counted, and so do the nodes against the limits of their pools; but nobody goes there any
 // more. Pods keep the name of their node in Node. What is not concerned is shared; the receiver is unchanged.
-func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Pod) bool) *Snapshot {
+func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Node, *Pod) bool) *Snapshot {
 	fresh := map[*Node]*Node{}
 	var homes []homeless
 	var rejected []*Pod
@@ -16,7 +16,7 @@ func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Pod) bool) *Sna
 		}
 		var goes []bool
 		for i, p := range n.Pods {
-			if !p.Reschedulable || !moves(p) {
+			if !p.Reschedulable || !moves(n, p) {
 				continue
 			}
 			if goes == nil {

@@ -25,7 +25,7 @@ func TestVacated(t *testing.T) {
 				moves[p.UID] = h.IntN(4) > 0
 			}
 		}
-		got := describe(snap.Vacated(func(n *model.Node) bool { return leaving[n.Name] }, func(p *model.Pod) bool { return moves[p.UID] }))
+		got := describe(snap.Vacated(func(n *model.Node) bool { return leaving[n.Name] }, func(_ *model.Node, p *model.Pod) bool { return moves[p.UID] }))
 		if diff := cmp.Diff(before, describe(snap)); diff != "" {
 			t.Fatalf("seed %d: the snapshot changed:\n%s", seed, diff)
 		}
@@ -73,7 +73,7 @@ func TestVacatedCounts(t *testing.T) {
 			for _, uid := range test.stay {
 				stays[uid] = true
 			}
-			got := all.Vacated(func(*model.Node) bool { return true }, func(p *model.Pod) bool { return !stays[p.UID] }).Nodes[0].Counts
+			got := all.Vacated(func(*model.Node) bool { return true }, func(_ *model.Node, p *model.Pod) bool { return !stays[p.UID] }).Nodes[0].Counts
 			want := world(test.stay...).Nodes[0].Counts
 			if len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {
 				t.Errorf("counts (-want +got):\n%s", cmp.Diff(want, got))

@@ -54,7 +54,7 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Reschedulable && !p.ProtectedUntil.After(snap.Now) && !held(snap, p) {
+			if p.Reschedulable && (doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !held(snap, p)) {
 				a.moving[p.UID] = true
 			}
 		}

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/karpenter-go/karpenter/internal/engine/model"
+import (
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
 
 // Ahead returns the snapshot that provisioning plans on: pods that will have to move because their nodes are leaving
 // are pending there, so that capacity is bought before it is missed, and nobody is sent to those nodes.
@@ -13,13 +17,13 @@ import "github.com/karpenter-go/karpenter/internal/engine/model"
 //
 // Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it, or
 // that wants as many healthy pods as there are, more than one of them) would keep a new node empty and are not planned
-// for. A PodDisruptionBudget that allows nothing at the moment is no reason: the drain waits for it, and the pod's place has
-// to be there when it opens.
+// for, unless the drain has an end that is near (see doomed). A PodDisruptionBudget that allows nothing at the moment is no
+// reason: the drain waits for it, and the pod's place has to be there when it opens.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
 	read := reader{}
-	ahead := snap.Vacated(read.leaving, func(p *model.Pod) bool {
-		return !p.ProtectedUntil.After(snap.Now) && !(pdbs && (held(snap, p) || full(snap, p)))
+	ahead := snap.Vacated(read.leaving, func(n *model.Node, p *model.Pod) bool {
+		return doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !(pdbs && (held(snap, p) || full(snap, p)))
 	})
 	return Seated(ahead, snap, read.leaving)
 }
@@ -39,6 +43,17 @@ func (r reader) leaving(n *model.Node) bool {
 	}
 	cmd := r.command(n)
 	return cmd != nil && (cmd.Phase == Launching || cmd.Phase == Draining)
+}
+
+// doomedAhead is how long before the end of a drain also those pods are planned for that nothing but that end takes off the
+// node. It is longer than any cloud takes until a machine is a node, and than the two minutes by which EC2 tells of a spot
+// interruption: of a node that is interrupted all pods are planned for at the notice. A terminationGracePeriod of hours
+// does not keep a new node empty for hours.
+const doomedAhead = 5 * time.Minute
+
+// doomed reports whether all pods of the node are about to be deleted, whatever protects them.
+func doomed(snap *model.Snapshot, n *model.Node) bool {
+	return n.Deleting && !n.DrainEnds.IsZero() && !n.DrainEnds.After(snap.Now.Add(doomedAhead))
 }
 
 // held reports whether PodDisruptionBudgets keep the pod where it is until somebody changes them: one that never allows

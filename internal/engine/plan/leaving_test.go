@@ -45,7 +45,7 @@ func (w *world) replace(pod, by string) {
 	at := slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == pod })
 	p := w.pods[at]
 	w.pods = slices.Delete(w.pods, at, at+1)
-	p.Name, p.UID, p.State, p.Node, p.Ready = by, "uid-"+by, model.Pending, "", false
+	p.Name, p.UID, p.State, p.Node, p.Ready, p.ProtectedUntil = by, "uid-"+by, model.Pending, "", false, time.Time{}
 	w.pods = append(w.pods, p)
 }
 
@@ -219,6 +219,24 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 		{"a command of another", func(w *world) { as(plan.Launching)(w); w.nodes["c0"].ClaimUID = "another" }, nil, false},
 		{"a command that cannot be read", func(w *world) { w.nodes["c0"].Command = "{" }, nil, false},
 		{"protected for ever", func(w *world) { deleting(w); w.pods[0].ProtectedUntil = model.Forever }, nil, false},
+		{"protected, the drain ends in five minutes", func(w *world) {
+			deleting(w)
+			w.pods[0].ProtectedUntil, w.nodes["c0"].DrainEnds = model.Forever, noon.Add(5*time.Minute)
+		}, nil, true},
+		{"protected, the drain ends in an hour", func(w *world) {
+			deleting(w)
+			w.pods[0].ProtectedUntil, w.nodes["c0"].DrainEnds = model.Forever, noon.Add(time.Hour)
+		}, nil, false},
+		{"protected, the drain of a command that only buys would end", func(w *world) {
+			as(plan.Launching)(w)
+			w.pods[0].ProtectedUntil, w.nodes["c0"].DrainEnds = model.Forever, noon.Add(time.Minute)
+		}, nil, false},
+		{"a PDB that never does, two minutes before the end", func(w *world) { deleting(w); w.nodes["c0"].DrainEnds = noon.Add(2 * time.Minute) },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, true},
+		{"a PDB that wants all there are, after the end", func(w *world) { deleting(w); w.nodes["c0"].DrainEnds = noon.Add(-time.Minute) },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, true},
+		{"two PDBs, at the end", func(w *world) { deleting(w); w.nodes["c0"].DrainEnds = noon },
+			[]model.PDBSpec{pdb("a", func(*model.PDBSpec) {}), pdb("b", func(*model.PDBSpec) {})}, true},
 		{"protected until now", func(w *world) { deleting(w); w.pods[0].ProtectedUntil = noon }, nil, true},
 		{"nobody starts it again", func(w *world) { deleting(w); w.pods[0].Reschedulable = false }, nil, false},
 		{"a PDB that allows nothing now", deleting, []model.PDBSpec{pdb("a", func(*model.PDBSpec) {})}, true},
@@ -333,7 +351,15 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 			w.run(fmt.Sprint("pod-", i), owner, fmt.Sprint("n", rng.IntN(4)), 100+150*int64(owner[4]-'0')*3)
 		}
 		for i := range 4 {
-			w.nodes[fmt.Sprint("c", i)].Deleting = i < 1+rng.IntN(4)
+			n := w.nodes[fmt.Sprint("c", i)]
+			if n.Deleting = i < 1+rng.IntN(4); n.Deleting && seed%2 == 1 {
+				n.DrainEnds = w.now.Add(2 * time.Minute) // interrupted: who is protected goes too
+				for j := range w.pods {
+					if w.pods[j].Node == n.Name && rng.IntN(3) == 0 {
+						w.pods[j].ProtectedUntil = model.Forever
+					}
+				}
+			}
 		}
 		p, _ := w.planned()
 		w.buy(p)

@@ -5,7 +5,8 @@
 //     conditions (a reason may be empty);
 //   - about the values of a map: template labels;
 //   - about the label domains of providers: one definition serves all of them, so a
-//     provider's rule speaks of its own domain only.
+//     provider's rule speaks of its own domain only;
+//   - about older versions: who converts them.
 //
 // It takes the directory of the definitions and changes every *.yaml there; running it
 // again changes nothing. A kind or a property that is not where it is expected is an
@@ -75,11 +76,32 @@ func finish(file string) (kind string, err error) {
 			}
 		}
 	}
+	if older, copied := alsoServed[kind]; copied {
+		serveAlso(definition, older)
+	} else if len(definition.Spec.Versions) > 1 {
+		definition.Spec.Conversion = conversion()
+	}
 	text, err = marshal(definition)
 	if err != nil {
 		return "", err
 	}
 	return kind, os.WriteFile(file, text, 0o644)
+}
+
+// conversion sends objects of the older versions to the webhook in the controller. The service is that of the chart under
+// its usual names; the controller puts in the one that it really has, and the authority that its certificate is of. Before
+// that, and wherever no controller answers, the older versions are refused: copied as they are, as the strategy None does,
+// they would lose every field that is elsewhere today.
+func conversion() *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+				Namespace: "kube-system", Name: "karpenter", Path: new("/convert"), Port: new(int32(8443)),
+			}},
+		},
+	}
 }
 
 // marshal leaves out the status, which belongs to the API server.

@@ -36,6 +36,35 @@ var rulesOf = map[string][]rule{
 	"EC2NodeClass": {
 		at("status.conditions", conditions),
 	},
+	"Provisioner": {
+		keepUnknown,
+		at("status.conditions", conditions),
+	},
+	"AWSNodeTemplate": {
+		keepUnknown,
+		at("status.conditions", conditions),
+	},
+}
+
+// alsoServed are versions that are served as they are written, with the schema of the version that is stored.
+var alsoServed = map[string][]string{"Provisioner": {"v1alpha3", "v1alpha4"}}
+
+// serveAlso adds those versions, once. Nothing is converted between them: they have one schema, which keeps everything.
+func serveAlso(definition *apiextensionsv1.CustomResourceDefinition, names []string) {
+	stored := definition.Spec.Versions[len(definition.Spec.Versions)-1]
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
+	for _, name := range names {
+		older := *stored.DeepCopy()
+		older.Name, older.Storage = name, false
+		versions = append(versions, older)
+	}
+	definition.Spec.Versions = append(versions, stored)
+}
+
+// keepUnknown keeps fields that the schema does not name.
+func keepUnknown(root *schema) error {
+	root.XPreserveUnknownFields = new(true)
+	return nil
 }
 
 // Patterns of Kubernetes' names: a qualified name with an optional DNS subdomain in

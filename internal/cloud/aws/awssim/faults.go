@@ -3,6 +3,7 @@ package awssim
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -25,6 +26,9 @@ const (
 	FaultDeny FaultKind = "deny"
 	// FaultLose carries the call out and drops the connection instead of answering.
 	FaultLose FaultKind = "lose"
+	// FaultGarble carries the call out and answers Body, of ContentType and with Status (200 when 0), as a proxy or a load
+	// balancer in between does.
+	FaultGarble FaultKind = "garble"
 )
 
 // Fault is something wrong with the API.
@@ -44,6 +48,9 @@ type Fault struct {
 	// Code (InternalError when empty) and Status (503 when 0) of FaultFail.
 	Code   string `json:"code,omitempty"`
 	Status int    `json:"status,omitempty"`
+	// Body and ContentType (text/html when empty) of FaultGarble.
+	Body        string `json:"body,omitempty"`
+	ContentType string `json:"contentType,omitempty"`
 }
 
 type fault struct {
@@ -54,7 +61,7 @@ type fault struct {
 
 // Inject makes something go wrong from now on and returns the number by which it is cleared.
 func (c *Cloud) Inject(f Fault) (int, error) {
-	kinds := []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose}
+	kinds := []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose, FaultGarble}
 	if !slices.Contains(kinds, f.Kind) {
 		return 0, fmt.Errorf("fault kind %q: must be one of %v", f.Kind, kinds)
 	}
@@ -96,6 +103,23 @@ func (c *Cloud) strike(r *request, kind FaultKind) *fault {
 		}
 	}
 	return f
+}
+
+// garbled is the fault that spoils the answer to a call, nil without one.
+func (c *Cloud) garbled(r *request) *fault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.strike(r, FaultGarble)
+}
+
+// write answers in place of AWS.
+func (f *fault) write(w http.ResponseWriter) {
+	kind, status := f.ContentType, f.Status
+	defaultTo(&kind, "text/html")
+	defaultTo(&status, http.StatusOK)
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, f.Body)
 }
 
 // gate keeps a call waiting or fails it as the faults say. lose says that its answer is to be thrown away.

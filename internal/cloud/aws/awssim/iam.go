@@ -31,6 +31,23 @@ func (c *Cloud) addRoles(now time.Time) {
 	for _, name := range append([]string{"KarpenterNodeRole-" + c.opts.Cluster.Name}, c.opts.Roles...) {
 		c.roles[name] = &role{name, "/", strings.Replace(c.newID("AROA"), "-", "", 1), now}
 	}
+	c.roles[spotRole] = &role{spotRole, "/aws-service-role/spot.amazonaws.com/", strings.Replace(c.newID("AROA"), "-", "", 1), now}
+}
+
+// spotRole is made in an account with its first spot request.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+const spotRole = "AWSServiceRoleForEC2Spot"
+
+// RemoveRole removes a role, also from the profiles that have it.
+func (c *Cloud) RemoveRole(name string) {
+	c.locked(func(time.Time) {
+		delete(c.roles, name)
+		for _, p := range c.profiles {
+			if p.role != nil && p.role.name == name {
+				p.role = nil
+			}
+		}
+	})
 }
 
 // AddRole adds a role; path begins and ends with a slash.

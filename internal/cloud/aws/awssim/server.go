@@ -109,9 +109,14 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if err == nil {
 		out, err = c.answer(hr.Context(), r)
 	}
-	c.count(r, err, lose)
+	garbled := c.garbled(r)
+	c.count(r, err, lose || garbled != nil)
 	if lose {
 		panic(http.ErrAbortHandler)
+	}
+	if garbled != nil {
+		garbled.write(w)
+		return
 	}
 	write(w, r, out, err)
 }

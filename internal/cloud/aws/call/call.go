@@ -145,12 +145,21 @@ func ErrorOf(service, operation string, err error) *Error {
 	if errors.As(err, &response) {
 		e.RequestID, status = response.ServiceRequestID(), response.HTTPStatusCode()
 	}
-	var refusal smithy.APIError
-	if errors.As(err, &refusal) {
-		e.Code = refusal.ErrorCode()
-	}
+	e.Code = CodeOf(err)
 	e.Kind = kindOf(e.Code, status)
 	return e
+}
+
+// unknown is the SDK's code for an error in which it finds no code of AWS's: the page of a load balancer, an empty body.
+const unknown = "UnknownError"
+
+// CodeOf is AWS's code of an error, empty if it has none: then nobody knows whether the call was carried out.
+func CodeOf(err error) string {
+	var refusal smithy.APIError
+	if errors.As(err, &refusal) && refusal.ErrorCode() != unknown {
+		return refusal.ErrorCode()
+	}
+	return ""
 }
 
 // kindOf tells the kind by the code of an error and the HTTP status, "" and 0 without an answer.

@@ -193,6 +193,9 @@ var permissions = []string{"UnauthorizedOperation", "AccessDenied", "AccessDenie
 var soldOut = []string{"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientInstanceCapacity", "InsufficientCapacity",
 	"InstanceLimitExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "MaxFleetCountExceeded"}
 
+// denied is how the message of a missing permission begins.
+const denied = "the controller may not do what a launch needs"
+
 // verdict tells what the user has to change from what goes away by itself.
 func verdict(err error, reason string) (*finding, error) {
 	var call *discovery.CallError
@@ -201,10 +204,38 @@ func verdict(err error, reason string) (*finding, error) {
 		return nil, err
 	case slices.Contains(soldOut, call.Code):
 		return nil, nil
+	case call.Code == "AuthFailure" && strings.Contains(call.Error(), "Not authorized for images"):
+		return wrong(reason, "spec.amiSelectorTerms: the image is not shared with this account: %s", call), nil
+	case call.Code == "OptInRequired":
+		return wrong(reason, "spec.amiSelectorTerms: the image's terms must be accepted in the AWS Marketplace first: %s", call), nil
 	case slices.Contains(permissions, call.Code):
-		return wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call), nil
+		return wrong(reason, denied+"; see the permissions that are documented: %s", call), nil
 	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:
 		return wrong(reason, "EC2 would not launch this: %s", call), nil
 	}
 	return nil, fmt.Errorf("trying a launch: %w", err)
+}
+
+// RefusedError says why EC2 would not launch what a class describes.
+type RefusedError struct {
+	// Reason as in the condition ValidationSucceeded.
+	Reason, Message string
+	// Denied says that the controller lacks a permission; else something of the class is wrong.
+	Denied bool
+}
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// Try asks, once, whether machines of a class could be launched that the controller has resolved, in a cluster of which
+// nodes are told these facts. Errors: *RefusedError; others go away by themselves.
+func (d *DryRun) Try(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
+	data, err := sample(class, cluster)
+	if err != nil {
+		return &RefusedError{Reason: awsv1.ReasonInvalidUserData, Message: err.Error()}
+	}
+	found, err := d.check(ctx, class, data)
+	if found != nil {
+		return &RefusedError{Reason: found.reason, Message: found.message, Denied: strings.HasPrefix(found.message, denied)}
+	}
+	return err
 }

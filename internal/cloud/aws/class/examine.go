@@ -85,8 +85,21 @@ func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	return nil
 }
 
-// tags that we set, in classes that are older than the rules of the CRD.
+const (
+	mostTags = 50 // that EC2 takes on a resource: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+	// ourTags are those of an instance: cluster (two), pool, class, claim, purchase, its places, and Name.
+	ourTags = 8
+)
+
+// tags that we set, in classes that are older than the rules of the CRD, and more of them than EC2 takes.
 func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+	others := len(class.Spec.Tags)
+	if _, named := class.Spec.Tags[awsv1.TagName]; named {
+		others--
+	}
+	if others > mostTags-ourTags {
+		return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: has %d tags beside Name, want %d at most: EC2 takes %d, and karpenter sets %d", others, mostTags-ourTags, mostTags, ourTags)
+	}
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if key == awsv1.TagCluster || key == awsv1.TagNodePool || key == awsv1.TagNodeClaim || key == awsv1.TagNodeClass || strings.HasPrefix(key, awsv1.TagClusterPrefix) {
 			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: %s is set by karpenter; remove it", key)

@@ -1,6 +1,7 @@
 package class
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +41,8 @@ func TestExamine(t *testing.T) {
 			c.Spec.Tags = map[string]string{"a": "b", "kubernetes.io/cluster/other": "owned"}
 		},
 			want: "False TagValidationFailed kubernetes.io/cluster/other"},
+		{name: "as many tags as there is room for", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(42); c.Spec.Tags["Name"] = "mine" }},
+		{name: "a tag too many", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(43) }, want: "False TagValidationFailed has 43 tags"},
 		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
 		}, want: "False InvalidUserData spec.userData"},
@@ -72,4 +75,12 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: found %+v, want %s", test.name, found, test.want)
 		}
 	}
+}
+
+func manyTags(n int) map[string]string {
+	tags := map[string]string{}
+	for i := range n {
+		tags[fmt.Sprintf("Kostenstelle-%d ä", i)] = "雲"
+	}
+	return tags
 }

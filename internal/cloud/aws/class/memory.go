@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +30,7 @@ type remembered struct {
 	looked     map[string]time.Time // by condition
 	key        [sha256.Size]byte    // of what passed the dry runs
 	passed     time.Time            // zero for never
+	bytes      int                  // of user data
 }
 
 func (m *memory) of(uid types.UID) *remembered {
@@ -77,6 +80,15 @@ func (m *memory) passed(uid types.UID, key [sha256.Size]byte, now time.Time) {
 	c.key, c.passed = key, now
 }
 
+// weighed notes the bytes of user data, and returns those of before.
+func (m *memory) weighed(uid types.UID, bytes int) (before int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.of(uid)
+	before, c.bytes = c.bytes, bytes
+	return before
+}
+
 func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,6 +111,14 @@ func contents(class *awsv1.EC2NodeClass, userData []byte) [sha256.Size]byte {
 
 func conditionOf(f *finding) status.Condition {
 	return status.Condition{Type: awsv1.ConditionValidationSucceeded, Status: f.status, Reason: f.reason, Message: f.message}
+}
+
+// changedByOthers says whether there is something to do after an update: the status is our own doing, and looking at the class
+// again because of it would be to ask EC2 without a pause.
+func changedByOthers(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld, e.ObjectNew
+	return before.GetGeneration() != after.GetGeneration() || before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
 // deletedClaim wakes the class of a claim that has gone: it may be waiting for it.

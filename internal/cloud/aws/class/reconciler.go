@@ -12,15 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -47,6 +50,9 @@ type Reconciler struct {
 	DeleteTemplates func(ctx context.Context, class string) error
 	// Emit is told of an event of type Normal on a class.
 	Emit func(class *awsv1.EC2NodeClass, reason, message string)
+	// UserData is told how many bytes of user data a class's machines have, without the labels and taints of pools; 0 when the
+	// class has gone. It may be nil.
+	UserData func(class string, bytes int)
 	// IsolatedVPC says that IAM cannot be reached (--isolated-vpc): no profile is removed.
 	IsolatedVPC bool
 	// Now is the clock.
@@ -59,7 +65,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&awsv1.EC2NodeClass{}).
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: changedByOthers})).
 		Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: deletedClaim}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -137,31 +143,36 @@ func (r *Reconciler) adopt(ctx context.Context, class *awsv1.EC2NodeClass) error
 func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	show := discovery.Show{Class: class}
 	var failed []error
+	answered := func(condition string, err error) bool {
+		if err != nil {
+			show.Unanswered(condition, err)
+			failed = append(failed, err)
+		}
+		return err == nil
+	}
 	if cluster.Version != "" && r.due(class, awsv1.ConditionAMIsReady) {
 		images, err := r.Sources.Images.Find(ctx, class, cluster.Version)
-		if show.Images(images, err) {
-			err = nil
+		if show.Images(images, err) || answered(awsv1.ConditionAMIsReady, err) {
 			r.memory.looked(class, awsv1.ConditionAMIsReady, r.Now())
 		}
-		failed = append(failed, err)
 	}
 	subnets, err := r.Sources.Subnets.Find(ctx, class)
-	if failed = append(failed, err); err == nil {
+	if answered(awsv1.ConditionSubnetsReady, err) {
 		show.Subnets(subnets)
 		if r.due(class, awsv1.ConditionSecurityGroupsReady) {
 			groups, err := r.Sources.Groups.Find(ctx, class)
-			if failed = append(failed, err); err == nil {
+			if answered(awsv1.ConditionSecurityGroupsReady, err) {
 				show.Groups(groups, subnets)
 				r.memory.looked(class, awsv1.ConditionSecurityGroupsReady, r.Now())
 			}
 		}
 	}
 	profile, err := r.Sources.Profiles.Ensure(ctx, class)
-	if show.Profile(profile, err) {
-		err = nil
+	if !show.Profile(profile, err) {
+		answered(awsv1.ConditionInstanceProfileReady, err)
 	}
 	show.Inert()
-	return errors.Join(append(failed, err)...)
+	return errors.Join(failed...)
 }
 
 // due says whether to look again for what a condition is about: always while it is not true.
@@ -171,6 +182,7 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 
 // validate sets ValidationSucceeded. With an error it stays as it was.
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
+	r.weigh(ctx, class, cluster)
 	found := examine(class, cluster)
 	if found == nil && r.DryRun != nil {
 		var err error
@@ -182,8 +194,27 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 		class.StatusConditions().SetTrue(awsv1.ConditionValidationSucceeded)
 		return nil
 	}
-	class.StatusConditions().Set(conditionOf(found))
+	condition := conditionOf(found)
+	if old := class.StatusConditions().Get(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {
+		condition.Message = old.Message
+	}
+	class.StatusConditions().Set(condition)
 	return nil
+}
+
+// weigh tells how long the user data is, and warns when a label more of a pool may be too much.
+func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
+	data, err := sample(class, cluster)
+	bytes := len(data)
+	if size := new(userdata.SizeError); errors.As(err, &size) {
+		bytes = size.Size
+	}
+	if r.UserData != nil {
+		r.UserData(class.Name, bytes)
+	}
+	if before := r.memory.weighed(class.UID, bytes); before < userdata.NearLimit && bytes >= userdata.NearLimit {
+		ctrl.LoggerFrom(ctx).Info("the user data is near the limit of EC2", "EC2NodeClass", class.Name, "bytes", bytes, "limit", userdata.Limit)
+	}
 }
 
 // tried is what the dry runs find. Those that passed are not repeated for half an hour unless the class changes; others are
@@ -235,6 +266,9 @@ func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (c
 		return ctrl.Result{}, err
 	}
 	r.memory.forget(class.UID)
+	if r.UserData != nil {
+		r.UserData(class.Name, 0)
+	}
 	return ctrl.Result{}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -134,12 +135,47 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestRefusalIsQuiet: EC2 words a refusal anew each time (the request's id); the class is not written again for that, and what
+// is written does not have it looked at again. What AWS refuses to tell is said too.
+func TestRefusalIsQuiet(t *testing.T) {
+	for action, condition := range map[string]string{"RunInstances": awsv1.ConditionValidationSucceeded, "DescribeSubnets": awsv1.ConditionSubnetsReady,
+		"DescribeImages": awsv1.ConditionAMIsReady, "DescribeSecurityGroups": awsv1.ConditionSecurityGroupsReady, "GetInstanceProfile": awsv1.ConditionInstanceProfileReady} {
+		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
+			w.must(err)
+			before, _, _ := w.reconcile(ctx)
+			if c := before.StatusConditions().Get(condition); c.IsTrue() || !strings.Contains(c.Message, action+" (request ") {
+				t.Errorf("%s is denied: %s is %s %s: %q", action, condition, c.Status, c.Reason, c.Message)
+			}
+			for range 3 {
+				w.pass(time.Minute)
+				if after, _, _ := w.reconcile(ctx); after.ResourceVersion != before.ResourceVersion {
+					t.Errorf("%s is denied again: the class was written, %s: %q", action, condition, after.StatusConditions().Get(condition).Message)
+				}
+			}
+			written := before.DeepCopy()
+			written.StatusConditions().SetFalse(condition, "Other", "words")
+			if changedByOthers(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
+				t.Error("the class is looked at again because of its status")
+			}
+			written.Generation++
+			if !changedByOthers(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
+				t.Error("the class is not looked at again after a change")
+			}
+			w.aws.Clear(0)
+			w.pass(time.Minute)
+			expect(t, action+" is allowed", w.reconciled(ctx), "Ready", "True Ready")
+		}, classWith(nil))
+	}
+}
+
 // TestTrialSoldOut: that the type or the subnet of the dry runs has nothing left is not the fault of the class.
 func TestTrialSoldOut(t *testing.T) {
 	for code, want := range map[string]string{
 		"Unsupported": "True ValidationSucceeded", "InsufficientFreeAddressesInSubnet": "True ValidationSucceeded",
 		"InsufficientInstanceCapacity": "True ValidationSucceeded", "VcpuLimitExceeded": "True ValidationSucceeded",
 		"InvalidParameterValue": "False " + awsv1.ReasonRunInstancesAuthCheckFailed,
+		"OptInRequired":         "False " + awsv1.ReasonRunInstancesAuthCheckFailed,
 	} {
 		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "RunInstances", Code: code, Status: 400})
@@ -231,6 +267,9 @@ func TestStamp(t *testing.T) {
 func TestEnd(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
+		if w.bytes[name] < 500 || w.bytes[name] > 5000 {
+			t.Errorf("%d bytes of user data", w.bytes[name])
+		}
 		w.must(w.Client.Delete(ctx, class))
 		_, result, err := w.reconcile(ctx)
 		w.must(err)
@@ -251,7 +290,7 @@ func TestEnd(t *testing.T) {
 		}
 		profiles, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.must(err)
-		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 {
+		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 || w.bytes[name] != 0 {
 			t.Errorf("left behind: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
 		}
 		_, _, err = w.reconcile(ctx)

@@ -34,6 +34,7 @@ type world struct {
 	calls     []discovery.Call
 	events    []string
 	templates []string // classes whose templates were deleted
+	bytes     map[string]int
 }
 
 const name = "default"
@@ -73,9 +74,11 @@ func (w *world) wire(cfg aws.Config, objects []client.Object) {
 	sources, err := discovery.New(discovery.Clients{EC2: w.ec2, SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: w.iam}, discovery.Kubernetes{FromEKS: true},
 		discovery.Options{Cluster: "sandbox", Region: "us-east-1", Observe: func(c discovery.Call) { w.calls = append(w.calls, c) }})
 	w.must(err)
+	w.bytes = map[string]int{}
 	w.Reconciler = &Reconciler{
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}).WithObjects(objects...).Build(),
-		Now:    time.Now, Sources: sources, DryRun: &DryRun{EC2: w.ec2, Calls: sources.Calls, Cluster: "sandbox"},
+		UserData: func(class string, bytes int) { w.bytes[class] = bytes },
+		Client:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}).WithObjects(objects...).Build(),
+		Now:      time.Now, Sources: sources, DryRun: &DryRun{EC2: w.ec2, Calls: sources.Calls, Cluster: "sandbox"},
 		DeleteTemplates: func(_ context.Context, class string) error { w.templates = append(w.templates, class); return nil },
 		Emit:            func(_ *awsv1.EC2NodeClass, reason, message string) { w.events = append(w.events, reason+": "+message) },
 	}

@@ -84,6 +84,15 @@ func (a *Addresses) Free(subnetID string) (addresses int64, known bool) {
 }
 
 func (a *Addresses) free(id string) (int64, bool) {
+	free, known := a.counted(id)
+	for _, h := range a.aside[id] {
+		free -= h.addresses
+	}
+	return max(free, 0), known
+}
+
+// counted is what EC2 counted, 0 while it refuses the subnet. The lock is held.
+func (a *Addresses) counted(id string) (int64, bool) {
 	if a.refused(id) {
 		return 0, true
 	}
@@ -91,16 +100,23 @@ func (a *Addresses) free(id string) (int64, bool) {
 	if !ok || !c.until.After(a.now()) {
 		return 0, false
 	}
-	for _, h := range a.aside[id] {
-		c.free -= h.addresses
-	}
-	return max(c.free, 0), true
+	return c.free, true
 }
 
 // Choose is the subnet of the class's status in the zone with most free addresses, the first among equals, and sets so
 // many of them aside. It is chosen also if it has fewer: a node needs one, the rest is for its pods. Refused and full
 // subnets are not chosen; one whose count is not known is, when there is no better one. False if there is none.
 func (a *Addresses) Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool) {
+	return a.choose(class, zone, addresses, a.free)
+}
+
+// ChooseCrowded is Choose by what EC2 counted last, whatever was set aside since: for when no zone has room for more as far as
+// is foreseen. What is set aside for pods is a guess, and what EC2 refuses it says.
+func (a *Addresses) ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool) {
+	return a.choose(class, zone, addresses, a.counted)
+}
+
+func (a *Addresses) choose(class *awsv1.EC2NodeClass, zone string, addresses int64, freeOf func(id string) (int64, bool)) (id string, found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	most := int64(-1)
@@ -108,7 +124,7 @@ func (a *Addresses) Choose(class *awsv1.EC2NodeClass, zone string, addresses int
 		if subnet.Zone != zone {
 			continue
 		}
-		if free, known := a.free(subnet.ID); free > most && !(known && free == 0) {
+		if free, known := freeOf(subnet.ID); free > most && !(known && free == 0) {
 			id, most = subnet.ID, free
 		}
 	}

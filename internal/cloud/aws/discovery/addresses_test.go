@@ -56,6 +56,10 @@ func TestInFlight(t *testing.T) {
 	l.chooses("fewer than asked for, but some", "b", 58, "b1")
 	l.chooses("none is left", "b", 29, "")
 	l.chooses("a zone without a subnet", "c", 29, "")
+	if id, found := l.ChooseCrowded(l.class, "b", 29); !found || id != "b1" {
+		t.Errorf("crowded: chosen %q, %v; EC2 has counted 30 free", id, found)
+	}
+	l.Return("b1", 29)
 	l.free("after the choices", "a1", 42)
 	l.Return("a1", 29)
 	l.Return("b1", 58)
@@ -100,6 +104,9 @@ func TestExhausted(t *testing.T) {
 	l.chooses("no longer refused", "b", 1, "b1")
 	l.seen(map[string]int64{"b1": 0})
 	l.chooses("full", "b", 1, "")
+	if id, found := l.ChooseCrowded(l.class, "b", 1); found {
+		t.Errorf("chosen %q, which EC2 says is full", id)
+	}
 	l.now = l.now.Add(5 * time.Minute)
 	l.chooses("the count is too old", "b", 1, "b1")
 }

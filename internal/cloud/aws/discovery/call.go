@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"iter"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
@@ -25,6 +26,11 @@ const (
 
 // KindOf is call.KindOf.
 func KindOf(err error) Kind { return call.KindOf(err) }
+
+// Pages is call.Pages.
+func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string, pages call.Paginator[Out, Options]) iter.Seq2[Out, error] {
+	return call.Pages(ctx, c, service, operation, pages)
+}
 
 // Do is call.Do.
 func Do[Out any](ctx context.Context, c *Caller, service, operation string, send func(context.Context) (Out, error)) (Out, error) {

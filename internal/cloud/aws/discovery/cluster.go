@@ -46,7 +46,8 @@ type Cluster struct {
 	read       *cache[string, Facts]
 
 	mu   sync.Mutex
-	last Facts // that could be read; empty before the first time
+	last Facts  // that could be read; empty before the first time
+	told string // version, of those that are not supported
 }
 
 func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) *Cluster {
@@ -63,7 +64,22 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 		return c.last, fmt.Errorf("reading the facts of cluster %q: %w", c.opts.Cluster, err)
 	}
 	c.last = facts
+	if facts.Version != c.told && !supported(facts.Version) && c.opts.Unsupported != nil {
+		c.told = facts.Version
+		c.opts.Unsupported(facts.Version)
+	}
 	return facts, nil
+}
+
+// SupportedVersions are those of Kubernetes that the aliases of images, the kubelet's fields and the bootstrap of nodes are known
+// for.
+const SupportedVersions = "1.26 to 1.36"
+
+const oldestMinor, newestMinor = 26, 36
+
+func supported(version string) bool {
+	minor, err := minorOf(version)
+	return err == nil && minor >= oldestMinor && minor <= newestMinor
 }
 
 func (c *Cluster) ask(ctx context.Context) (Facts, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,24 @@ func TestClusterChanges(t *testing.T) {
 		w.pass(5 * time.Minute)
 		if facts, err := w.Cluster.Facts(ctx); KindOf(err) != Transient || facts.Version != "1.36" {
 			t.Errorf("while EKS is down: %+v, %v; want the last facts and the error", facts, err)
+		}
+	})
+}
+
+// TestUnsupportedVersion: a version that nobody has tried is said once, and used.
+func TestUnsupportedVersion(t *testing.T) {
+	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
+		for _, version := range []string{"1.26", "1.36", "1.37", "1.37", "1.25", "1.30"} {
+			w.aws.SetCluster(awssim.Cluster{Version: version})
+			w.pass(5 * time.Minute)
+			facts, err := w.Cluster.Facts(ctx)
+			w.must(err)
+			if facts.Version != version {
+				t.Errorf("version %s, want %s", facts.Version, version)
+			}
+		}
+		if want := []string{"1.37", "1.25"}; !slices.Equal(w.unsupported, want) {
+			t.Errorf("told of %v, want %v", w.unsupported, want)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // Group is a security group that a selector found.
@@ -48,10 +49,7 @@ func (g *Groups) describe(ctx context.Context, terms []awsv1.SecurityGroupSelect
 	byID := map[string]Group{}
 	for _, q := range groupQueries(terms) {
 		pages := ec2.NewDescribeSecurityGroupsPaginator(g.api, &ec2.DescribeSecurityGroupsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
-		for pages.HasMorePages() {
-			page, err := Do(ctx, g.calls, "EC2", "DescribeSecurityGroups", func(ctx context.Context) (*ec2.DescribeSecurityGroupsOutput, error) {
-				return pages.NextPage(ctx)
-			})
+		for page, err := range call.Pages(ctx, g.calls, "EC2", "DescribeSecurityGroups", pages) {
 			if err != nil {
 				return nil, err
 			}

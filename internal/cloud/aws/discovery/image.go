@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // Image is a machine image that a selector found, with the machines that it is for.
@@ -191,8 +192,7 @@ func (i *Images) describe(ctx context.Context, queries []query) ([]description, 
 		q.filters = append(q.filters, filter{"state", []string{"available"}})
 		pages := ec2.NewDescribeImagesPaginator(i.api, &ec2.DescribeImagesInput{
 			Filters: q.ec2(), Owners: q.owners, IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(1000)})
-		for pages.HasMorePages() {
-			page, err := Do(ctx, i.calls, "EC2", "DescribeImages", func(ctx context.Context) (*ec2.DescribeImagesOutput, error) { return pages.NextPage(ctx) })
+		for page, err := range call.Pages(ctx, i.calls, "EC2", "DescribeImages", pages) {
 			if err != nil {
 				return nil, err
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/mitchellh/hashstructure/v2"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // RoleNotFoundError says that the role of a class does not exist.
@@ -186,8 +187,7 @@ func (p *Profiles) delete(ctx context.Context, profile *iamtypes.InstanceProfile
 func (p *Profiles) list(ctx context.Context, prefix string) ([]iamtypes.InstanceProfile, error) {
 	var found []iamtypes.InstanceProfile
 	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(prefix)})
-	for pages.HasMorePages() {
-		page, err := Do(ctx, p.calls, "IAM", "ListInstanceProfiles", func(ctx context.Context) (*iam.ListInstanceProfilesOutput, error) { return pages.NextPage(ctx) })
+	for page, err := range call.Pages(ctx, p.calls, "IAM", "ListInstanceProfiles", pages) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -216,6 +217,36 @@ func TestProfilesGo(t *testing.T) {
 		w.pass(time.Hour)
 		if got := collected(kept); len(got) != 1 || len(w.profiles(ctx)) != 2 {
 			t.Errorf("deleted %v, left %v; want one deleted", got, w.profiles(ctx))
+		}
+	})
+}
+
+// TestTwoClassesOfOneRole: each class has a profile of its own, so that the end of one takes nothing from the other, nor from a
+// class of another cluster in the account that has the same names.
+func TestTwoClassesOfOneRole(t *testing.T) {
+	within(t, simCluster, Kubernetes{}, func(ctx context.Context, w *world) {
+		named := func(name string) *awsv1.EC2NodeClass {
+			class := classOf(func(s *awsv1.EC2NodeClassSpec) { s.Role = "a/path/KarpenterNodeRole-sandbox" })
+			class.Name, class.UID = name, types.UID("uid-"+name)
+			return class
+		}
+		one, other := named("one"), named("other")
+		made := map[string]bool{}
+		for _, class := range []*awsv1.EC2NodeClass{one, other} {
+			profile, err := w.Profiles.Ensure(ctx, class)
+			w.must(err)
+			class.Status.InstanceProfile, made[profile] = profile, true
+		}
+		if len(made) != 2 {
+			t.Fatalf("profiles %v, want one for each class", made)
+		}
+		// A class that ends and points at what is another's: by a mistake in its status, or a role that both have.
+		one.Status.InstanceProfile = other.Status.InstanceProfile
+		w.must(w.Profiles.Remove(ctx, one))
+		left, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+		w.must(err)
+		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != other.Status.InstanceProfile || len(left.InstanceProfiles[0].Roles) != 1 {
+			t.Errorf("left are %+v, want the other class's profile with its role", left.InstanceProfiles)
 		}
 	})
 }

@@ -3,12 +3,19 @@ package discovery
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/awslabs/operatorpkg/status"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
+
+// once is what AWS words anew each time although nothing has changed: the request's id, and what is forbidden, encrypted.
+var once = regexp.MustCompile(`\(request [^)]*\)|[Ee]ncoded authorization failure message: \S+`)
+
+// SameWords says whether two messages about calls say the same.
+func SameWords(a, b string) bool { return once.ReplaceAllString(a, "") == once.ReplaceAllString(b, "") }
 
 // Show writes what has been found into a class's status and conditions. With an error of a call a condition stays as it was:
 // what AWS did not answer says nothing about the class. The class is changed, nothing is sent.
@@ -100,6 +107,19 @@ func (s Show) Profile(name string, err error) bool {
 	s.Class.Status.InstanceProfile = name
 	s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady)
 	return true
+}
+
+// ReasonCallRefused of a condition that is not known yet says that AWS refuses to tell.
+const ReasonCallRefused = "CallRefused"
+
+// Unanswered shows why nothing is known yet, if somebody has to do something about it: a permission that is missing, a
+// parameter that AWS refuses. What was known stays.
+func (s Show) Unanswered(condition string, err error) {
+	kind, old := KindOf(err), s.conditions().Get(condition)
+	if kind != Denied && kind != Rejected || !old.IsUnknown() || old.Reason == ReasonCallRefused && SameWords(old.Message, err.Error()) {
+		return
+	}
+	s.conditions().SetUnknownWithReason(condition, ReasonCallRefused, err.Error())
 }
 
 // Inert shows the fields that are accepted and not yet acted on: neither a placement group nor reservations make a class

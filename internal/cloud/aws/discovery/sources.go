@@ -63,6 +63,8 @@ type Options struct {
 	Refused func(subnetID string) bool
 	// Observe is told of every call when it has ended, by several goroutines. It may be nil.
 	Observe func(Call)
+	// Unsupported is told a version of Kubernetes that is none of SupportedVersions, once. It may be nil.
+	Unsupported func(version string)
 }
 
 // Lifetimes are how long answers are used before they are asked for again.

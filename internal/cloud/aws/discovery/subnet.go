@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // Subnet is one that a selector found.
@@ -51,8 +52,7 @@ func (s *Subnets) describe(ctx context.Context, queries []query) ([]Subnet, erro
 	began := s.opts.Now()
 	for _, q := range queries {
 		pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
-		for pages.HasMorePages() {
-			page, err := Do(ctx, s.calls, "EC2", "DescribeSubnets", func(ctx context.Context) (*ec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) })
+		for page, err := range call.Pages(ctx, s.calls, "EC2", "DescribeSubnets", pages) {
 			if err != nil {
 				return nil, err
 			}

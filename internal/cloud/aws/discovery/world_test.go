@@ -26,6 +26,8 @@ type world struct {
 	*Sources
 	iam   *iam.Client
 	calls []Call
+	// unsupported are versions that were told of.
+	unsupported []string
 }
 
 func within(t *testing.T, sim awssim.Options, kubernetes Kubernetes, test func(ctx context.Context, w *world)) {
@@ -51,7 +53,8 @@ func within(t *testing.T, sim awssim.Options, kubernetes Kubernetes, test func(c
 		}()
 		w.iam = iam.NewFromConfig(cfg)
 		clients := Clients{EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: w.iam}
-		w.Sources, err = New(clients, kubernetes, Options{Cluster: "sandbox", Region: "us-east-1", Observe: func(c Call) { w.calls = append(w.calls, c) }})
+		w.Sources, err = New(clients, kubernetes, Options{Cluster: "sandbox", Region: "us-east-1", Observe: func(c Call) { w.calls = append(w.calls, c) },
+			Unsupported: func(version string) { w.unsupported = append(w.unsupported, version) }})
 		w.must(err)
 		test(ctx, w)
 	})

@@ -23,7 +23,13 @@ const (
 	// fallbackRegion has the prices used where neither EC2 nor the embedded file knows any: wrong in amount, right in
 	// order.
 	fallbackRegion = "us-east-1"
+	// YuanPerDollar is the rate of exchange, about, at which embedded prices count in the regions of China, where EC2 says
+	// spot prices in CNY: what is compared has to be of one currency.
+	YuanPerDollar = 7
 )
+
+// InChina says whether the region has its prices in CNY.
+func InChina(region string) bool { return strings.HasPrefix(region, "cn-") }
 
 // Prices is the price book of one region: USD per hour (CNY in the regions of China), Linux, shared tenancy. It begins
 // with the embedded prices; updates are merged into it. It may be used from several goroutines.
@@ -78,16 +84,20 @@ func (m *Merged) count(changed bool) {
 	}
 }
 
-// NewPrices begins a price book with the prices of the catalogue for the region, or those of us-east-1 where it has none.
+// NewPrices begins a price book with the prices of the catalogue for the region, or those of us-east-1 where it has none,
+// in China in CNY at a fixed rate.
 func NewPrices(region string, catalogue *catalog.Catalogue) *Prices {
 	p := &Prices{region: region, embedded: map[string]float64{}, onDemand: map[string]float64{}, spot: map[pool]spotPrice{}}
-	source := region
+	source, rate := region, 1.0
 	if _, known := catalogue.Meta.PriceStamps[region]; !known {
 		source = fallbackRegion
+		if InChina(region) {
+			rate = YuanPerDollar
+		}
 	}
 	for i := range catalogue.Types {
 		if price, known := catalogue.Types[i].Prices[source]; known {
-			p.embedded[catalogue.Types[i].Name] = price
+			p.embedded[catalogue.Types[i].Name] = math.Round(price*rate*1e9) / 1e9
 		}
 	}
 	return p
@@ -105,16 +115,14 @@ func (p *Prices) onDemandLocked(typeName string) (price float64, known bool) {
 		return price, true
 	}
 	if p.foreign() {
-		return 0, false // the embedded price is in another currency than those we compare it with
+		return 0, false // what the list does not have is not sold there
 	}
 	price, known = p.embedded[typeName]
 	return price, known
 }
 
-// foreign is whether the embedded prices, which are in USD, must not stand beside the updates.
-func (p *Prices) foreign() bool {
-	return strings.HasPrefix(p.region, "cn-") && !p.onDemandAt.IsZero()
-}
+// foreign is whether the embedded prices are worth nothing any more: those of another country, when its own have come.
+func (p *Prices) foreign() bool { return InChina(p.region) && !p.onDemandAt.IsZero() }
 
 // Spot is the price of a type in a zone per hour: on demand's as long as no spot prices have come at all.
 func (p *Prices) Spot(typeName, zone string) (price float64, known bool) {

@@ -25,7 +25,7 @@ func expectPrice(t *testing.T, what string, wantPrice float64, wantKnown bool) f
 
 func TestEmbeddedPrices(t *testing.T) {
 	for region, want := range map[string]float64{
-		"us-east-1": 0.096, "us-gov-west-1": 0.121, "eu-west-1": 0.096 /* us-east-1's */, "cn-north-1": 0.096, /* likewise, until the list is read */
+		"us-east-1": 0.096, "us-gov-west-1": 0.121, "eu-west-1": 0.096 /* us-east-1's */, "cn-north-1": 0.672, /* likewise, in CNY, until the list is read */
 	} {
 		prices := NewPrices(region, catalog.Load())
 		expectPrice(t, region, want, true)(prices.OnDemand("m5.large"))
@@ -80,6 +80,20 @@ func TestPricesInChina(t *testing.T) {
 	prices.MergeOnDemand(map[string]float64{"m5.large": 0.9}, noon)
 	expectPrice(t, "in the list", 0.9, true)(prices.OnDemand("m5.large"))
 	expectPrice(t, "not in the list", 0, false)(prices.OnDemand("m5.xlarge"))
+}
+
+// In China without a price list (an isolated VPC), spot in CNY stands beside on demand in CNY: it is the cheaper one, and
+// what cannot be a price is seen.
+func TestSpotInChina(t *testing.T) {
+	prices := NewPrices("cn-north-1", catalog.Load())
+	merged := prices.MergeSpot([]SpotPrice{{"m5.large", "cn-north-1a", 0.27}, {"m5.xlarge", "cn-north-1a", 14}}, noon)
+	if merged.RejectedCount != 1 || !strings.Contains(merged.Rejected[0], "m5.xlarge") {
+		t.Errorf("merged %+v", merged)
+	}
+	onDemand, _ := prices.OnDemand("m5.large")
+	if spot, known := prices.Spot("m5.large", "cn-north-1a"); !known || spot >= onDemand {
+		t.Errorf("spot costs %v, on demand %v", spot, onDemand)
+	}
 }
 
 func TestMergeSpot(t *testing.T) {

@@ -84,7 +84,10 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 	pages := ec2.NewDescribeInstanceStatusPaginator(w.ec2, &ec2.DescribeInstanceStatusInput{
 		Filters: []ec2types.Filter{{Name: &filter, Values: values}}, MaxResults: aws.Int32(1000)})
 	var all []Status
-	for pages.HasMorePages() {
+	for n := 0; pages.HasMorePages(); n++ {
+		if n == call.MostPages {
+			return nil, call.Endless(serviceEC2, "DescribeInstanceStatus")
+		}
 		page, err := send(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"}, func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
 			return pages.NextPage(ctx, onceEC2)
 		})

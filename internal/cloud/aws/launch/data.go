@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -235,7 +236,7 @@ func int32Of(n *int64) *int32 {
 	if n == nil {
 		return nil
 	}
-	return aws.Int32(int32(*n))
+	return aws.Int32(int32(min(*n, math.MaxInt32))) // what EC2 refuses either way, and not what is left of it
 }
 
 // inRegion strips what the region's EC2 does not know.

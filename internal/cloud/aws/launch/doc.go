@@ -7,13 +7,18 @@
 //	   CreateFleet, client token = batch-attempt --answer--> instances by id  <->  members by name
 //	         |  ^ the stored request again: throttled, or the answer was lost
 //	         v
-//	   token used by another request, or no answer to be had: look for instances by the tag of the token, adopt
-//	   them, and only then go on with attempt+1 for the members that have none
+//	   token used by another request: look for instances by the tag of the token, adopt them, and only then go on with
+//	   attempt+1 for the members that have none
 //
 // A claim whose record says that a purchase was begun, by a process that is gone or by another one, asks with the same
 // token first: EC2 then either answers as before, or buys now, or says that the token was used by a request that differs,
 // in which case the instances are found by their tag. However late the request of the other process arrives, the token
 // admits one of them. Only when it is certain that nothing came of the purchase does the claim become part of another.
+//
+// What that leaves: where the token was used by a request that nobody has any more (its process is gone, and what is on
+// sale or the class has changed since) and EC2 shows an instance of it more than Options.Settle later, a claim is bought for
+// again. That is one instance for each member and attempt, no claim has its purchase on record, and so the first list that
+// shows it makes it a leak (cloud.Machine, Noted).
 //
 // A purchase that is taken up again asks only for the claims that still have it on record. Which places those are is a tag
 // of the instances, so that whoever finds them deals them in the same way.

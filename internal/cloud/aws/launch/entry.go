@@ -92,6 +92,6 @@ type Recorder interface {
 	// Record replaces the entry before by after, durably before it returns. If the claim has another one than before,
 	// nothing is written and the error is ErrChanged.
 	Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error
-	// Entries are those of all claims that have one, by name of the claim.
+	// Entries are those of all claims that have one, by name of the claim, as they are now: no cache may answer.
 	Entries(ctx context.Context) (map[string]Entry, error)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
@@ -82,5 +84,69 @@ func (w *world) misfortune(r *rand.Rand) {
 	}
 	if r.IntN(3) == 0 {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", r.IntN(6)))
+	}
+}
+
+// slow is EC2 far away: each list takes two seconds to get there and two to come back.
+type slow struct{ EC2API }
+
+func (s slow) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	wait := func() { <-time.NewTimer(2 * time.Second).C }
+	wait()
+	defer wait()
+	return s.EC2API.DescribeInstances(ctx, in, o...)
+}
+
+// Whoever lists machines while they are being bought sees of each that a claim may be about to show it, from the first
+// list that has it: nobody takes one for a leak, however young leaks may be, and however stale EC2's lists are.
+func TestNoneIsTakenForALeak(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			in(t, awssim.Options{Lag: time.Duration(r.IntN(15)) * time.Second, Seed: seed}, func(ctx context.Context, w *world) {
+				w.pass(20 * time.Second)
+				claims := names(2 + r.IntN(10))
+				unclaimed := map[string]bool{}
+				look := func() {
+					machines, err := w.launcher(func(o *Options) { o.EC2 = slow{w.ec2} }).Machines(ctx)
+					if err != nil {
+						return // as EC2 answers just then
+					}
+					for i := range machines {
+						if m := &machines[i]; !m.Terminating && (!m.Noted || len(m.Claimants) == 0) {
+							unclaimed[m.ProviderID] = true
+						}
+					}
+				}
+				for range 1 + r.IntN(4) {
+					w.misfortune(r)
+					brief, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(40))*time.Second)
+					for range 1 + r.IntN(2) {
+						p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + r.IntN(25), after: r.IntN(2) == 0}
+						l, some := w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims[r.IntN(len(claims)):]
+						for _, name := range some {
+							begins := time.NewTimer(time.Duration(r.IntN(20000)) * time.Millisecond)
+							go func() {
+								<-begins.C
+								w.launch(brief, l, name)
+							}()
+						}
+					}
+					for range 3 + r.IntN(20) {
+						w.pass(time.Duration(r.IntN(2000)) * time.Millisecond)
+						look()
+					}
+					cancel()
+				}
+				w.sim.Clear(0)
+				w.must(w.sim.Refill("m5.large", zoneA, ""))
+				w.pass(4 * time.Minute)
+				for claim, machine := range w.launchUntil(ctx, w.launcher(), claims...) {
+					if unclaimed[machine] {
+						t.Errorf("machine %s of %s was listed as if nobody could come to show it", machine, claim)
+					}
+				}
+			})
+		})
 	}
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Clock clock.Clock
 	// Rates of calls by operation; PublishedRate for those that are not named.
 	Rates map[string]Rate
-	// Settle is how long an instance may exist before every search finds it: 20 s when zero. EC2 promises no bound
+	// Settle is how long an instance may exist before every search finds it: a minute when zero. EC2 promises no bound
 	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
 	Settle time.Duration
 	// Observe is told of every call to EC2.
@@ -72,7 +72,7 @@ func New(o Options) *Launcher {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Settle == 0 {
-		o.Settle = 20 * time.Second
+		o.Settle = time.Minute
 	}
 	l := &Launcher{
 		opts: o, governors: map[string]*governor{}, templates: templates{known: map[string]*known{}},

@@ -25,6 +25,9 @@ type Subnets interface {
 	// Choose is the subnet of the class in the zone to launch into, and sets so many of its addresses aside; false if
 	// the class has none there.
 	Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool)
+	// ChooseCrowded is Choose for when no zone has room for more, as far as is foreseen: false only if EC2 said that no address
+	// is left.
+	ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool)
 	// Return gives back addresses that were set aside and not used.
 	Return(id string, addresses int64)
 }

@@ -22,9 +22,13 @@ import (
 //
 //	recorded --ask--> answered                        decided: instances, or why not
 //	             |--> throttled: ask again            the stored request
-//	             |--> lost: ask again --5 times--> search
-//	             `--> mismatched -----------------> search --complete, or Settle is over--> decided
+//	             |--> lost: ask again             the stored request; now and then look whether all instances are there
+//	             |--> refused: decided, but if an answer was lost before: undecided, asked again with a request of the day
+//	             `--> mismatched: search --complete, or Settle is over--> decided
 //	out of time: undecided; whoever asks next goes on
+//
+// That nothing was bought is for EC2 to say, by its answer to the token; that no search shows an instance proves nothing, it
+// may come to light later. Only where the token is known to be used, by a request that nobody has any more, must a search do.
 type purchase struct {
 	entry Entry // Place is that of whoever made it
 
@@ -132,7 +136,32 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 		}
 		return nil
 	}
-	return l.deal(out, seats)
+	return l.deal(out, l.still(ctx, p, seats))
+}
+
+// still are the seats whose claims have the purchase on record. It is asked when an answer was lost: another process may
+// have come to the end that nothing came of the purchase, and have gone on to another one, whose instance the claim has.
+func (l *Launcher) still(ctx context.Context, p *purchase, seats []*seat) []*seat {
+	if !p.unsure {
+		return seats
+	}
+	return slices.DeleteFunc(seats, func(s *seat) bool {
+		err := l.stands(ctx, p, s.order)
+		if err != nil {
+			s.known = false
+			l.fail(s, err)
+		}
+		return err != nil
+	})
+}
+
+// stands checks that the claim of an order has the purchase on record. Errors: ErrChanged, those of the Recorder.
+func (l *Launcher) stands(ctx context.Context, p *purchase, o *Order) error {
+	now, err := l.opts.Recorder.Recorded(ctx, o.Claim)
+	if err == nil && now.Token() != p.entry.Token() {
+		err = fmt.Errorf("%w: NodeClaim %q is part of %s by now", ErrChanged, o.Claim.Name, now.Token())
+	}
+	return err
 }
 
 // narrow has a purchase that is not on record on all of its claims ask for those only on which it is. The token is not
@@ -198,21 +227,42 @@ func (l *Launcher) prepare(ctx context.Context, p *purchase) error {
 	if p.places != nil {
 		size = len(p.places)
 	}
-	subnets := map[string]string{}
-	p.aside = map[string]int64{}
-	for _, zone := range p.plan.zones() {
-		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
-		if id, found := l.opts.Subnets.Choose(p.plan.order.Class, zone, addresses); found {
-			subnets[zone] = id
-			p.aside[id] += addresses
-		}
+	subnets := l.choose(p, size, l.opts.Subnets.Choose)
+	if len(subnets) == 0 {
+		subnets = l.choose(p, size, l.opts.Subnets.ChooseCrowded)
 	}
 	request := p.plan.request(p.entry, p.places, subnets)
 	if len(request.LaunchTemplateConfigs) == 0 {
+		l.markFull(p.plan)
 		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v", p.plan.order.Class.Name, p.plan.zones())}
 	}
 	p.request = request
 	return nil
+}
+
+// choose is a subnet for each zone that has one, with addresses set aside for so many machines.
+func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
+	subnets := map[string]string{}
+	p.aside = map[string]int64{}
+	for _, zone := range p.plan.zones() {
+		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
+		if id, found := from(p.plan.order.Class, zone, addresses); found {
+			subnets[zone] = id
+			p.aside[id] += addresses
+		}
+	}
+	return subnets
+}
+
+// markFull has what would be launched into the plan's zones left out of plans for a while: otherwise its pods are planned there
+// again at once, and for ever.
+func (l *Launcher) markFull(p *plan) {
+	zones := p.zones()
+	for _, subnet := range p.order.Class.Status.Subnets {
+		if slices.Contains(zones, subnet.Zone) && !l.opts.Unavailable.HasSubnet(subnet.ID) {
+			l.opts.Unavailable.MarkSubnet(subnet.ID)
+		}
+	}
 }
 
 // templateError is the claims' error for a launch template that cannot be made.
@@ -232,7 +282,7 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 		l.purchases[s.entry.Token()] = p
 	}
 	l.mu.Unlock()
-	out, err := l.decide(ctx, p, s.order)
+	out, err := l.decide(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
@@ -240,12 +290,17 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	if b == nil || b.gone {
 		return nil, nil
 	}
+	if p.unsure {
+		if err := l.stands(ctx, p, s.order); err != nil {
+			return nil, err
+		}
+	}
 	return b, nil
 }
 
 // decide finds out what comes of the purchase, once. A purchase that another process began has no request: the order of
-// one of its claims gives one.
-func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome, error) {
+// one of its claims, at its place, gives one.
+func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	if err := p.gate.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -253,7 +308,7 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome,
 	if p.decided != nil {
 		return p.decided, nil
 	}
-	out, err := l.settle(ctx, p, o)
+	out, err := l.settle(ctx, p, of)
 	if err != nil {
 		return nil, fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
 	}
@@ -266,7 +321,7 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, o *Order) (*outcome,
 	return out, nil
 }
 
-func (l *Launcher) settle(ctx context.Context, p *purchase, o *Order) (*outcome, error) {
+func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	if p.request != nil {
 		return l.ask(ctx, p)
 	}
@@ -282,19 +337,15 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, o *Order) (*outcome,
 		return nil, err
 	}
 	// Claims that are gone, or on which it was never written, are not bought for.
-	p.places = among(entries, p.entry)
-	if p.plan, err = newPlan(o, l.opts.Region); err == nil {
+	p.places = among(entries, of.entry)
+	if p.plan, err = newPlan(of.order, l.opts.Region); err == nil {
 		err = l.prepare(ctx, p)
 	}
 	if err != nil { // nothing can be bought now, and nothing need be
 		return l.search(ctx, p)
 	}
 	// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
-	now, err := l.opts.Recorder.Recorded(ctx, o.Claim)
-	if err == nil && now.Token() != p.entry.Token() {
-		err = fmt.Errorf("%w: NodeClaim %q is part of %s by now", ErrChanged, o.Claim.Name, now.Token())
-	}
-	if err != nil {
+	if err := l.stands(ctx, p, of.order); err != nil {
 		l.giveBack(p)
 		p.request = nil
 		return nil, err
@@ -316,8 +367,10 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 			return l.search(ctx, p)
 		case lost:
 			p.unsure = true
-			if losses++; losses == most && ctx.Err() == nil {
-				return l.search(ctx, p)
+			if losses++; losses%most == 0 && ctx.Err() == nil {
+				if out := l.shown(ctx, p); out != nil {
+					return out, nil
+				}
 			}
 		case untemplate:
 			if absences++; absences == most {
@@ -333,16 +386,27 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	}
 }
 
-// refuse ends a purchase that EC2 will not make. If an earlier answer was lost, it may have made it before.
+// refuse ends a purchase that EC2 will not make. If an earlier answer was lost, it may have made it before: then the token is
+// asked with again, by a request of the day, when a claim comes again. EC2 takes that only if it has made nothing.
 func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome, error) {
 	if !p.unsure {
 		return &outcome{err: err}, nil
 	}
-	out, searched := l.search(ctx, p)
-	if searched == nil {
-		out.err = err
+	if out := l.shown(ctx, p); out != nil {
+		return out, nil
 	}
-	return out, searched
+	l.giveBack(p)
+	p.request = nil
+	return nil, refusedError(err)
+}
+
+// shown is the outcome if EC2 shows all instances that the purchase can have, else nil.
+func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
+	instances, err := l.tagged(ctx, p.entry.Token())
+	if out := found(instances); err == nil && out.complete(p.entry.Size) {
+		return out
+	}
+	return nil
 }
 
 // remake makes the launch templates again that EC2 does not see. A failure shows with the next request.
@@ -353,7 +417,7 @@ func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	}
 }
 
-// search finds the instances of a purchase that was made, or may have been.
+// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again.
 func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 	until := p.asked.Add(l.opts.Settle)
 	for try := 1; ; try++ {

@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -184,20 +185,23 @@ func TestThrottledOnce(t *testing.T) {
 	})
 }
 
+// buyAndDie has a process buy for the claims that is killed right after EC2 has made the fleet.
+func (w *world) buyAndDie(ctx context.Context, list ...string) {
+	before := len(w.alive())
+	for dies := 1; len(w.alive()) == before; dies++ {
+		clear(w.records.entries)
+		p := &process{EC2API: w.ec2, Recorder: w.records, dies: dies, after: true}
+		brief, cancel := context.WithTimeout(ctx, time.Minute) // it has come to that step by then
+		w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
+		cancel()
+	}
+}
+
 // The token was used by another request: the instances of that one are adopted, and only the rest is bought.
 func TestMismatch(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
-		p := &process{EC2API: w.ec2, Recorder: w.records}
-		for p.dies = 1; len(w.alive()) == 0; p.dies++ { // until it dies right after the fleet is made
-			p.steps, p.after = 0, true
-			brief, cancel := context.WithTimeout(ctx, 5*time.Second)
-			w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), names(3)...)
-			cancel()
-			if len(w.alive()) == 0 {
-				clear(w.records.entries)
-			}
-		}
+		w.buyAndDie(ctx, names(3)...)
 		before := w.records.snapshot()
 		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
 		w.class.Spec.Tags = map[string]string{"team": "b"} // another request
@@ -623,6 +627,29 @@ func TestTag(t *testing.T) {
 		w.pass(time.Minute)
 		if err := l.Tag(ctx, m.ProviderID, map[string]string{"late": "yes"}); !errors.Is(err, cloud.ErrNotFound) {
 			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+		}
+	})
+}
+
+// endless is EC2 whose lists have no end.
+type endless struct{ EC2API }
+
+func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	first := *in
+	first.NextToken = nil
+	out, err := e.EC2API.DescribeInstances(ctx, &first, o...)
+	if err == nil {
+		out.NextToken = aws.String("more")
+	}
+	return out, err
+}
+
+// A list without an end is an error, in the end, and no list of machines.
+func TestEndlessList(t *testing.T) {
+	in(t, awssim.Options{Limits: map[string]awssim.Limit{}}, func(ctx context.Context, w *world) {
+		l := w.launcher(func(o *Options) { o.EC2 = endless{o.EC2} })
+		if listed, err := l.Machines(ctx); call.KindOf(err) != call.Transient {
+			t.Errorf("%d machines are listed, and %v; want an error", len(listed), err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // mostFilterValues is how many values EC2 takes in one request's filters
@@ -108,7 +110,10 @@ func idsOf(batch []*lookup) []string {
 func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2types.Instance, error) {
 	var instances []ec2types.Instance
 	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
-	for {
+	for n := 0; ; n++ {
+		if n == call.MostPages {
+			return nil, call.Endless(service, "DescribeInstances")
+		}
 		out, err := persist(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
 		if err != nil {
 			return nil, err
@@ -165,7 +170,8 @@ func (l *Launcher) terminate(ctx context.Context, ids []string) error {
 }
 
 // Machines lists the cluster's instances, those that are ending included. An instance that is not tagged with its claim
-// yet has that of the record, so that nobody takes it for a stray.
+// yet has that of the record, so that nobody takes it for a stray. The records are read after the instances: a purchase
+// stands on its claims before EC2 hears of it, so that of every instance that is listed the record has been seen.
 func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	instances, err := l.list(ctx,
 		ec2types.Filter{Name: aws.String("tag-key"), Values: []string{awsv1.TagNodePool}},
@@ -182,7 +188,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
 	l.notePlacements(instances, true)
-	owners := ownersOf(instances, entries)
+	owners, claimants := ownersOf(instances, entries), claimantsOf(entries)
 	var machines []cloud.Machine
 	for i := range instances {
 		if state := instances[i].State; state != nil && state.Name == ec2types.InstanceStateNameTerminated {
@@ -191,6 +197,9 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		m := machineOf(&instances[i])
 		if m.Claim == "" {
 			m.Claim = owners[aws.ToString(instances[i].InstanceId)]
+		}
+		if token := tagMap(instances[i].Tags)[TagPurchase]; token != "" {
+			m.Noted, m.Claimants = true, claimants[token]
 		}
 		machines = append(machines, *m)
 	}
@@ -213,6 +222,17 @@ func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[strin
 		}
 	}
 	return owners
+}
+
+// claimantsOf are, by purchase, the claims that have it on record, sorted. Who owns which of its instances is known only when
+// all of them are shown.
+func claimantsOf(entries map[string]Entry) map[string][]string {
+	claimants := map[string][]string{}
+	for _, claim := range slices.Sorted(maps.Keys(entries)) {
+		token := entries[claim].Token()
+		claimants[token] = append(claimants[token], claim)
+	}
+	return claimants
 }
 
 // machineOf reads an instance. Its capacity is left to whoever knows the instance types.

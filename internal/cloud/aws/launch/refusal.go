@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -52,6 +54,8 @@ func fateOf(err error) fate {
 	}
 	code := codeOf(err)
 	switch {
+	case slices.Contains(sellOutCodes, code): // EC2 says that with a status of 500, too
+		return refused
 	case code == "" || slices.Contains(outageCodes, code) || isServerFault(err) && !slices.Contains(throttleCodes, code):
 		return lost
 	case slices.Contains(throttleCodes, code):
@@ -64,23 +68,22 @@ func fateOf(err error) fate {
 	return refused
 }
 
+// isServerFault says that EC2 says so, or answered with a status of that kind.
 func isServerFault(err error) bool {
 	var refusal smithy.APIError
-	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer
+	var response *awshttp.ResponseError
+	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer || errors.As(err, &response) && response.HTTPStatusCode() >= 500
 }
 
 // codeOf is EC2's code of an error, empty if it is not one of EC2's.
-func codeOf(err error) string {
-	var refusal smithy.APIError
-	if errors.As(err, &refusal) {
-		return refusal.ErrorCode()
-	}
-	return ""
-}
+func codeOf(err error) string { return call.CodeOf(err) }
+
+// ReasonSpotRole says that the account has never had spot instances, and that we may not make the role that they need.
+const ReasonSpotRole = "SpotSLRCreationFailed"
 
 // reasons are reasons of failures by a part of their text; the first that is found counts.
 var reasons = []struct{ part, with, reason string }{
-	{"ServiceLinkedRole", "", "SpotSLRCreationFailed"},
+	{"ServiceLinkedRole", "", ReasonSpotRole},
 	{"Not authorized for images", "", "AMIAuthorizationFailure"},
 	{"UnauthorizedOperation", "", "Unauthorized"},
 	{"AccessDenied", "", "Unauthorized"},
@@ -104,7 +107,7 @@ var reasons = []struct{ part, with, reason string }{
 
 // remedies are what to do about a reason, where AWS's own text does not say it.
 var remedies = map[string]string{
-	"SpotSLRCreationFailed":          "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
+	ReasonSpotRole:                   "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
 	"SecurityGroupSubnetVPCMismatch": "let spec.securityGroupSelectorTerms and spec.subnetSelectorTerms select from one VPC",
 	"AMIAuthorizationFailure":        "share the image with this account, or select another in spec.amiSelectorTerms",
 }

@@ -3,17 +3,26 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
+
+// answered is an error that came with a status.
+func answered(status int, code string) error {
+	return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+		Err: apiError(code, smithy.FaultUnknown)}}
+}
 
 func apiError(code string, fault smithy.ErrorFault) error {
 	return fmt.Errorf("calling: %w", &smithy.GenericAPIError{Code: code, Message: "text", Fault: fault})
@@ -27,6 +36,9 @@ func TestFateOf(t *testing.T) {
 	}{
 		{"no error", nil, passed},
 		{"no answer", errors.New("connection reset"), lost},
+		{"no code of theirs", apiError("UnknownError", smithy.FaultUnknown), lost},
+		{"sold out, with a status of 500", answered(500, "InsufficientInstanceCapacity"), refused},
+		{"a mistake by its status", answered(502, "Whatever"), lost},
 		{"their mistake", apiError("Whatever", smithy.FaultServer), lost},
 		{"an outage", apiError("InternalError", smithy.FaultUnknown), lost},
 		{"throttled, as a server fault", apiError("RequestLimitExceeded", smithy.FaultServer), throttled},

@@ -12,6 +12,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // TemplateIdle is how long a launch template is kept that nothing is launched with.
@@ -149,7 +150,10 @@ func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Du
 func (l *Launcher) templateNames(ctx context.Context, filters ...ec2types.Filter) ([]string, error) {
 	var names []string
 	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)}
-	for {
+	for n := 0; ; n++ {
+		if n == call.MostPages {
+			return names, call.Endless(service, "DescribeLaunchTemplates")
+		}
 		out, err := persist(ctx, l, "DescribeLaunchTemplates", l.opts.EC2.DescribeLaunchTemplates, in)
 		if err != nil {
 			return names, fmt.Errorf("listing launch templates: %w", err)

@@ -335,6 +335,10 @@ func (s *oneSubnet) Choose(class *awsv1.EC2NodeClass, zone string, addresses int
 	return "", false
 }
 
+func (s *oneSubnet) ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool) {
+	return s.Choose(class, zone, addresses)
+}
+
 func (s *oneSubnet) Return(id string, addresses int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,7 @@ func (p *Prices) listed() bool { return p.Pricing != nil && !strings.HasPrefix(p
 
 // currency of the region's prices.
 func (p *Prices) currency() string {
-	if strings.HasPrefix(p.Region, "cn-") {
+	if instance.InChina(p.Region) {
 		return "CNY"
 	}
 	return "USD"
@@ -101,8 +101,7 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 	}
 	pages := pricing.NewGetProductsPaginator(p.Pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, p.Calls, "Pricing", "GetProducts", func(ctx context.Context) (*pricing.GetProductsOutput, error) { return pages.NextPage(ctx) })
+	for page, err := range discovery.Pages(ctx, p.Calls, "Pricing", "GetProducts", pages) {
 		if err != nil {
 			return err
 		}
@@ -156,10 +155,7 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: &now, MaxResults: aws.Int32(1000)})
 	newest, at := map[[2]string]instance.SpotPrice{}, map[[2]string]time.Time{}
 	var failed error
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", func(ctx context.Context) (*ec2.DescribeSpotPriceHistoryOutput, error) {
-			return pages.NextPage(ctx)
-		})
+	for page, err := range discovery.Pages(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", pages) {
 		if err != nil {
 			failed = fmt.Errorf("refreshing spot prices: %w", err)
 			break
@@ -196,6 +192,9 @@ func Embedded(catalogue *catalog.Catalogue, region string) string {
 	text := fmt.Sprintf("prices on demand of %s as of %s (Linux, shared tenancy, USD)", from, stamp)
 	if !known {
 		text += ", which stand in for those of " + region
+		if instance.InChina(region) {
+			text += fmt.Sprintf(" at %d CNY to the USD", instance.YuanPerDollar)
+		}
 	}
 	if len(unpriced) > 0 {
 		text += fmt.Sprintf("; %d types have none and are not bought: %s", len(unpriced), strings.Join(unpriced, ", "))

@@ -82,10 +82,7 @@ func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 		MaxResults: aws.Int32(100),
 	})
 	byName := map[string]catalog.Type{}
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, t.calls, "EC2", "DescribeInstanceTypes", func(ctx context.Context) (*ec2.DescribeInstanceTypesOutput, error) {
-			return pages.NextPage(ctx)
-		})
+	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypes", pages) {
 		if err != nil {
 			return nil, err
 		}
@@ -103,10 +100,7 @@ func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(t.api, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: ec2types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
 	zones := map[string][]string{}
-	for pages.HasMorePages() {
-		page, err := discovery.Do(ctx, t.calls, "EC2", "DescribeInstanceTypeOfferings", func(ctx context.Context) (*ec2.DescribeInstanceTypeOfferingsOutput, error) {
-			return pages.NextPage(ctx)
-		})
+	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypeOfferings", pages) {
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,7 @@ func (r Request) bottlerocket() ([]byte, error) {
 	if r.Cluster.CABundle == "" {
 		return nil, fmt.Errorf("user data for Bottlerocket needs the CA bundle of cluster %s", r.Cluster.Name)
 	}
-	document, err := readTOML(r.Custom)
+	document, err := readTOML(strings.TrimPrefix(r.Custom, byteOrderMark))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/mail"
 	"net/textproto"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -52,11 +53,24 @@ func marked(text string) (contentType string, ok bool) {
 	return "", false
 }
 
-// looksLikeMIME says whether a text begins with the headers of a MIME document.
+// looksLikeMIME says whether a text begins with the headers of a MIME document: one of the two that make it one, in whatever
+// place.
 func looksLikeMIME(text string) bool {
-	name, _, ok := strings.Cut(text, ":")
-	return ok && (strings.EqualFold(name, "MIME-Version") || strings.EqualFold(name, "Content-Type"))
+	for line := range strings.Lines(text) {
+		name, _, ok := strings.Cut(line, ":")
+		switch {
+		case ok && (strings.EqualFold(name, "MIME-Version") || strings.EqualFold(name, "Content-Type")):
+			return true
+		case ok && headerName.MatchString(name) || line[0] == ' ' || line[0] == '\t': // another header, or more of it
+		default:
+			return false
+		}
+	}
+	return false
 }
+
+// headerName is the name of a header that documents for cloud-init have beside those two, such as Number-Attachments.
+var headerName = regexp.MustCompile(`^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)+$`)
 
 // parseMIME takes a document apart. A document of one part that is not multi-part is that part.
 func parseMIME(text string) ([]part, error) {
@@ -150,8 +164,10 @@ func freeBoundary(parts []part) string {
 	return boundary
 }
 
-// plain is the text without carriage returns and blank lines before it: editors on Windows write them, and neither
-// cloud-init nor a shell reads past them.
+// plain is the text without a byte order mark, carriage returns and blank lines before it: editors on Windows write them, and
+// neither cloud-init nor a shell reads past them.
 func plain(text string) string {
-	return strings.TrimLeft(strings.ReplaceAll(text, "\r", ""), "\n\t ")
+	return strings.TrimLeft(strings.ReplaceAll(strings.TrimPrefix(text, byteOrderMark), "\r", ""), "\n\t ")
 }
+
+const byteOrderMark = "\ufeff"

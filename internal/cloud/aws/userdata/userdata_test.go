@@ -71,6 +71,10 @@ func TestCarriageReturns(t *testing.T) {
 		if diff := cmp.Diff(want, render(t, r)); diff != "" {
 			t.Errorf("%s (-LF +CR LF):\n%s", test.family, diff)
 		}
+		r.Custom = "\ufeff" + test.custom
+		if diff := cmp.Diff(want, render(t, r)); diff != "" {
+			t.Errorf("%s (-plain +with a byte order mark):\n%s", test.family, diff)
+		}
 	}
 }
 

@@ -1,0 +1,194 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// EC2NodeClass says how machines are made on Amazon EC2.
+// +kubebuilder:object:root=true
+// +kubebuilder:deprecatedversion:warning="karpenter.k8s.aws/v1beta1 EC2NodeClass is converted to karpenter.k8s.aws/v1; 'karpenter migrate' rewrites manifests"
+// +kubebuilder:resource:path=ec2nodeclasses,scope=Cluster,categories=karpenter,shortName={ec2nc,ec2ncs}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description="Whether machines can be launched"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:printcolumn:name="Role",type="string",JSONPath=".spec.role",priority=1,description="IAM role of the machines"
+type EC2NodeClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is what the owner of the class wants.
+	// +kubebuilder:validation:XValidation:message="set exactly one of role and instanceProfile",rule="has(self.role) != has(self.instanceProfile)"
+	// +kubebuilder:validation:XValidation:message="amiFamily must be set: AL2, AL2023, Bottlerocket, Ubuntu, Windows2019, Windows2022, Windows2025 or Custom",rule="has(self.amiFamily) || (has(self.amiSelectorTerms) && self.amiSelectorTerms.exists(x, has(x.alias)))"
+	// +kubebuilder:validation:XValidation:message="amiSelectorTerms is needed with amiFamily Custom",rule="!has(self.amiFamily) || self.amiFamily != 'Custom' || (has(self.amiSelectorTerms) && size(self.amiSelectorTerms) > 0)"
+	// +kubebuilder:validation:XValidation:message="amiFamily must be the family of the alias in amiSelectorTerms, or Custom",rule="!has(self.amiFamily) || self.amiFamily == 'Custom' || !has(self.amiSelectorTerms) || self.amiSelectorTerms.all(x, !has(x.alias) || x.alias.find('^[^@]+') == self.amiFamily.lowerAscii())"
+	// +required
+	Spec EC2NodeClassSpec `json:"spec"`
+	// Status is what has been observed.
+	// +optional
+	Status awsv1.EC2NodeClassStatus `json:"status,omitempty"`
+}
+
+// EC2NodeClassList is a list of EC2NodeClasses.
+// +kubebuilder:object:root=true
+type EC2NodeClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []EC2NodeClass `json:"items"`
+}
+
+// EC2NodeClassSpec is what the owner of the class wants.
+type EC2NodeClassSpec struct {
+	// SubnetSelectorTerms select the subnets to launch into. A subnet is selected if one
+	// of the terms matches it.
+	// +kubebuilder:validation:XValidation:message="at least one term is needed",rule="self.size() != 0"
+	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id))"
+	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !has(x.tags))"
+	// +kubebuilder:validation:MaxItems:=30
+	// +listType=atomic
+	// +required
+	SubnetSelectorTerms []awsv1.SubnetSelectorTerm `json:"subnetSelectorTerms"`
+	// SecurityGroupSelectorTerms select the security groups of the machines. A group is
+	// selected if one of the terms matches it.
+	// +kubebuilder:validation:XValidation:message="at least one term is needed",rule="self.size() != 0"
+	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id, name",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id) || (has(x.name) && x.name != ''))"
+	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !(has(x.tags) || has(x.name)))"
+	// +kubebuilder:validation:XValidation:message="a term with name can have nothing else",rule="self.all(x, !has(x.name) || !(has(x.tags) || has(x.id)))"
+	// +kubebuilder:validation:MaxItems:=30
+	// +listType=atomic
+	// +required
+	SecurityGroupSelectorTerms []awsv1.SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms"`
+	// CapacityReservationSelectorTerms select capacity reservations that may be used.
+	// Accepted, and not yet acted on.
+	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id, instanceMatchCriteria",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id) || has(x.instanceMatchCriteria))"
+	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !(has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))"
+	// +kubebuilder:validation:MaxItems:=30
+	// +listType=atomic
+	// +optional
+	CapacityReservationSelectorTerms []awsv1.CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms,omitempty"`
+	// PlacementGroupSelector names the placement group of the machines. Accepted, and not
+	// yet acted on.
+	// +kubebuilder:validation:XValidation:message="set exactly one of name and id",rule="has(self.name) != has(self.id)"
+	// +optional
+	PlacementGroupSelector *awsv1.PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
+	// AMISelectorTerms select the machine images. An image is selected if one of the terms
+	// matches it; of several that fit a machine the newest is launched. Unset: the recommended ones of AMIFamily.
+	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id, name, alias, ssmParameter",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id) || (has(x.name) && x.name != '') || has(x.alias) || (has(x.ssmParameter) && x.ssmParameter != ''))"
+	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !(has(x.alias) || has(x.tags) || has(x.name) || has(x.owner) || has(x.ssmParameter)))"
+	// +kubebuilder:validation:XValidation:message="a term with alias can have nothing else",rule="self.all(x, !has(x.alias) || !(has(x.id) || has(x.tags) || has(x.name) || has(x.owner) || has(x.ssmParameter)))"
+	// +kubebuilder:validation:XValidation:message="a term with alias must be the only term",rule="!self.exists(x, has(x.alias)) || self.size() == 1"
+	// +kubebuilder:validation:MaxItems:=30
+	// +listType=atomic
+	// +optional
+	AMISelectorTerms []awsv1.AMISelectorTerm `json:"amiSelectorTerms,omitempty"`
+	// AMIFamily is how machines are told to join the cluster and, without AMISelectorTerms,
+	// which images they run. With Custom, userData is used as it is.
+	// +optional
+	AMIFamily *Family `json:"amiFamily,omitempty"`
+	// UserData is given to the machines at their first start. It is merged with what the
+	// family needs to join the cluster; with Custom it is all there is.
+	// +optional
+	UserData *string `json:"userData,omitempty"`
+	// Role is the name of the IAM role of the machines; an instance profile is made for
+	// it. Exclusive with InstanceProfile.
+	// +kubebuilder:validation:XValidation:message="role must not be empty",rule="self != ''"
+	// +optional
+	Role string `json:"role,omitempty"`
+	// InstanceProfile is the name of an IAM instance profile that exists. Exclusive with Role.
+	// +kubebuilder:validation:XValidation:message="instanceProfile must not be empty",rule="self != ''"
+	// +optional
+	InstanceProfile *string `json:"instanceProfile,omitempty"`
+	// Tags of the machines, their volumes, network interfaces and launch templates.
+	// +kubebuilder:validation:XValidation:message="tag keys must not be empty",rule="self.all(k, k != '')"
+	// +kubebuilder:validation:XValidation:message="the tag eks:eks-cluster-name is set by karpenter",rule="self.all(k, k != 'eks:eks-cluster-name')"
+	// +kubebuilder:validation:XValidation:message="tags that begin with kubernetes.io/cluster are set by karpenter",rule="self.all(k, !k.startsWith('kubernetes.io/cluster'))"
+	// +kubebuilder:validation:XValidation:message="the tag karpenter.sh/nodepool is set by karpenter",rule="self.all(k, k != 'karpenter.sh/nodepool')"
+	// +kubebuilder:validation:XValidation:message="the tag karpenter.sh/nodeclaim is set by karpenter",rule="self.all(k, k != 'karpenter.sh/nodeclaim')"
+	// +kubebuilder:validation:XValidation:message="the tag karpenter.k8s.aws/ec2nodeclass is set by karpenter",rule="self.all(k, k != 'karpenter.k8s.aws/ec2nodeclass')"
+	// +optional
+	Tags map[string]string `json:"tags,omitempty"`
+	// Kubelet is configuration of the kubelet (kubelet.config.k8s.io/v1beta1), merged with
+	// what the image brings.
+	// +optional
+	Kubelet *awsv1.KubeletConfiguration `json:"kubelet,omitempty"`
+	// BlockDeviceMappings are the disks of the machines. Unset: those of the family.
+	// +kubebuilder:validation:XValidation:message="at most one mapping can have rootVolume: true",rule="self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1"
+	// +kubebuilder:validation:MaxItems:=50
+	// +listType=atomic
+	// +optional
+	BlockDeviceMappings []awsv1.BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
+	// InstanceStorePolicy says what is done with disks that come with the machine. Unset:
+	// nothing.
+	// +optional
+	InstanceStorePolicy *awsv1.InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
+	// NetworkInterfaces of the machines. Unset: one, or those for EFA that the claim asks for.
+	// +kubebuilder:validation:XValidation:message="one interface of type interface at networkCardIndex 0 and deviceIndex 0 is needed",rule="self.size() == 0 || self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')"
+	// +kubebuilder:validation:XValidation:message="no two interfaces can have the same networkCardIndex and deviceIndex",rule="self.all(x, self.exists_one(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex))"
+	// +kubebuilder:validation:XValidation:message="each network card can have one interface of type efa-only",rule="self.all(x, x.interfaceType != 'efa-only' || self.exists_one(y, y.interfaceType == 'efa-only' && x.networkCardIndex == y.networkCardIndex))"
+	// +kubebuilder:validation:MaxItems:=150
+	// +listType=atomic
+	// +optional
+	NetworkInterfaces []awsv1.NetworkInterface `json:"networkInterfaces,omitempty"`
+	// DetailedMonitoring says whether CloudWatch gets figures each minute instead of every
+	// five, at a price.
+	// +optional
+	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
+	// MetadataOptions are about the instance metadata service (IMDS) of the machines.
+	// +kubebuilder:default:={httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
+	// +optional
+	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
+	// ConnectionTracking has the timeouts after which security groups forget idle connections.
+	// +kubebuilder:validation:XValidation:message="set at least one of tcpEstablishedTimeout, udpStreamTimeout, udpTimeout",rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)"
+	// +optional
+	ConnectionTracking *awsv1.ConnectionTracking `json:"connectionTracking,omitempty"`
+	// CPUOptions of the machines.
+	// +optional
+	CPUOptions *awsv1.CPUOptions `json:"cpuOptions,omitempty"`
+	// AssociatePublicIPAddress says whether machines get a public address. Unset: as the
+	// subnet says.
+	// +optional
+	AssociatePublicIPAddress *bool `json:"associatePublicIPAddress,omitempty"`
+	// IPPrefixCount is the number of address prefixes of each network interface.
+	// +kubebuilder:validation:Minimum:=0
+	// +optional
+	IPPrefixCount *int32 `json:"ipPrefixCount,omitempty"`
+	// Context is passed on in CreateFleet requests, opaque to us
+	// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html).
+	// +optional
+	Context *string `json:"context,omitempty"`
+}
+
+// Family is a family of images, which are told in the same way to join a cluster.
+// +kubebuilder:validation:Enum:={AL2,AL2023,Bottlerocket,Ubuntu,Custom,Windows2019,Windows2022,Windows2025}
+type Family string
+
+// FamilyUbuntu are images of Canonical, which join a cluster as those of Amazon Linux 2 do. The other families are those
+// of karpenter.k8s.aws/v1.
+const FamilyUbuntu Family = "Ubuntu"
+
+// MetadataOptions are about the instance metadata service
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-options.html).
+type MetadataOptions struct {
+	// HTTPEndpoint says whether the service can be asked at all.
+	// +kubebuilder:validation:Enum:={enabled,disabled}
+	// +kubebuilder:default:=enabled
+	// +optional
+	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
+	// HTTPProtocolIPv6 says whether the service answers on IPv6.
+	// +kubebuilder:validation:Enum:={enabled,disabled}
+	// +kubebuilder:default:=disabled
+	// +optional
+	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
+	// HTTPPutResponseHopLimit is how many network hops tokens travel: with 2, pods get them too.
+	// +kubebuilder:validation:Minimum:=1
+	// +kubebuilder:validation:Maximum:=64
+	// +kubebuilder:default:=2
+	// +optional
+	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
+	// HTTPTokens says whether requests need a token (IMDSv2).
+	// +kubebuilder:validation:Enum:={required,optional}
+	// +kubebuilder:default:=required
+	// +optional
+	HTTPTokens *string `json:"httpTokens,omitempty"`
+}

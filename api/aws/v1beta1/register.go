@@ -1,0 +1,22 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// GroupVersion is karpenter.k8s.aws/v1beta1.
+	GroupVersion = schema.GroupVersion{Group: "karpenter.k8s.aws", Version: "v1beta1"}
+	// SchemeBuilder collects the registration of this package's kinds.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	// AddToScheme registers this package's kinds with a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &EC2NodeClass{}, &EC2NodeClassList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/karpenter-go/karpenter/internal/conversion"
+)
+
+// beforeCaches runs on every replica, before caches are filled: the manager does that with webhooks only.
+type beforeCaches struct {
+	webhook.Server // for its name; the manager calls none of its methods
+	start          func(context.Context) error
+}
+
+// NeedLeaderElection is false: whoever the API server asks has to answer.
+func (b beforeCaches) NeedLeaderElection() bool { return false }
+
+// Start runs until the context ends.
+func (b beforeCaches) Start(ctx context.Context) error { return b.start(ctx) }
+
+// addConversion serves older versions of the API, if there is a Service by which the API server finds us. Outside a cluster
+// there is none; the definitions are then left as somebody else has them.
+func (w *wiring) addConversion(context.Context) error {
+	if w.o.service == "" {
+		return nil
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	api, err := client.NewWithWatch(w.config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("setting up the conversion webhook: %w", err)
+	}
+	log := w.mgr.GetLogger().WithName("conversion")
+	server := &conversion.Server{
+		Client: api, Namespace: ownNamespace(""), Service: w.o.service, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
+		Clock: w.clock, Log: log,
+	}
+	if err := w.mgr.Add(beforeCaches{start: server.Start}); err != nil || w.o.webhookPort == 0 {
+		return err
+	}
+	storage := &conversion.Storage{Client: api, Classes: w.o.cloudProvider == "aws", Clock: w.clock, Log: log}
+	return w.mgr.Add(manager.RunnableFunc(storage.Start))
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+)
+
+// Settings by names of before v1: variables of the environment, and the ConfigMap karpenter-global-settings in the
+// controller's namespace. The new names win: a flag that was given, and a variable that says something else than the
+// flag's default, which is what a chart writes where nothing was said.
+
+// older is what was set by old names.
+type older struct {
+	// given are the flags of the command line.
+	given map[string]bool
+	// notes are lines for the log that have not been written yet.
+	notes []string
+	// cluster is what Provisioners and AWSNodeTemplates are read with.
+	cluster settings.Cluster
+}
+
+// settingsPatience is for how long the ConfigMap is asked for, while the API server answers with errors.
+const settingsPatience = 30 * time.Second
+
+// commandLine notes which flags were given; it must run before variables are read.
+func (o *controllerOptions) commandLine(flags *pflag.FlagSet) {
+	o.flags, o.older.given = flags, map[string]bool{}
+	flags.Visit(func(f *pflag.Flag) { o.older.given[f.Name] = true })
+}
+
+// takeEnvironment reads the variables of old names.
+func (o *controllerOptions) takeEnvironment(lookup func(string) string) error {
+	old, err := settings.FromEnvironment(lookup)
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	return o.take(old)
+}
+
+// takeConfigMap reads the ConfigMap of old settings, if there is one.
+func (o *controllerOptions) takeConfigMap(ctx context.Context, config *rest.Config) error {
+	data, err := o.globalSettings(ctx, config)
+	if err != nil || data == nil {
+		return err
+	}
+	old, err := settings.FromConfigMap(data)
+	if err != nil {
+		return usageErrorf("namespace %s, %w", ownNamespace(o.electionNamespace), err)
+	}
+	return o.take(old)
+}
+
+// globalSettings is the data of the ConfigMap; nil without one.
+func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Config) (map[string]string, error) {
+	client, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the question for old settings: %w", err)
+	}
+	var data map[string]string
+	var last error
+	namespace := ownNamespace(o.electionNamespace)
+	err = wait.PollUntilContextTimeout(ctx, rejoinPause, settingsPatience, true, func(ctx context.Context) (bool, error) {
+		found, err := client.ConfigMaps(namespace).Get(ctx, settings.ConfigMap, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			data = found.Data
+		case apierrors.IsForbidden(err):
+			o.older.notes = append(o.older.notes, fmt.Sprintf("whether there are settings of before v1 is not known: the ConfigMap %s in namespace %s may not be read", settings.ConfigMap, namespace))
+		case !apierrors.IsNotFound(err):
+			last = err
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil && last != nil {
+		err = last
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the ConfigMap %s in namespace %s: %w", settings.ConfigMap, namespace, err)
+	}
+	return data, nil
+}
+
+// take sets the flags that nothing else has set, and keeps the rest.
+func (o *controllerOptions) take(old settings.Old) error {
+	o.older.notes = append(o.older.notes, old.Notes...)
+	for _, s := range old.Settings {
+		flag := o.flags.Lookup(s.Flag)
+		if current := flag.Value.String(); o.older.given[s.Flag] || current != flag.DefValue {
+			if current != s.Value {
+				o.older.notes = append(o.older.notes, fmt.Sprintf("%s is not used: %s says otherwise", s.From, settings.Variable(s.Flag)))
+			}
+			continue
+		}
+		if err := o.flags.Set(s.Flag, s.Value); err != nil {
+			return usageErrorf("%s is %q: %w", s.From, s.Value, err)
+		}
+	}
+	o.older.cluster = joined(o.older.cluster, old.Cluster)
+	return nil
+}
+
+// joined is a, with what b says about what a does not.
+func joined(a, b settings.Cluster) settings.Cluster {
+	if a.Name == "" {
+		a.Name = b.Name
+	}
+	if a.InstanceProfile == "" {
+		a.InstanceProfile = b.InstanceProfile
+	}
+	if len(a.Tags) == 0 {
+		a.Tags = b.Tags
+	}
+	a.ManyPods, a.Drift = a.ManyPods || b.ManyPods, a.Drift || b.Drift
+	return a
+}
+
+// olderNotes are the lines that have not been written yet, each once.
+func (o *controllerOptions) olderNotes() []string {
+	notes := o.older.notes
+	o.older.notes = nil
+	return notes
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+)
+
+// optionsOf are the options of a command line and an environment, before the cluster was asked.
+func optionsOf(t *testing.T, environment map[string]string, arguments ...string) (*controllerOptions, error) {
+	t.Helper()
+	for name, value := range environment {
+		t.Setenv(name, value)
+	}
+	o := newControllerOptions()
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := flags.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return o, o.read(flags)
+}
+
+// globalSettings is an API server that has the ConfigMap of old settings in kube-system, or answers with a status.
+func globalSettings(t *testing.T, data map[string]string, code int32) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: data}
+		if r.URL.Path != "/api/v1/namespaces/kube-system/configmaps/"+settings.ConfigMap {
+			code = http.StatusNotFound
+		}
+		if code != http.StatusOK {
+			reasons := map[int32]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusForbidden: metav1.StatusReasonForbidden}
+			answer = &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reasons[code]}
+		}
+		w.WriteHeader(int(code))
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}}
+}
+
+func TestOlderEnvironment(t *testing.T) {
+	o, err := optionsOf(t, map[string]string{
+		"LEADER_ELECT": "false", "AWS_ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD": "0.2", "AWS_DEFAULT_INSTANCE_PROFILE": "nodes",
+		"CLUSTER_NAME": "blue", "VM_MEMORY_OVERHEAD_PERCENT": "0.05",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.older.cluster.InstanceProfile != "nodes" {
+		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.older.cluster.InstanceProfile)
+	}
+	notes := o.olderNotes()
+	for _, want := range []string{
+		"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
+		"VM_MEMORY_OVERHEAD is not used: VM_MEMORY_OVERHEAD_PERCENT says otherwise",
+	} {
+		if !slices.Contains(notes, want) {
+			t.Errorf("no note %q in %q", want, notes)
+		}
+	}
+	if again := o.olderNotes(); len(again) > 0 {
+		t.Errorf("told twice: %q", again)
+	}
+}
+
+// What the ConfigMap says counts where neither a flag nor a variable says anything but the default.
+func TestOlderConfigMap(t *testing.T) {
+	o, err := optionsOf(t, map[string]string{"BATCH_MAX_DURATION": "10s", "INTERRUPTION_QUEUE": "today"}, "--reserved-enis=0")
+	if err != nil || !errors.Is(o.incomplete, errNoClusterName) {
+		t.Fatalf("before the cluster was asked: %v, incomplete: %v", err, o.incomplete)
+	}
+	err = o.readOlder(t.Context(), globalSettings(t, map[string]string{
+		"aws.clusterName": "blue", "batchMaxDuration": "30s", "aws.interruptionQueueName": "before", "aws.reservedENIs": "2",
+		"aws.tags": `{"team":"a"}`,
+	}, http.StatusOK))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.aws.clusterName != "blue" || o.timers.BatchMax.Seconds() != 30 || o.aws.queue != "today" || o.aws.reservedENIs != 0 || o.older.cluster.Tags["team"] != "a" {
+		t.Errorf("name %q, batch %s, queue %q, interfaces %d, tags %v", o.aws.clusterName, o.timers.BatchMax, o.aws.queue, o.aws.reservedENIs, o.older.cluster.Tags)
+	}
+	notes := strings.Join(o.olderNotes(), "\n")
+	for _, want := range []string{"aws.clusterName is CLUSTER_NAME now", "aws.interruptionQueueName is not used", "aws.reservedENIs is not used", "aws.tags has no counterpart"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no note with %q in:\n%s", want, notes)
+		}
+	}
+}
+
+func TestNoOlderConfigMap(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int32
+		data map[string]string
+		want string // of the error, or of the notes if there is none
+	}{
+		"none":           {http.StatusNotFound, nil, ""},
+		"not to be read": {http.StatusForbidden, nil, "whether there are settings of before v1 is not known"},
+		"empty":          {http.StatusOK, nil, ""},
+		"malformed": {http.StatusOK, map[string]string{"aws.isolatedVPC": "yes"},
+			`namespace kube-system, ConfigMap karpenter-global-settings: aws.isolatedVPC is "yes", want true or false`},
+		"still no name": {http.StatusOK, map[string]string{"aws.isolatedVPC": "true"}, "--cluster-name is missing"},
+	} {
+		arguments := []string{"--cluster-name=blue"}
+		if name == "still no name" {
+			arguments = nil
+		}
+		o, err := optionsOf(t, nil, arguments...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = o.readOlder(t.Context(), globalSettings(t, test.data, test.code))
+		text := strings.Join(o.olderNotes(), "\n")
+		if wrong := name == "malformed" || name == "still no name"; wrong != (err != nil) {
+			t.Errorf("%s: %v", name, err)
+		} else if wrong {
+			text = err.Error()
+		}
+		if test.want == "" && text != "" || !strings.Contains(text, test.want) {
+			t.Errorf("%s: %q, want %q", name, text, test.want)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+)
+
+// What pools of AWS can buy, worked out from their node classes by the code that the provider sells by. AWS is asked only
+// where --cloud-provider=aws says so; else types and prices are those that are built in, and the answer says of when.
+
+// refreshEvery is how long what AWS said of types and prices holds for a verb that asks again and again.
+const refreshEvery = 15 * time.Minute
+
+// awsPrices are types and prices of a region, kept from one reading to the next.
+type awsPrices struct {
+	showcase *aws.Showcase
+	opts     aws.ShowcaseOptions
+	asked    time.Time
+}
+
+// stockAWS works out what each class sells that the pools name. Live classes are taken as they are; of those of files what
+// nobody has resolved yet is assumed.
+func (l *liveOptions) stockAWS(ctx context.Context, o *objects, live bool) error {
+	showcase, err := l.showcaseOf(ctx, o)
+	if err != nil {
+		return err
+	}
+	o.observeMemory(showcase)
+	o.sale = &sale{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: showcase.Source()}
+	stocked := map[string]bool{}
+	for _, p := range o.pools {
+		ref := p.object.Spec.Template.Spec.NodeClassRef
+		switch {
+		case ref.Group != awsv1.Group || ref.Kind != awsv1.Kind:
+			o.sale.Catalogues = append(o.sale.Catalogues, catalogue{Pools: []string{p.object.Name},
+				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, and other pools here are of AWS, which sells to an %s", ref.Kind, awsv1.Kind)})
+		case !stocked[ref.Name]:
+			stocked[ref.Name] = true
+			o.sale.Catalogues = append(o.sale.Catalogues, o.stockOf(showcase, ref.Name, live))
+		}
+	}
+	return nil
+}
+
+// observeMemory tells the memory that nodes have, as the controller learns it.
+func (o *objects) observeMemory(showcase *aws.Showcase) {
+	for _, m := range o.machinesOf() {
+		claim, node := m.Claim(), m.Node()
+		if claim != nil && node != nil && node.Labels[karpv1.LabelRegistered] == "true" {
+			showcase.Observe(node.Labels[corev1.LabelInstanceTypeStable], claim.Status.ImageID, node.Status.Capacity.Memory().Value())
+		}
+	}
+	if err := showcase.Restore(o.memory); err != nil {
+		o.assume(oneLine(err))
+	}
+}
+
+// stockOf is what one class sells.
+func (o *objects) stockOf(showcase *aws.Showcase, name string, live bool) catalogue {
+	stock := catalogue{Class: name}
+	found, known := o.classesOfAWS[name]
+	var err error
+	var assumed string
+	switch {
+	case found.wrong != nil:
+		err = fmt.Errorf("%s %s: %w", awsv1.Kind, name, found.wrong)
+	case !known && live:
+		err = fmt.Errorf("%s %q does not exist", awsv1.Kind, name)
+	case !known:
+		family := awsv1.FamilyAL2023
+		stock.Types, assumed, err = showcase.Assumed(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family}}, o.zonesNamed())
+		o.assume(fmt.Sprintf("%s %s is not among the files: taken as one of AL2023 with %s", awsv1.Kind, name, assumed))
+	case found.live:
+		stock.Types, err = showcase.Catalogue(found.object)
+	default:
+		stock.Types, assumed, err = showcase.Assumed(found.object, o.zonesNamed())
+		if assumed != "" {
+			o.assume(fmt.Sprintf("%s %s has no status, which the controller would fill in: taken to have %s", awsv1.Kind, name, assumed))
+		}
+	}
+	if err != nil {
+		return catalogue{Class: name, Reason: oneLine(err)}
+	}
+	return stock
+}
+
+// assume notes something that the answer takes for granted.
+func (o *objects) assume(text string) { o.assumed = append(o.assumed, text) }
+
+// classOfAWS is an EC2NodeClass, and what the API server would have against it.
+type classOfAWS struct {
+	from[*awsv1.EC2NodeClass]
+	wrong error
+}
+
+// takeClass keeps a class. That of a file stands in the place of the cluster's, and goes on with what the controller has
+// found for that one.
+func (o *objects) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
+	taken := classOfAWS{from: from[*awsv1.EC2NodeClass]{class, origin, live}}
+	if !live && o.violates(origin, metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}, class) {
+		taken.wrong = fmt.Errorf("the API server would refuse it")
+	}
+	o.classesOfAWS[class.Name] = taken
+}
+
+// resolveClass gives a class of a file the status of the cluster's of that name.
+func (o *objects) resolveClass(class *awsv1.EC2NodeClass) {
+	if given, known := o.classesOfAWS[class.Name]; known && !given.live && len(given.object.Status.Subnets) == 0 {
+		given.object.Status = class.Status
+	}
+}
+
+// ofAWS reports whether some pool is of AWS.
+func (o *objects) ofAWS() bool {
+	return slices.ContainsFunc(o.pools, func(p from[*karpv1.NodePool]) bool {
+		return p.object.Spec.Template.Spec.NodeClassRef.Group == awsv1.Group
+	})
+}
+
+// showcaseOf makes the showcase of the cluster's region, or goes on with the last one.
+func (l *liveOptions) showcaseOf(ctx context.Context, o *objects) (*aws.Showcase, error) {
+	opts := aws.ShowcaseOptions{Region: o.regionOfAWS(), MemoryOverheadPercent: l.memoryOverhead, ReservedENIs: l.reservedENIs, IPv6: o.ipv6}
+	if l.aws.showcase == nil || l.aws.opts != opts {
+		l.aws = awsPrices{showcase: aws.NewShowcase(opts), opts: opts}
+	}
+	if l.cloudProvider != "aws" || time.Since(l.aws.asked) < refreshEvery {
+		return l.aws.showcase, nil
+	}
+	cfg, err := aws.ConfigIn(ctx, "karpenter.sh-"+programVersion(), opts.Region)
+	if err == nil {
+		err = l.aws.showcase.Refresh(ctx, aws.ClientsOf(cfg))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; without --cloud-provider=aws types and prices are those built in", err)
+	}
+	l.aws.asked = time.Now()
+	return l.aws.showcase, nil
+}
+
+// regionOfAWS is the region of the cluster: that of the subnets of its classes, of its nodes, of what its pools ask for, of
+// the environment, in this order; else us-east-1.
+func (o *objects) regionOfAWS() string {
+	for _, name := range slices.Sorted(maps.Keys(o.classesOfAWS)) {
+		for _, subnet := range o.classesOfAWS[name].object.Status.Subnets {
+			if region := aws.RegionOf(subnet.Zone); region != "" {
+				return region
+			}
+		}
+	}
+	for _, n := range o.nodes {
+		if region := cmp.Or(n.object.Labels[corev1.LabelTopologyRegion], aws.RegionOf(n.object.Labels[corev1.LabelTopologyZone])); aws.RegionOf(region) != "" {
+			return region
+		}
+	}
+	for _, zone := range o.zonesNamed() {
+		if region := aws.RegionOf(zone); region != "" {
+			return region
+		}
+	}
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+}
+
+// zonesNamed are the zones and regions that nodes are in and pools ask for, sorted, those of the first pool first.
+func (o *objects) zonesNamed() []string {
+	var named []string
+	for _, p := range o.pools {
+		for _, r := range p.object.Spec.Template.Spec.Requirements {
+			if (r.Key == corev1.LabelTopologyZone || r.Key == corev1.LabelTopologyRegion) && string(r.Operator) == string(corev1.NodeSelectorOpIn) {
+				named = append(named, r.Values...)
+			}
+		}
+	}
+	for _, n := range o.nodes {
+		if zone := n.object.Labels[corev1.LabelTopologyZone]; zone != "" {
+			named = append(named, zone)
+		}
+	}
+	return named
+}
+
+// readAWS reads of a cluster what only matters to pools of AWS: their classes, and the memory that the controller has seen on
+// nodes, where one may read it.
+func (l *liveOptions) readAWS(ctx context.Context, c client.Client, o *objects) error {
+	if err := l.list(ctx, c, o, &awsv1.EC2NodeClassList{}); err != nil {
+		return err
+	}
+	stored := &corev1.ConfigMapList{}
+	if err := c.List(ctx, stored, client.MatchingFields{"metadata.name": aws.MemoryConfigMap}, client.Limit(pageSize)); err != nil {
+		o.assume("memory seen on nodes: " + oneLine(err) + "; types of which no node runs have the estimate")
+		return nil
+	}
+	for i := range stored.Items {
+		if stored.Items[i].Name == aws.MemoryConfigMap {
+			o.memory = stored.Items[i].Data
+		}
+	}
+	return nil
+}

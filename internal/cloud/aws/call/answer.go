@@ -1,0 +1,52 @@
+package call
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// NoAnswerError is what came instead of an answer of AWS's, with a status that says that all is well: nothing, or the page of
+// a proxy. The SDK takes both for an answer in which nothing is: no instance, no subnet, no price.
+type NoAnswerError struct {
+	Status int
+	What   string
+}
+
+func (e *NoAnswerError) Error() string {
+	return fmt.Sprintf("HTTP status %d with %s, which is no answer of AWS's; is there a proxy in between?", e.Status, e.What)
+}
+
+// RetryableError tells the SDK's retryer that another try may be answered.
+func (e *NoAnswerError) RetryableError() bool { return true }
+
+// Answered has a client refuse answers that are none. Every answer of the services that are called has a body, save those of
+// SQS, whose client must not have this.
+func Answered(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Answered", answered), middleware.After)
+}
+
+func answered(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	out, metadata, err := next.HandleDeserialize(ctx, in)
+	response, ok := out.RawResponse.(*smithyhttp.Response)
+	if err != nil || !ok || response.StatusCode < 200 || response.StatusCode >= 300 {
+		return out, metadata, err // an error in any case
+	}
+	if strings.Contains(strings.ToLower(response.Header.Get("Content-Type")), "html") {
+		return out, metadata, &NoAnswerError{response.StatusCode, "a page of HTML"}
+	}
+	body := bufio.NewReaderSize(response.Body, 16)
+	if _, err := body.Peek(1); err == io.EOF {
+		return out, metadata, &NoAnswerError{response.StatusCode, "an empty body"}
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, response.Body}
+	return out, metadata, nil
+}

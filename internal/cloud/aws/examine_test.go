@@ -1,0 +1,319 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+const testQueue = "interruptions"
+
+// ward is a simulated AWS and a cluster in which nothing is wrong: a class, a pool that may buy spot, and an instance.
+type ward struct {
+	*world
+	t *testing.T
+	// change is what a sick case changes about the provider that looks.
+	change []func(*Options)
+}
+
+func newWard(t *testing.T) *ward {
+	t.Helper()
+	options := quick()
+	options.Queue = testQueue
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	check(t, err)
+	transport := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	w := &ward{world: newWorldOf(t, options, connection{listener, transport, "http://" + listener.Addr().String()}, "m5.large"), t: t}
+	pool := &karpv1.NodePool{}
+	pool.Name = "pool"
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+	check(t, w.api.Create(t.Context(), pool))
+	unready := w.class(t, "unready") // of other tests
+	check(t, w.api.Delete(t.Context(), unready))
+	w.launched(t, w.provider(t), "claim")
+	return w
+}
+
+// examine is what the provider finds, as "Code object", and the whole in words.
+func (w *ward) examine() (codes []string, text string) {
+	w.t.Helper()
+	p := w.provider(w.t, append([]func(*Options){func(o *Options) {
+		o.Queue, o.Clock = testQueue, clock.RealClock{}
+	}}, w.change...)...)
+	for _, f := range p.Examine(w.t.Context()) {
+		codes = append(codes, f.Code+" "+f.Object)
+		text += fmt.Sprintf("%+v\n", f)
+		if f.Problem == "" || f.Fix == "" || f.Object == "" {
+			w.t.Errorf("a finding that does not say all: %+v", f)
+		}
+	}
+	return codes, text
+}
+
+// fault breaks AWS.
+func (w *ward) fault(f awssim.Fault) (heal func()) {
+	w.t.Helper()
+	id, err := w.sim.Inject(f)
+	check(w.t, err)
+	return func() { w.sim.Clear(id) }
+}
+
+// edit changes the class.
+func (w *ward) edit(change func(*awsv1.EC2NodeClass)) (heal func()) {
+	w.t.Helper()
+	before := w.class(w.t, "default")
+	after := before.DeepCopy()
+	change(after)
+	after.Generation++
+	check(w.t, w.api.Update(w.t.Context(), after))
+	status := after.DeepCopy()
+	change(status)
+	check(w.t, w.api.Status().Update(w.t.Context(), status))
+	return func() {
+		w.t.Helper()
+		now := w.class(w.t, "default")
+		now.Spec, now.Status = before.Spec, before.Status
+		check(w.t, w.api.Update(w.t.Context(), now.DeepCopy()))
+		now.ResourceVersion = w.class(w.t, "default").ResourceVersion
+		check(w.t, w.api.Status().Update(w.t.Context(), now))
+	}
+}
+
+// with has the provider that looks made in another way.
+func (w *ward) with(change func(*Options)) (heal func()) {
+	w.change = append(w.change, change)
+	return func() { w.change = nil }
+}
+
+// sickness is a way for AWS to be broken, and what is found, and nothing else.
+type sickness struct {
+	name  string
+	found []string
+	about string
+	fall  func() (heal func())
+}
+
+func (w *ward) sicknesses() []sickness {
+	deny := func(service, action string) func() func() {
+		return func() func() { return w.fault(awssim.Fault{Kind: awssim.FaultDeny, Service: service, Action: action}) }
+	}
+	profile := func() *string { return aws.String(w.class(w.t, "default").Status.InstanceProfile) }
+	role := aws.String("KarpenterNodeRole-" + testCluster)
+	giveRole := func() {
+		_, err := w.clients.IAM.AddRoleToInstanceProfile(context.Background(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
+		check(w.t, err)
+	}
+	takeRole := func() {
+		_, err := w.clients.IAM.RemoveRoleFromInstanceProfile(context.Background(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
+		check(w.t, err)
+	}
+	return []sickness{
+		{"nobody answers", []string{"CloudUnreachable aws"}, "AWS does not answer", func() func() {
+			return w.with(func(o *Options) {
+				o.Clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1,
+					Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
+			})
+		}},
+		{"expired credentials", []string{"CloudUnreachable aws"}, "does not accept the credentials", func() func() {
+			w.sim.ExpireCredentials("AKIDTEST")
+			return func() { w.sim.RenewCredentials("AKIDTEST") }
+		}},
+		{"the clock", []string{"CloudClockSkew clock"}, "differ by 3m", func() func() {
+			return w.with(func(o *Options) { o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute)) })
+		}},
+		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"}, "may not do ec2:DescribeSubnets", deny("ec2", "DescribeSubnets")},
+		{"no permission to read images", []string{"CloudPermissionDenied ec2:DescribeImages"}, "UnauthorizedOperation", deny("ec2", "DescribeImages")},
+		{"no permission for fleets", []string{"CloudPermissionDenied ec2nodeclass/default"}, "CreateFleet", deny("ec2", "CreateFleet")},
+		{"no permission to end instances", []string{"CloudPermissionDenied ec2:TerminateInstances"}, "TerminateInstances", deny("ec2", "TerminateInstances")},
+		{"no permission to tag", []string{"CloudPermissionDenied ec2:CreateTags"}, "CreateTags", deny("ec2", "CreateTags")},
+		{"no permission for image ids", []string{"CloudPermissionDenied ssm:GetParameter"}, "GetParameter", deny("ssm", "GetParameter")},
+		{"no permission for profiles", []string{"CloudPermissionDenied iam:GetInstanceProfile"}, "GetInstanceProfile", deny("iam", "GetInstanceProfile")},
+		{"no permission for prices", []string{"CloudPermissionDenied pricing:GetProducts"}, "GetProducts", deny("pricing", "GetProducts")},
+		{"no permission to receive", []string{"CloudPermissionDenied sqs:ReceiveMessage"}, "ReceiveMessage", deny("sqs", "ReceiveMessage")},
+		{"no permission to delete messages", []string{"CloudPermissionDenied sqs:DeleteMessage"}, "DeleteMessage", deny("sqs", "DeleteMessageBatch")},
+		{"no queue", []string{"QueueMissing queue/elsewhere"}, `no queue "elsewhere"`, func() func() { return w.with(func(o *Options) { o.Queue = "elsewhere" }) }},
+		{"no such cluster", []string{"ClusterUnknown cluster/elsewhere"}, `EKS has no cluster "elsewhere"`, func() func() {
+			return w.with(func(o *Options) {
+				o.Cluster, o.NoDryRun = "elsewhere", true
+				o.Kubernetes = discovery.Kubernetes{CABundle: "UEVN", Version: func(context.Context) (string, error) { return "1.36", nil }}
+			})
+		}},
+		{"another cluster", []string{"ClusterDiffers cluster/sandbox"}, "has Kubernetes 1.36, and the API server here has 1.35", func() func() {
+			return w.with(func(o *Options) {
+				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "v1.35.2", nil }}
+			})
+		}},
+		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"}, "tried are 1.26 to 1.36", func() func() {
+			w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
+			return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
+		}},
+		{"no subnets", []string{"SubnetsMissing ec2nodeclass/default"}, "the tags karpenter.sh/discovery=elsewhere", func() func() {
+			return w.edit(func(c *awsv1.EC2NodeClass) {
+				c.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "elsewhere"}}}
+			})
+		}},
+		{"full subnets", []string{"SubnetsFull ec2nodeclass/default"}, "has a free address", func() func() {
+			take := func(n int) {
+				for _, s := range w.sim.Subnets() {
+					check(w.t, w.sim.TakeAddresses(s.ID, n))
+				}
+			}
+			take(100_000)
+			return func() { take(-100_000) }
+		}},
+		{"no security groups", []string{"SecurityGroupsMissing ec2nodeclass/default"}, "no security group has the id sg-1, or the name elsewhere", func() func() {
+			return w.edit(func(c *awsv1.EC2NodeClass) {
+				c.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}, {Name: "elsewhere"}}
+			})
+		}},
+		{"no images", []string{"ImagesMissing ec2nodeclass/default"}, "no image for Kubernetes 1.36", func() func() {
+			family := awsv1.FamilyAL2023
+			return w.edit(func(c *awsv1.EC2NodeClass) {
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
+			})
+		}},
+		{"no profile", []string{"ProfileMissing ec2nodeclass/default"}, `no instance profile "elsewhere"`, func() func() {
+			return w.edit(func(c *awsv1.EC2NodeClass) {
+				c.Spec.Role, c.Spec.InstanceProfile = "", aws.String("elsewhere")
+			})
+		}},
+		{"a profile without a role", []string{"ProfileWithoutRole ec2nodeclass/default"}, "wants KarpenterNodeRole-sandbox", func() func() { takeRole(); return giveRole }},
+		{"no role for spot", []string{"SpotRoleMissing role/AWSServiceRoleForEC2Spot"}, "create-service-linked-role", func() func() {
+			w.sim.RemoveRole("AWSServiceRoleForEC2Spot")
+			return func() { w.sim.AddRole("/aws-service-role/spot.amazonaws.com/", "AWSServiceRoleForEC2Spot") }
+		}},
+		{"a launch that EC2 refuses", []string{"LaunchRefused ec2nodeclass/default"}, "sg-0123456789abcdef0", func() func() {
+			return w.edit(func(c *awsv1.EC2NodeClass) {
+				c.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: "sg-0123456789abcdef0"}}
+			})
+		}},
+		{"a lost tag", []string{"TagsMissing nodeclaim/claim"}, "the controller takes it for gone", func() func() {
+			tag := func(value string) {
+				id, _ := instanceOf(w.claimNow().Status.ProviderID)
+				_, err := w.clients.EC2.CreateTags(context.Background(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(awsv1.TagCluster), Value: &value}}})
+				check(w.t, err)
+			}
+			tag("elsewhere")
+			return func() { tag(testCluster) }
+		}},
+		{"AWS does not answer something", []string{"CannotLook sqs:GetQueueUrl"}, "AWS did not answer", func() func() {
+			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl"})
+		}},
+	}
+}
+
+func (w *ward) claimNow() *karpv1.NodeClaim {
+	w.t.Helper()
+	var claims karpv1.NodeClaimList
+	check(w.t, w.api.List(context.Background(), &claims))
+	return &claims.Items[0]
+}
+
+// TestExamine: nothing is found where nothing is wrong, and for each fault its own code and no other; each heals.
+func TestExamine(t *testing.T) {
+	w := newWard(t)
+	healthy := func() {
+		t.Helper()
+		if codes, text := w.examine(); len(codes) > 0 {
+			t.Fatalf("nothing is wrong, and it finds\n%s", text)
+		}
+	}
+	healthy()
+	seen := map[string]bool{}
+	for _, ill := range w.sicknesses() {
+		t.Run(ill.name, func(t *testing.T) {
+			heal := ill.fall()
+			codes, text := w.examine()
+			if diff := cmp.Diff(ill.found, codes); diff != "" || !strings.Contains(text, ill.about) {
+				t.Errorf("(-want +got):\n%s\nwant %q in\n%s", diff, ill.about, text)
+			}
+			heal()
+		})
+		for _, f := range ill.found {
+			seen[strings.Fields(f)[0]] = true
+		}
+	}
+	healthy()
+	// Every code has its case, and its row in the documentation, which has no others.
+	codes := []string{CloudUnreachable, CloudPermissionDenied, CloudClockSkew, ClusterUnknown, ClusterDiffers, VersionUntried, QueueMissing, SubnetsMissing,
+		SubnetsFull, SecurityGroupsMissing, ImagesMissing, ProfileMissing, ProfileWithoutRole, SpotRoleMissing, LaunchRefused, TagsMissing}
+	for _, code := range append(codes, CannotLook) {
+		if !seen[code] {
+			t.Errorf("no case finds %s", code)
+		}
+	}
+	page, err := os.ReadFile(root + "/docs/doctor.md")
+	check(t, err)
+	_, ours, _ := strings.Cut(string(page), "\n## In AWS\n")
+	var rows []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(ours, -1) {
+		rows = append(rows, row[1])
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(codes)), slices.Sorted(slices.Values(rows))); diff != "" {
+		t.Errorf("-code +docs/doctor.md:\n%s", diff)
+	}
+}
+
+// A message that the doctor looks at stays, and can be received at once.
+func TestExamineLeavesMessages(t *testing.T) {
+	w := newWard(t)
+	w.sim.Send("{}")
+	w.sim.Settle()
+	queued := w.sim.Queued()
+	if codes, text := w.examine(); len(codes) > 0 {
+		t.Errorf("it finds\n%s", text)
+	}
+	out, err := w.clients.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(testQueue)})
+	check(t, err)
+	received, err := w.clients.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10})
+	check(t, err)
+	if left := w.sim.Queued(); left < queued || len(received.Messages) == 0 {
+		t.Errorf("of %d messages %d are left, and %d can be received", queued, left, len(received.Messages))
+	}
+}
+
+func TestMayBuySpot(t *testing.T) {
+	for _, c := range []struct {
+		operator karpv1.Operator
+		values   []string
+		want     bool
+	}{
+		{"", nil, true}, {karpv1.OperatorIn, []string{"on-demand"}, false}, {karpv1.OperatorIn, []string{"spot", "on-demand"}, true},
+		{karpv1.OperatorNotIn, []string{"spot"}, false}, {karpv1.OperatorExists, nil, true},
+	} {
+		var pool karpv1.NodePool
+		pool.Spec.Template.Spec.NodeClassRef.Group = awsv1.Group
+		if c.operator != "" {
+			pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{{Key: karpv1.LabelCapacityType, Operator: c.operator, Values: c.values}}
+		}
+		if got := mayBuySpot(pool); got != c.want {
+			t.Errorf("%s %v: %v", c.operator, c.values, got)
+		}
+		pool.Spec.Template.Spec.NodeClassRef.Group = "karpenter.kwok.sh"
+		if mayBuySpot(pool) {
+			t.Error("a pool of another cloud may buy spot")
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package aws
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// When all subnets of a zone are full, the claim says so, and what is sold there is left out of plans until it may be again.
+func TestAllSubnetsExhausted(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	zone := w.class(t, "default").Status.Subnets[0].Zone
+	there := karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: karpv1.OperatorIn, Values: []string{zone}}
+	counted := func(free int64) {
+		var subnets []discovery.Subnet
+		for _, s := range w.class(t, "default").Status.Subnets {
+			subnets = append(subnets, discovery.Subnet{ID: s.ID, Zone: s.Zone, Free: free})
+		}
+		p.sources.Addresses.Seen(subnets, w.clock.Now())
+	}
+	offered := func() (n int) {
+		t.Helper()
+		pool := &karpv1.NodePool{}
+		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+		types, err := p.Catalogue(t.Context(), pool)
+		check(t, err)
+		for _, o := range types[0].Offerings {
+			if o.Zone == zone && o.Available {
+				n++
+			}
+		}
+		return n
+	}
+	// EC2 counts addresses, and launches under way are foreseen to take more than there are: EC2 is asked.
+	counted(20)
+	w.launched(t, p, "first", there)
+	w.launched(t, p, "second", there)
+	if offered() == 0 {
+		t.Error("nothing is offered in a zone that has addresses")
+	}
+	counted(0)
+	_, err := p.Launch(t.Context(), w.claim(t, "third", there))
+	var insufficient *cloud.InsufficientCapacityError
+	if !errors.As(err, &insufficient) {
+		t.Errorf("error %v, want that there are no addresses", err)
+	}
+	if n := offered(); n != 0 {
+		t.Errorf("%d offerings in a zone without addresses", n)
+	}
+	w.clock.skip(instance.UnavailableFor)
+	counted(20)
+	if offered() == 0 {
+		t.Error("nothing is offered although there are addresses again")
+	}
+}

@@ -1,0 +1,244 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+)
+
+// SpotStandIn is what stands in for spot prices where AWS is not asked, as a part of the price on demand. AWS advertises
+// discounts of up to 90%; what is true of a type in a zone at a time, only AWS knows.
+const SpotStandIn = 0.4
+
+// ShowcaseOptions are the settings of the provider that decide what its instance types offer.
+type ShowcaseOptions struct {
+	// Region of the cluster, such as us-east-1.
+	Region string
+	// MemoryOverheadPercent and ReservedENIs as in Options.
+	MemoryOverheadPercent float64
+	ReservedENIs          int64
+	// IPv6 says that the cluster's pods have IPv6 addresses.
+	IPv6 bool
+}
+
+// Showcase is what classes sell, for somebody who only looks: worked out by the same code as the provider's own
+// (package instance), from the embedded catalogue. It has no client: nothing of it asks AWS but Refresh, which is handed
+// clients. It may be used from several goroutines.
+//
+//	embedded catalogue  \
+//	memory of nodes seen -> Catalogue(class) -> []cloud.InstanceType
+//	Refresh(clients)    /
+type Showcase struct {
+	opts   ShowcaseOptions
+	memory *instance.Memory
+	prices *instance.Prices
+
+	mu     sync.Mutex
+	stock  []catalog.Type
+	byName map[string]*catalog.Type
+	// unlisted is why prices on demand are those of the embedded catalogue though AWS was asked.
+	unlisted error
+}
+
+// NewShowcase begins with what is embedded.
+func NewShowcase(opts ShowcaseOptions) *Showcase {
+	s := &Showcase{opts: opts, memory: instance.NewMemory(), prices: instance.NewPrices(opts.Region, catalog.Load())}
+	s.setTypes(catalog.Load().Types)
+	return s
+}
+
+func (s *Showcase) setTypes(stock []catalog.Type) {
+	byName := make(map[string]*catalog.Type, len(stock))
+	for i := range stock {
+		byName[stock[i].Name] = &stock[i]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stock, s.byName = stock, byName
+}
+
+// Observe takes in the memory in bytes that a registered node of a type with an image has, which then holds instead of the
+// estimate, as it does for the controller.
+func (s *Showcase) Observe(typeName, imageID string, bytes int64) {
+	s.mu.Lock()
+	t := s.byName[typeName]
+	s.mu.Unlock()
+	if t != nil {
+		s.memory.Observe(t, imageID, bytes)
+	}
+}
+
+// Restore takes in the data of the ConfigMap in which the controller keeps the memory that it has seen; entries that cannot
+// be read are named in the error and left out.
+func (s *Showcase) Restore(data map[string]string) error { return s.memory.Restore(data) }
+
+// Catalogue is what the class sells, by the subnets and images of its status. A class without is a
+// *cloud.NodeClassNotReadyError, as it is for the provider; a setting that cannot be read is another error.
+func (s *Showcase) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
+	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
+		return nil, unresolved(class)
+	}
+	return s.selling(class)
+}
+
+// Assumed is what the class would sell if it were resolved: what is missing in its status is filled in, a subnet in each
+// of the zones and images for every architecture that its family has. It says what was assumed, "" for nothing.
+func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []cloud.InstanceType, assumed string, err error) {
+	resolved := class.DeepCopy()
+	var assumptions []string
+	if len(resolved.Status.Subnets) == 0 {
+		zones := s.zones(zones)
+		for _, zone := range zones {
+			resolved.Status.Subnets = append(resolved.Status.Subnets, awsv1.Subnet{ID: "subnet-in-" + zone, Zone: zone})
+		}
+		assumptions = append(assumptions, "a subnet in each of "+strings.Join(zones, ", "))
+	}
+	if len(resolved.Status.AMIs) == 0 {
+		assumptions = append(assumptions, "images for every type")
+	}
+	types, err = s.selling(resolved)
+	return types, strings.Join(assumptions, ", and "), err
+}
+
+// zones are those of the region that the catalogue knows, or a, b and c, and of those given the ones that are in it.
+func (s *Showcase) zones(given []string) []string {
+	var zones []string
+	for _, t := range catalog.Load().Types {
+		for _, zone := range t.ZonesIn(s.opts.Region) {
+			if !slices.Contains(zones, zone) {
+				zones = append(zones, zone)
+			}
+		}
+	}
+	if len(zones) == 0 {
+		zones = []string{s.opts.Region + "a", s.opts.Region + "b", s.opts.Region + "c"}
+	}
+	for _, zone := range given {
+		if RegionOf(zone) == s.opts.Region {
+			zones = append(zones, zone)
+		}
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// selling works out what a resolved class sells.
+func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
+	facts := instance.ClassOf(class)
+	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent, ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
+	assortment, err := instance.NewAssortment(s.stockFor(&facts), &facts, &settings, s.memory.Least)
+	if err != nil {
+		return nil, err
+	}
+	return assortment.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot, Unavailable: func(instance.Offer) bool { return false }}), nil
+}
+
+// stockFor are the types. Where neither the catalogue nor AWS has said which zones of the region sell them, all do.
+func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
+	s.mu.Lock()
+	stock := s.stock
+	s.mu.Unlock()
+	if slices.Contains(catalog.Load().Meta.ZoneRegions, s.opts.Region) || s.asked() {
+		return stock
+	}
+	var zones []string
+	for _, subnet := range class.Subnets {
+		zones = append(zones, subnet.Zone)
+	}
+	everywhere := slices.Clone(stock)
+	for i := range everywhere {
+		everywhere[i].Zones = zones
+	}
+	return everywhere
+}
+
+// asked reports whether AWS has been asked.
+func (s *Showcase) asked() bool {
+	_, spot := s.prices.Updated()
+	return !spot.IsZero()
+}
+
+// spot is the price that AWS said, or what stands in for it.
+func (s *Showcase) spot(typeName, zone string) (price float64, known bool) {
+	if s.asked() {
+		return s.prices.Spot(typeName, zone)
+	}
+	price, known = s.prices.OnDemand(typeName)
+	return price * SpotStandIn, known
+}
+
+// Refresh asks AWS for types, zones and prices, which hold from then on. Where the price list cannot be asked (few may, and
+// networks without a way out cannot) prices on demand stay those of the catalogue, and Source says so.
+func (s *Showcase) Refresh(ctx context.Context, clients Clients) error {
+	calls := &discovery.Caller{Timeout: 30 * time.Second, Now: time.Now, Observe: func(discovery.Call) {}}
+	types := upkeep.NewTypes(clients.EC2, calls, catalog.Load())
+	prices := &upkeep.Prices{EC2: clients.EC2, Calls: calls, Book: s.prices, Region: s.opts.Region, Now: time.Now}
+	if clients.Pricing != nil {
+		prices.Pricing = clients.Pricing
+	}
+	var all sync.WaitGroup
+	var typesErr, spotErr, listErr error
+	all.Go(func() { typesErr = types.Refresh(ctx) })
+	all.Go(func() { spotErr = prices.RefreshSpot(ctx) })
+	all.Go(func() { listErr = prices.RefreshOnDemand(ctx) })
+	all.Wait()
+	if err := errors.Join(typesErr, spotErr); err != nil {
+		return err
+	}
+	if !s.asked() {
+		return fmt.Errorf("refreshing spot prices: EC2 answered that there are none in %s", s.opts.Region)
+	}
+	s.setTypes(types.Current())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted = listErr
+	return nil
+}
+
+// Source says where types and prices are from, of which region and when, in one line.
+func (s *Showcase) Source() string {
+	s.mu.Lock()
+	unlisted := s.unlisted
+	s.mu.Unlock()
+	onDemandAt, spotAt := s.prices.Updated()
+	if spotAt.IsZero() {
+		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(), 100*SpotStandIn)
+	}
+	spot := "spot those of AWS in " + s.opts.Region + " at " + spotAt.UTC().Format(time.RFC3339)
+	switch {
+	case unlisted != nil:
+		return fmt.Sprintf("on demand %s (the price list cannot be asked: %s); %s", s.embedded(), strings.ReplaceAll(unlisted.Error(), "\n", "; "), spot)
+	case onDemandAt.IsZero():
+		return fmt.Sprintf("on demand %s (the price list has none of this region); %s", s.embedded(), spot)
+	}
+	return "on demand and " + spot
+}
+
+// embedded says which prices the catalogue has.
+func (s *Showcase) embedded() string {
+	meta := catalog.Load().Meta
+	of, standIn := s.opts.Region, ""
+	if meta.PriceStamps[of] == "" {
+		of, standIn = "us-east-1", ", which stand in for those of "+s.opts.Region
+	}
+	day, _, _ := strings.Cut(meta.PriceStamps[of], "T")
+	return "those built in, of " + of + " on " + day + standIn
+}
+
+var regionOfZone = regexp.MustCompile(`^[a-z]+(-[a-z]+)+-[0-9]+`)
+
+// RegionOf is the region of a zone, such as us-east-1 of us-east-1a and of the local zone us-east-1-bos-1a; "" for what is
+// no zone of AWS.
+func RegionOf(zone string) string { return regionOfZone.FindString(zone) }

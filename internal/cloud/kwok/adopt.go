@@ -1,0 +1,78 @@
+package kwok
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// Karpenter's kwok provider keeps no records: its machine is the Node. Such a Node gets a record when the provider starts,
+// and is a machine like others from then on. Karpenter finds it again as before, should the cluster be handed back.
+
+// foreign says whether the Node is a machine that Karpenter's provider made: it has the name, the provider ID and the class
+// of one, and nothing says whose record it has.
+func foreign(node *corev1.Node) bool {
+	name, ours := machineOf(node.Spec.ProviderID)
+	_, recorded := node.Annotations[AnnotationRecord]
+	return ours && name == node.Name && !recorded && node.DeletionTimestamp.IsZero() &&
+		node.Labels[karpv1.NodeClassLabel(kwokv1alpha1.Group, kwokv1alpha1.Kind)] != ""
+}
+
+// adopt makes the record of a foreign Node, then notes on the Node that it has one: a crash in between is finished by the
+// next start.
+func (p *Provider) adopt(ctx context.Context, node *corev1.Node) error {
+	object, err := p.configMap(recordOf(node))
+	if err != nil {
+		return err
+	}
+	err = p.call(ctx, "recording node "+node.Name, func(ctx context.Context) error { return p.opts.Client.Create(ctx, object.DeepCopy()) })
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	base := node.DeepCopy()
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, AnnotationRecord, p.opts.Namespace+"/"+recordName(node.Name))
+	_, uid := claimOf(node)
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, AnnotationClaimUID, string(uid))
+	err = p.call(ctx, "adopting node "+node.Name, func(ctx context.Context) error {
+		return p.opts.Client.Patch(ctx, node, client.MergeFrom(base))
+	})
+	if err == nil {
+		log.FromContext(ctx).Info("adopted a simulated node that has no record", "Node", node.Name)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// recordOf is the record that the Node would have, had it been made here. Its machine has no delays.
+func recordOf(node *corev1.Node) *record {
+	claim, uid := claimOf(node)
+	labels := maps.Clone(node.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		return key == corev1.LabelHostname || key == karpv1.LabelRegistered || key == karpv1.LabelInitialized || strings.HasPrefix(key, "kwok")
+	})
+	return &record{
+		Name: node.Name, Claim: claim, ClaimUID: uid, Launched: node.CreationTimestamp.UTC(), RegisterAt: node.CreationTimestamp.UTC(),
+		Registered: true, Labels: labels, NodeLabels: map[string]string{fakeNode: "fake"},
+		Capacity: cloud.Amounts(node.Status.Capacity), Allocatable: cloud.Amounts(node.Status.Allocatable),
+	}
+}
+
+// claimOf is the claim of a Node: its owner once it has registered, before that what its hostname says.
+func claimOf(node *corev1.Node) (name string, uid types.UID) {
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind == "NodeClaim" {
+			return owner.Name, owner.UID
+		}
+	}
+	return node.Labels[corev1.LabelHostname], ""
+}

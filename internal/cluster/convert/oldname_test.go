@@ -1,0 +1,107 @@
+package convert
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// today and ofBefore say the same, each with its names.
+const today = `
+metadata: {name: a, namespace: n, labels: {app: a}, annotations: {karpenter.sh/do-not-disrupt: "true"}}
+spec:
+  nodeSelector: {karpenter.sh/nodepool: general, karpenter.k8s.aws/instance-family: c5}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
+          - {key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ["3"]}
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 1, preference: {matchExpressions: [{key: karpenter.k8s.aws/instance-size, operator: In, values: [large]}]}}
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: karpenter.sh/nodepool, labelSelector: {matchLabels: {app: a}}}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: karpenter.sh/capacity-type, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: a}}}
+`
+
+const ofBefore = `
+metadata: {name: a, namespace: n, labels: {app: a}, annotations: {karpenter.sh/do-not-evict: "true"}}
+spec:
+  nodeSelector: {karpenter.sh/provisioner-name: general, karpenter.k8s.aws/instance.family: c5}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {key: node.k8s.aws/capacity-type, operator: In, values: [spot]}
+          - {key: karpenter.k8s.aws/instance.cpu, operator: Gt, values: ["3"]}
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 1, preference: {matchExpressions: [{key: karpenter.k8s.aws/instance.size, operator: In, values: [large]}]}}
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: karpenter.sh/provisioner-name, labelSelector: {matchLabels: {app: a}}}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: node.k8s.aws/capacity-type, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: a}}}
+`
+
+// A pod with the names of before means what it would mean with today's.
+func TestOldNamesMeanTodays(t *testing.T) {
+	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
+	spec := func(text string) model.PodSpec {
+		spec, disposition := Pod(decode[corev1.Pod](t, text+unschedulableStatus), v, nil)
+		if disposition != Pending || spec.Rejected != nil {
+			t.Fatalf("disposition %d, rejected: %+v", disposition, spec.Rejected)
+		}
+		return spec
+	}
+	if diff := cmp.Diff(spec(today), spec(ofBefore)); diff != "" {
+		t.Errorf("today's names (-), those of before (+):\n%s", diff)
+	}
+}
+
+// A pod that wants no node of Karpenter's says so by the old name too; a label that is gone is refused by name.
+func TestOldNamesThatKeepAway(t *testing.T) {
+	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
+	for name, test := range map[string]struct {
+		pod    string
+		silent bool
+		field  string
+	}{
+		"no provisioner": {`
+spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+  {matchExpressions: [{key: karpenter.sh/provisioner-name, operator: DoesNotExist}]}]}}}}
+`, true, "spec"},
+		"a label that is gone": {`
+spec: {nodeSelector: {karpenter.k8s.aws/instance-pods: "58"}}
+`, false, "spec.nodeSelector[karpenter.k8s.aws/instance-pods]"},
+	} {
+		spec, _ := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), v, nil)
+		if r := spec.Rejected; r == nil || r.Silent != test.silent || r.Field != test.field && r.Field != test.field+"[0].key" {
+			t.Errorf("%s: %+v, want a rejection of %s, silent %t", name, r, test.field, test.silent)
+		}
+	}
+}
+
+func TestOldAnnotationOfNodes(t *testing.T) {
+	node := decode[corev1.Node](t, "metadata: {name: n, annotations: {karpenter.sh/do-not-consolidate: 'true'}}")
+	if spec, _ := Node(node, nil, NewVocabulary(cloud.Declared{})); !spec.DoNotDisrupt {
+		t.Error("a node that must not be consolidated may be disrupted")
+	}
+}
+
+// An old value that got into the API before its schema.
+func TestOldPolicy(t *testing.T) {
+	pool := decode[karpv1.NodePool](t, "metadata: {name: p}\nspec: {disruption: {consolidationPolicy: WhenUnderutilized}}")
+	if spec := Pool(pool, NewVocabulary(cloud.Declared{})); spec.Policy != string(karpv1.ConsolidateWhenEmptyOrUnderutilized) {
+		t.Errorf("the policy is %s", spec.Policy)
+	}
+}

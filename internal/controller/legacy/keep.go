@@ -1,0 +1,179 @@
+package legacy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// obstacle is why a wanted object is not in the API as it should be.
+type obstacle struct {
+	reason, message string // a reason of the condition Applied
+}
+
+// wanted are the objects that a source has become, classes first.
+func (s *source) wanted() []client.Object {
+	var objects []client.Object
+	for _, class := range s.result.Classes {
+		objects = append(objects, class)
+	}
+	if s.result.Simulated != nil {
+		objects = append(objects, s.result.Simulated)
+	}
+	if s.result.Pool != nil {
+		objects = append(objects, s.result.Pool)
+	}
+	return objects
+}
+
+// keepAll brings everything that a source has become into the API. Obstacles are for its status; an error is to be tried
+// again. An object that meets one keeps no other from being looked at.
+func (r *Reconciler) keepAll(ctx context.Context, s *source) ([]obstacle, error) {
+	var obstacles []obstacle
+	var errs []error
+	for _, object := range s.wanted() {
+		met, err := r.keep(ctx, s, object)
+		if met != nil {
+			obstacles = append(obstacles, *met)
+		}
+		errs = append(errs, err)
+	}
+	return obstacles, errors.Join(errs...)
+}
+
+// keep brings one object into the API as it should be.
+func (r *Reconciler) keep(ctx context.Context, s *source, want client.Object) (*obstacle, error) {
+	kind, name := kindOf(want), want.GetName()
+	live := want.DeepCopyObject().(client.Object)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := r.own(s, want); err != nil {
+			return nil, err
+		}
+		// The copy keeps want as it was translated: what the server adds is not part of it.
+		return judge(kind, name, r.Client.Create(ctx, want.DeepCopyObject().(client.Object), client.FieldOwner(Manager)))
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
+	case !s.made(live):
+		return &obstacle{karpv1alpha5.ReasonNameTaken, fmt.Sprintf("%s %q was not made from this object, and is left as it is; delete or rename one of the two", kind, name)}, nil
+	case !live.GetDeletionTimestamp().IsZero():
+		return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is being deleted; it is made again when it is gone", kind, name)}, nil
+	}
+	base := live.DeepCopyObject().(client.Object)
+	setSpec(live, want)
+	if err := r.own(s, live); err != nil {
+		return nil, err
+	}
+	if equality.Semantic.DeepEqual(base, live) {
+		return nil, nil
+	}
+	return judge(kind, name, r.Client.Patch(ctx, live, controller.Locked(base), client.FieldOwner(Manager)))
+}
+
+// judge tells what the API server will never take from what may be tried again.
+func judge(kind, name string, err error) (*obstacle, error) {
+	switch {
+	case err == nil:
+		return nil, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+		return &obstacle{karpv1alpha5.ReasonRefused, fmt.Sprintf("the API server refuses %s %q: %v", kind, name, err)}, nil
+	case apierrors.IsAlreadyExists(err): // and not seen yet: its event starts the next pass
+		return nil, nil
+	}
+	return nil, fmt.Errorf("writing %s %s: %w", kind, name, err)
+}
+
+// own writes down that an object was made from the source.
+func (r *Reconciler) own(s *source, object client.Object) error {
+	annotations := object.GetAnnotations()
+	if annotations[karpv1.AnnotationMadeFrom] != s.name() {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[karpv1.AnnotationMadeFrom] = s.name()
+		object.SetAnnotations(annotations)
+	}
+	if err := controllerutil.SetControllerReference(s.Object, object, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning %s %s: %w", kindOf(object), object.GetName(), err)
+	}
+	return nil
+}
+
+// made says whether an object that is there was made from the source: it is owned by it, or was and has lost its owner.
+func (s *source) made(object client.Object) bool {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return owner.UID == s.GetUID()
+	}
+	return object.GetAnnotations()[karpv1.AnnotationMadeFrom] == s.name()
+}
+
+func setSpec(into, from client.Object) {
+	switch object := into.(type) {
+	case *karpv1.NodePool:
+		object.Spec = *from.(*karpv1.NodePool).Spec.DeepCopy()
+	case *awsv1.EC2NodeClass:
+		object.Spec = *from.(*awsv1.EC2NodeClass).Spec.DeepCopy()
+	case *kwokv1alpha1.KWOKNodeClass:
+		object.Spec = *from.(*kwokv1alpha1.KWOKNodeClass).Spec.DeepCopy()
+	}
+}
+
+func kindOf(object client.Object) string {
+	switch object.(type) {
+	case *karpv1.NodePool:
+		return "NodePool"
+	case *awsv1.EC2NodeClass:
+		return awsv1.Kind
+	}
+	return kwokv1alpha1.Kind
+}
+
+// prune deletes the EC2NodeClasses that were made from a source and are no longer wanted, but none that a pool of ours
+// names: machines are still made with it. Nothing else ever changes its name.
+func (r *Reconciler) prune(ctx context.Context, sources []*source) error {
+	if r.Simulated {
+		return nil
+	}
+	wanted, owners := map[string]bool{}, map[types.UID]bool{}
+	for _, s := range sources {
+		for _, class := range s.result.Classes {
+			wanted[class.Name] = true
+		}
+		if pool := s.result.Pool; pool != nil {
+			wanted[pool.Spec.Template.Spec.NodeClassRef.Name] = true
+		}
+		if !s.leaving() {
+			owners[s.GetUID()] = true
+		}
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := r.Client.List(ctx, &classes); err != nil {
+		return fmt.Errorf("listing EC2NodeClasses: %w", err)
+	}
+	var errs []error
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		owner := metav1.GetControllerOf(class)
+		if owner == nil || !owners[owner.UID] || wanted[class.Name] || !class.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.Client.Delete(ctx, class, controller.Unchanged(class)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting EC2NodeClass %s, which %s %s no longer needs: %w", class.Name, owner.Kind, owner.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

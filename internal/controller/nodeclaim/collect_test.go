@@ -1,0 +1,66 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// empty is a cloud without machines, whose first answers are lost.
+type empty struct {
+	cloud.Provider
+	lost  int
+	asked []time.Duration
+	since time.Time
+}
+
+func (e *empty) Machines(context.Context) ([]cloud.Machine, error) {
+	e.asked = append(e.asked, time.Since(e.since))
+	if len(e.asked) <= e.lost {
+		return nil, errors.New("no answer")
+	}
+	return nil, nil
+}
+
+// TestFirstRounds: after a start leaks are looked for every ten seconds until twenty rounds went well, then every two
+// minutes.
+func TestFirstRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := karpv1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		api, provider := fake.NewClientBuilder().WithScheme(scheme).Build(), &empty{lost: 3, since: time.Now()}
+		c := &Collector{Client: api, Live: api, Provider: provider, Timers: controller.Production(), Clock: clock.RealClock{}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := c.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var want []time.Duration
+		for at := range 23 {
+			want = append(want, time.Duration(at)*10*time.Second)
+		}
+		for at := want[22] + 2*time.Minute; at < 10*time.Minute; at += 2 * time.Minute {
+			want = append(want, at)
+		}
+		if len(provider.asked) != len(want) {
+			t.Fatalf("asked at %v, want %v", provider.asked, want)
+		}
+		for i, at := range want {
+			if provider.asked[i] != at {
+				t.Errorf("round %d was at %v, want %v", i, provider.asked[i], at)
+			}
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package oldnames
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
+)
+
+// keys are the old labels that are in use. The zero value has none; it may be used by several goroutines.
+type keys struct {
+	mutex sync.RWMutex
+	// all grows only.
+	all map[string]bool
+	// counted is set once all pods have been looked at.
+	counted bool
+}
+
+// add notes uses and reports whether there was a new one among them.
+func (k *keys) add(uses []use) (news bool) {
+	if len(uses) == 0 {
+		return false
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.all == nil {
+		k.all = map[string]bool{}
+	}
+	for _, u := range uses {
+		if _, label := names.Label(u.old); label && !k.all[u.old] {
+			k.all[u.old], news = true, true
+		}
+	}
+	return news
+}
+
+func (k *keys) list() []string {
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	return slices.Sorted(maps.Keys(k.all))
+}
+
+func (k *keys) complete() bool {
+	k.mutex.RLock()
+	defer k.mutex.RUnlock()
+	return k.counted
+}
+
+// count looks at all pods and DaemonSets, unless that was done.
+func (k *keys) count(ctx context.Context, reader client.Reader) error {
+	if k.complete() {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking for old names: listing pods: %w", err)
+	}
+	for i := range pods.Items {
+		k.add(usesOf(&pods.Items[i].Spec))
+	}
+	var sets appsv1.DaemonSetList
+	if err := reader.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking for old names: listing DaemonSets: %w", err)
+	}
+	for i := range sets.Items {
+		k.add(usesOf(&sets.Items[i].Spec.Template.Spec))
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.counted = true
+	return nil
+}
+
+// missing are the old labels that a node with these labels should have and has not.
+func (k *keys) missing(labels map[string]string) map[string]string {
+	var more map[string]string
+	for _, old := range k.list() {
+		today, _ := names.Label(old)
+		value, has := labels[today]
+		if _, there := labels[old]; there || !has {
+			continue
+		}
+		if more == nil {
+			more = map[string]string{}
+		}
+		more[old] = value
+	}
+	return more
+}

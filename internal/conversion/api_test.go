@@ -1,0 +1,603 @@
+package conversion
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+// world is a real API server, and the test's part of it.
+type world struct {
+	client.WithWatch
+	t      *testing.T
+	config *rest.Config
+}
+
+// TestOnAnAPIServer shares one server, which knows the definitions as they are shipped.
+func TestOnAnAPIServer(t *testing.T) {
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
+	config.WarningHandler = rest.NoWarnings{}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*world)
+	}{
+		{"AsShipped", testAsShipped},
+		{"ThereAndBack", testThereAndBack},
+		{"Claims", testClaims},
+		{"ServerSideApply", testServerSideApply},
+		{"Down", testDown},
+		{"SwitchedOff", testSwitchedOff},
+		{"AppliedAgain", testAppliedAgain},
+		{"Replicas", testReplicas},
+		{"Rotated", testRotated},
+		{"StoredVersions", testStoredVersions},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(&world{api, t, config}) })
+	}
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until polls; how long a machine takes is not what is tested.
+func (w *world) until(what string, holds func() error) {
+	w.t.Helper()
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			w.t.Fatalf("waiting until %s: %v", what, err)
+		case <-again.C:
+		}
+	}
+}
+
+// service makes a service that leads to this machine, as one leads to the pod in a cluster, and frees a port.
+func (w *world) service(namespace, name string) (port int) {
+	w.t.Helper()
+	w.must(client.IgnoreAlreadyExists(w.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
+	w.must(client.IgnoreAlreadyExists(w.Create(w.t.Context(), service)))
+	listener, err := net.Listen("tcp", ":0")
+	w.must(err)
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// start runs a webhook, and returns when v1beta1 can be written, and what stops it.
+func (w *world) start(s *Server) (stop func()) {
+	w.t.Helper()
+	s.Client, s.Clock, s.Look = w, clock.RealClock{}, 200*time.Millisecond
+	s.SecretNamespace = "default"
+	if s.Log.GetSink() == nil {
+		s.Log = logr.Discard()
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the webhook ended: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	if s.Port != 0 {
+		w.until("v1beta1 is served", func() error {
+			return w.conversionsWork()
+		})
+	}
+	return stop
+}
+
+// conversionsWork tries one of each kind that is kept.
+func (w *world) conversionsWork() error {
+	for _, text := range []string{betaPool, betaClass, betaClaim} {
+		object := w.read(strings.ReplaceAll(text, "NAME", "probe"))
+		if err := w.Create(w.t.Context(), object); err != nil {
+			return err
+		}
+		w.remove(object)
+	}
+	return nil
+}
+
+func (w *world) read(text string) *unstructured.Unstructured {
+	w.t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NAME", "name")))
+	w.must(err)
+	object := &unstructured.Unstructured{}
+	w.must(utiljson.Unmarshal(data, &object.Object))
+	return object
+}
+
+// create keeps an object until the end of the test.
+func (w *world) create(text, name string) *unstructured.Unstructured {
+	w.t.Helper()
+	object := w.read(strings.ReplaceAll(text, "NAME", name))
+	w.must(w.Create(w.t.Context(), object))
+	w.t.Cleanup(func() { w.remove(object) })
+	return object
+}
+
+// remove deletes an object in v1, which nothing keeps from it.
+func (w *world) remove(object *unstructured.Unstructured) {
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion("v1"))
+	now.SetName(object.GetName())
+	if err := w.Delete(context.WithoutCancel(w.t.Context()), now); client.IgnoreNotFound(err) != nil {
+		w.t.Errorf("deleting %s: %v", object.GetName(), err)
+	}
+}
+
+// in is the object in a version.
+func (w *world) in(version string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion(version))
+	return found, w.Get(w.t.Context(), client.ObjectKeyFromObject(object), found)
+}
+
+func (w *world) mustIn(version string, object *unstructured.Unstructured) *unstructured.Unstructured {
+	w.t.Helper()
+	found, err := w.in(version, object)
+	w.must(err)
+	return found
+}
+
+func (w *world) wantSpec(want string, got *unstructured.Unstructured) {
+	w.t.Helper()
+	if diff := cmp.Diff(w.read(want).Object, map[string]any{"spec": got.Object["spec"]}); diff != "" {
+		w.t.Errorf("%s of %s (-want +got):\n%s", got.GetKind(), got.GetAPIVersion(), diff)
+	}
+}
+
+const betaPool = `
+apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata: {name: NAME}
+spec:
+  template:
+    spec:
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]
+      nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: default}
+      kubelet: {maxPods: 20}
+  disruption: {consolidationPolicy: WhenUnderutilized, expireAfter: 24h}
+  limits: {cpu: 1000}
+`
+
+const betaClass = `
+apiVersion: karpenter.k8s.aws/v1beta1
+kind: EC2NodeClass
+metadata: {name: NAME}
+spec:
+  amiFamily: AL2023
+  role: KarpenterNodeRole-a
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+`
+
+const betaClaim = `
+apiVersion: karpenter.sh/v1beta1
+kind: NodeClaim
+metadata: {name: NAME, labels: {karpenter.sh/nodepool: general}}
+spec:
+  requirements: []
+  nodeClassRef: {name: default}
+`
+
+const pool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: NAME}
+spec:
+  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
+`
+
+// Before any controller has run, v1 works and v1beta1 is refused.
+func testAsShipped(w *world) {
+	object := w.create(pool, "general")
+	w.mustIn("v1", object)
+	if _, err := w.in("v1beta1", object); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+		w.t.Errorf("reading v1beta1: got error %v, want one of the webhook", err)
+	}
+	if err := w.Create(w.t.Context(), w.read(betaPool)); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+		w.t.Errorf("writing v1beta1: got error %v, want one of the webhook", err)
+	}
+}
+
+// In a namespace and under a name that nobody has thought of.
+func testThereAndBack(w *world) {
+	port := w.service("autoscaling", "release-7-karpenter")
+	w.start(&Server{Namespace: "autoscaling", Service: "release-7-karpenter", Port: port})
+	object := w.create(betaPool, "general")
+	w.wantSpec(`
+spec:
+  template:
+    spec:
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      expireAfter: 24h
+  disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 0s, budgets: [{nodes: 10%}]}
+  limits: {cpu: 1000}
+`, w.mustIn("v1", object))
+	w.wantSpec(`
+spec:
+  template:
+    spec:
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]
+      nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: default}
+      kubelet: {maxPods: 20}
+  disruption: {consolidationPolicy: WhenUnderutilized, expireAfter: 24h, budgets: [{nodes: 10%}]}
+  limits: {cpu: 1000}
+`, w.mustIn("v1beta1", object))
+	class := w.create(betaClass, "default")
+	w.wantSpec(`
+spec:
+  amiSelectorTerms: [{alias: al2023@latest}]
+  role: KarpenterNodeRole-a
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
+`, w.mustIn("v1", class))
+	w.wantSpec(`
+spec:
+  amiFamily: AL2023
+  role: KarpenterNodeRole-a
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
+  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
+`, w.mustIn("v1beta1", class))
+	// What v1 alone says is read, written back and kept by a client of v1beta1.
+	now := w.mustIn("v1", object)
+	w.must(unstructured.SetNestedField(now.Object, "1h", "spec", "template", "spec", "terminationGracePeriod"))
+	w.must(w.Update(w.t.Context(), now))
+	old := w.mustIn("v1beta1", object)
+	w.must(unstructured.SetNestedField(old.Object, int64(7), "spec", "weight"))
+	w.must(w.Update(w.t.Context(), old))
+	now = w.mustIn("v1", object)
+	if grace, _, _ := unstructured.NestedString(now.Object, "spec", "template", "spec", "terminationGracePeriod"); grace != "1h" {
+		w.t.Errorf("terminationGracePeriod is %q after an update through v1beta1", grace)
+	}
+	if weight, _, _ := unstructured.NestedInt64(now.Object, "spec", "weight"); weight != 7 {
+		w.t.Errorf("weight is %d in v1", weight)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(old.GroupVersionKind())
+	w.must(w.List(w.t.Context(), list))
+	if len(list.Items) != 1 {
+		w.t.Errorf("%d pools in v1beta1", len(list.Items))
+	}
+}
+
+// A claim of v1beta1 expires as its pool says.
+func testClaims(w *world) {
+	w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	lone := w.create(betaClaim, "lone")
+	if age, _, _ := unstructured.NestedString(w.mustIn("v1", lone).Object, "spec", "expireAfter"); age != "Never" {
+		w.t.Errorf("expireAfter of a claim without a pool is %q, want Never", age)
+	}
+	w.create(strings.ReplaceAll(betaPool, "24h", "36h"), "owner")
+	claim := w.create(strings.ReplaceAll(betaClaim, "general", "owner"), "owned")
+	if age, _, _ := unstructured.NestedString(w.mustIn("v1", claim).Object, "spec", "expireAfter"); age != "36h" {
+		w.t.Errorf("expireAfter of a claim of the pool is %q, want 36h", age)
+	}
+	now := w.mustIn("v1", claim)
+	now.SetLabels(map[string]string{"karpenter.sh/nodepool": "owner", "a": "b"})
+	w.must(w.Update(w.t.Context(), now)) // the spec is immutable: it must be the same each time
+}
+
+func (w *world) apply(text, name, manager string) error {
+	object := w.read(strings.ReplaceAll(text, "NAME", name))
+	return w.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
+}
+
+// storage runs until nobody manages fields in an older version.
+func (w *world) storage() *Storage {
+	s := &Storage{Client: w, Classes: true, Clock: clock.RealClock{}, Log: logr.Discard(), Look: 100 * time.Millisecond, Settled: time.Millisecond}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the migration ended: %v", err)
+		}
+	})
+	return s
+}
+
+func older(object *unstructured.Unstructured) error {
+	for _, entry := range object.GetManagedFields() {
+		if strings.HasSuffix(entry.APIVersion, "v1beta1") {
+			return fmt.Errorf("%s manages fields in %s", entry.Manager, entry.APIVersion)
+		}
+	}
+	return nil
+}
+
+// GitOps applies v1beta1 again and again, and others write v1.
+func testServerSideApply(w *world) {
+	w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	w.storage()
+	for range 2 {
+		w.must(w.apply(betaPool, "applied", "gitops"))
+		w.must(w.apply(betaClass, "applied", "gitops"))
+	}
+	object, class := w.read(strings.ReplaceAll(betaPool, "NAME", "applied")), w.read(strings.ReplaceAll(betaClass, "NAME", "applied"))
+	defer w.remove(object)
+	defer w.remove(class)
+	for _, o := range []*unstructured.Unstructured{object, class} {
+		w.until("fields are managed in v1", func() error { return older(w.mustIn("v1", o)) })
+	}
+	// What the owner leaves out goes, also where it is elsewhere today; what others own stays.
+	w.must(w.apply(strings.ReplaceAll(pool, "NAME", "applied")+"  weight: 3\n", "applied", "somebody"))
+	without := strings.ReplaceAll(strings.ReplaceAll(betaPool, "  limits: {cpu: 1000}\n", ""), ", expireAfter: 24h", "")
+	w.must(w.apply(without, "applied", "gitops"))
+	now := w.mustIn("v1", object)
+	if _, there, _ := unstructured.NestedMap(now.Object, "spec", "limits"); there {
+		w.t.Error("limits are still there, which their owner has left out")
+	}
+	if age, _, _ := unstructured.NestedString(now.Object, "spec", "template", "spec", "expireAfter"); age != "720h" {
+		w.t.Errorf("expireAfter is %q, want the default", age)
+	}
+	if weight, _, _ := unstructured.NestedInt64(now.Object, "spec", "weight"); weight != 3 {
+		w.t.Errorf("weight is %d, want that of another owner", weight)
+	}
+}
+
+// Without the webhook, whatever is done in v1 works, and what is there in v1beta1 says why not.
+func testDown(w *world) {
+	stop := w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	w.must(w.apply(betaPool, "down", "gitops"))
+	object := w.read(strings.ReplaceAll(betaPool, "NAME", "down"))
+	defer w.remove(object)
+	w.storage()
+	w.until("fields are managed in v1", func() error { return older(w.mustIn("v1", object)) })
+	stop()
+	w.until("v1beta1 is refused", func() error {
+		if err := w.Create(w.t.Context(), w.read(betaPool)); err == nil || !strings.Contains(err.Error(), "conversion webhook for karpenter.sh/v1beta1") {
+			return fmt.Errorf("writing v1beta1: got error %v", err)
+		}
+		return nil
+	})
+	now := w.mustIn("v1", object)
+	w.must(unstructured.SetNestedField(now.Object, int64(9), "spec", "weight"))
+	w.must(w.Update(w.t.Context(), now))
+	if len(w.mustIn("v1", object).GetManagedFields()) < 2 {
+		w.t.Error("who manages the fields is forgotten")
+	}
+	w.must(w.apply(pool+"  weight: 3\n", "down", "somebody"))
+	w.must(w.Patch(w.t.Context(), now, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"nodes":1}}`))))
+	w.must(w.Delete(w.t.Context(), w.create(pool, "another")))
+}
+
+func testSwitchedOff(w *world) {
+	object := w.create(pool, "general")
+	w.start(&Server{Namespace: "kube-system", Service: "karpenter"})
+	w.until("v1beta1 is refused by name", func() error {
+		if _, err := w.in("v1beta1", object); err == nil || !strings.Contains(err.Error(), SwitchedOff) {
+			return fmt.Errorf("got error %v", err)
+		}
+		return nil
+	})
+	w.mustIn("v1", object)
+}
+
+// Somebody applies the definitions as they are shipped, which name another service and no authority.
+func testAppliedAgain(w *world) {
+	w.start(&Server{Namespace: "elsewhere", Service: "mine", Port: w.service("elsewhere", "mine")})
+	object := w.create(betaPool, "general")
+	definitions, err := crds.Definitions()
+	w.must(err)
+	for _, definition := range definitions {
+		if err := sandbox.Install(w.t.Context(), w.config, []*apiextensionsv1.CustomResourceDefinition{definition}); err != nil && !strings.Contains(err.Error(), "conversion webhook") {
+			w.t.Fatal(err)
+		}
+	}
+	w.until("v1beta1 is served again", func() error { _, err := w.in("v1beta1", object); return err })
+}
+
+// Replicas that start at the same moment share one certificate, also if they disagree about nothing but who is first.
+func testReplicas(w *world) {
+	const replicas = 6
+	bundles := make([][]byte, replicas)
+	keepers := make([]*keeper, replicas)
+	var all sync.WaitGroup
+	for i := range replicas {
+		keepers[i] = &keeper{client: w, namespace: "default", name: "replicas", names: names, now: time.Now}
+		all.Go(func() {
+			bundle, err := keepers[i].ensure(w.t.Context())
+			if err != nil {
+				w.t.Error(err)
+			}
+			bundles[i] = bundle
+		})
+	}
+	all.Wait()
+	for i := range replicas {
+		if !bytes.Equal(bundles[i], bundles[0]) || !bytes.Equal(keepers[i].last.Load().certificate, keepers[0].last.Load().certificate) {
+			t := w.t
+			t.Errorf("replica %d has another certificate than the first", i)
+		}
+	}
+	// Deleted by somebody, it comes back as it was.
+	w.must(w.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "replicas"}}))
+	for i := range replicas {
+		bundle, err := keepers[i].ensure(w.t.Context())
+		w.must(err)
+		if !bytes.Equal(bundle, bundles[0]) {
+			w.t.Errorf("replica %d has another authority after the Secret was deleted", i)
+		}
+	}
+}
+
+// Half a year later another certificate is served, by all replicas, under the same authority.
+func testRotated(w *world) {
+	var lock sync.Mutex
+	now := time.Now()
+	at := func() time.Time { lock.Lock(); defer lock.Unlock(); return now }
+	first := &keeper{client: w, namespace: "default", name: "rotated", names: names, now: at}
+	second := &keeper{client: w, namespace: "default", name: "rotated", names: names, now: at}
+	before, err := first.ensure(w.t.Context())
+	w.must(err)
+	was := *first.last.Load()
+	lock.Lock()
+	now = now.Add(80 * 24 * time.Hour)
+	lock.Unlock()
+	for _, k := range []*keeper{second, first} {
+		after, err := k.ensure(w.t.Context())
+		w.must(err)
+		if !bytes.Equal(before, after) {
+			w.t.Error("another authority, long before the first ends")
+		}
+	}
+	shown, err := first.certificate(&tls.ClientHelloInfo{})
+	w.must(err)
+	if bytes.Equal(first.last.Load().certificate, was.certificate) || shown.Leaf.NotAfter.Before(now.Add(30*24*time.Hour)) {
+		w.t.Error("the certificate was not renewed")
+	}
+	if !bytes.Equal(first.last.Load().certificate, second.last.Load().certificate) {
+		w.t.Error("replicas serve different certificates")
+	}
+}
+
+// A cluster of 2024: objects are stored in v1beta1. After our definitions have come, all is rewritten.
+func testStoredVersions(w *world) {
+	definitions, err := crds.Definitions()
+	w.must(err)
+	storing := func(version string) {
+		w.t.Helper()
+		for _, d := range definitions {
+			if len(d.Spec.Versions) < 2 {
+				continue
+			}
+			found := &apiextensionsv1.CustomResourceDefinition{}
+			w.until("the definition is changed", func() error {
+				if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(d), found); err != nil {
+					return err
+				}
+				found.Spec = *d.Spec.DeepCopy()
+				for i := range found.Spec.Versions {
+					found.Spec.Versions[i].Storage = found.Spec.Versions[i].Name == version
+				}
+				return w.Update(w.t.Context(), found)
+			})
+		}
+	}
+	storing("v1beta1")
+	var objects []*unstructured.Unstructured
+	for _, text := range []string{betaPool, betaClass, betaClaim} {
+		object := w.read(strings.ReplaceAll(text, "NAME", "old"))
+		w.until("it is stored", func() error { return client.IgnoreAlreadyExists(w.Create(w.t.Context(), object)) })
+		defer w.remove(object)
+		objects = append(objects, object)
+	}
+	storing("v1")
+	// Switched off, nobody could read them: that is said, and nothing else is done.
+	off := &Server{Client: w, Namespace: "kube-system", Service: "karpenter", Clock: clock.RealClock{}, Log: logr.Discard()}
+	if err := off.Start(w.t.Context()); err == nil || !strings.Contains(err.Error(), "nodepools.karpenter.sh") {
+		w.t.Errorf("switched off: got error %v, want one that says what is stored", err)
+	}
+	var lines lockedLines
+	stop := w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter"), Log: lines.logger()})
+	w.storage()
+	for _, d := range definitions {
+		if len(d.Spec.Versions) < 2 {
+			continue
+		}
+		w.until("all is stored in v1", func() error {
+			found := &apiextensionsv1.CustomResourceDefinition{}
+			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(d), found); err != nil {
+				return err
+			}
+			if diff := cmp.Diff([]string{"v1"}, found.Status.StoredVersions); diff != "" {
+				return fmt.Errorf("%s (-want +got):\n%s%s", d.Name, diff, lines.text())
+			}
+			return nil
+		})
+	}
+	for _, object := range objects {
+		w.until("fields are managed in v1", func() error { return older(w.mustIn("v1", object)) })
+	}
+	stop()
+	w.until("the webhook is down", func() error {
+		if _, err := w.in("v1beta1", objects[0]); err == nil {
+			return fmt.Errorf("v1beta1 is served")
+		}
+		return nil
+	})
+	for _, object := range objects {
+		w.mustIn("v1", object)
+	}
+}
+
+// lockedLines keeps a log for a failure's message.
+type lockedLines struct {
+	lock  sync.Mutex
+	lines []string
+}
+
+func (l *lockedLines) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.lock.Lock()
+		defer l.lock.Unlock()
+		l.lines = append(l.lines, prefix+" "+args)
+	}, funcr.Options{})
+}
+
+func (l *lockedLines) text() string {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return strings.Join(l.lines, "\n")
+}

@@ -1,0 +1,95 @@
+package conversion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// stored is the version that objects are stored in.
+const stored = "v1"
+
+// Path is where the API server finds the webhook.
+const Path = "/convert"
+
+// SwitchedOff is the service that the definitions name while the webhook is switched off. There is none of this name; the
+// API server says so when it refuses an older version, and that is the message.
+const SwitchedOff = "karpenter-v1beta1-is-switched-off"
+
+// owner is who the fields that we write in definitions belong to.
+const owner = client.FieldOwner("karpenter-conversion")
+
+// Definitions are the names of the definitions that have several versions.
+func Definitions() []string {
+	return []string{"nodepools." + karpv1.Group, "nodeclaims." + karpv1.Group, "ec2nodeclasses." + awsv1.Group}
+}
+
+// pointTo makes a definition's conversion ask the webhook that target describes. A definition that is not installed, or
+// has one version only, is left alone.
+func pointTo(ctx context.Context, api client.Client, name string, target apiextensionsv1.WebhookClientConfig) (changed bool, err error) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := api.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading the definition %s: %w", name, err)
+	}
+	if len(definition.Spec.Versions) < 2 {
+		return false, nil
+	}
+	want := &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &target, ConversionReviewVersions: []string{"v1"}},
+	}
+	if reflect.DeepEqual(definition.Spec.Conversion, want) {
+		return false, nil
+	}
+	service := map[string]any{"namespace": target.Service.Namespace, "name": target.Service.Name, "path": target.Service.Path, "port": target.Service.Port}
+	at := map[string]any{"service": service, "url": nil, "caBundle": nil}
+	if len(target.CABundle) > 0 {
+		at["caBundle"] = target.CABundle
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": definition.ResourceVersion},
+		"spec": map[string]any{"conversion": map[string]any{
+			"strategy": apiextensionsv1.WebhookConverter,
+			"webhook":  map[string]any{"conversionReviewVersions": []string{"v1"}, "clientConfig": at},
+		}},
+	})
+	if err != nil {
+		return false, fmt.Errorf("changing the definition %s: %w", name, err)
+	}
+	if err := api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner); err != nil {
+		return false, fmt.Errorf("telling the API server who converts, in the definition %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// olderStored are the definitions whose objects may be stored in another version than v1. One that does not store v1, as
+// those of Karpenter 0.32 to 1.0, is among them.
+func olderStored(ctx context.Context, api client.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var list []*apiextensionsv1.CustomResourceDefinition
+	var wrong error
+	for _, name := range Definitions() {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := api.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				wrong = errors.Join(wrong, fmt.Errorf("reading the definition %s: %w", name, err))
+			}
+			continue
+		}
+		if slices.ContainsFunc(definition.Status.StoredVersions, func(v string) bool { return v != stored }) {
+			list = append(list, definition)
+		}
+	}
+	return list, wrong
+}

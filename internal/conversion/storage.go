@@ -1,0 +1,205 @@
+package conversion
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+)
+
+// page is how many objects are read at a time.
+const page = 500
+
+// Storage leaves nothing in the API server that takes a conversion to be read or written in v1. It runs on the leader.
+type Storage struct {
+	// Client asks the API server itself.
+	Client client.Client
+	// Classes says whether EC2NodeClasses are ours to write.
+	Classes bool
+	Clock   clock.WithTicker
+	Log     logr.Logger
+	// Look is how often it looks (0: half a minute), and Settled how long a definition must not have changed before its
+	// status is trimmed (0: a minute): until then an API server beside may still store the version of before.
+	Look    time.Duration
+	Settled time.Duration
+
+	// seen is when each definition was first seen in its generation.
+	seen map[string]seen
+	// claims are looked at for managers once, and again after a migration: nobody writes them but controllers.
+	claimsDone bool
+}
+
+type seen struct {
+	generation int64
+	since      time.Time
+}
+
+// Start looks from time to time until the context ends.
+func (s *Storage) Start(ctx context.Context) error {
+	if s.Look <= 0 {
+		s.Look = 30 * time.Second
+	}
+	if s.Settled <= 0 {
+		s.Settled = time.Minute
+	}
+	s.seen = map[string]seen{}
+	ticker := s.Clock.NewTicker(s.Look)
+	defer ticker.Stop()
+	said := ""
+	for {
+		err := errors.Join(s.rewriteAll(ctx), s.disownAll(ctx))
+		if err != nil && err.Error() != said && ctx.Err() == nil {
+			s.Log.Error(err, "objects are left as older versions wrote them; trying again")
+		}
+		if said = ""; err != nil {
+			said = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+func (s *Storage) rewriteAll(ctx context.Context) error {
+	older, wrong := olderStored(ctx, s.Client)
+	for _, definition := range older {
+		wrong = errors.Join(wrong, s.rewrite(ctx, definition))
+	}
+	return wrong
+}
+
+// rewrite writes each object as it is, which stores it in v1, and then says in the definition that all are.
+func (s *Storage) rewrite(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Version: stored, Kind: definition.Spec.Names.Kind}
+	if kind.Group == awsv1.Group && !s.Classes || !storesV1(definition) || !s.isSettled(definition) {
+		return nil
+	}
+	count, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error {
+		return client.IgnoreNotFound(s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{}`)), owner))
+	})
+	if err != nil {
+		return fmt.Errorf("rewriting the objects of %s: %w", definition.Name, err)
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": definition.ResourceVersion},
+		"status":   map[string]any{"storedVersions": []string{stored}},
+	})
+	if err != nil {
+		return fmt.Errorf("writing the status of %s: %w", definition.Name, err)
+	}
+	err = s.Client.Status().Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch), owner)
+	if apierrors.IsConflict(err) {
+		return nil // it has changed meanwhile; all is looked at again
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of %s: %w", definition.Name, err)
+	}
+	s.Log.Info("all objects are stored in "+stored+" now", "definition", definition.Name, "objects", count)
+	s.claimsDone = false
+	return nil
+}
+
+func storesV1(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, version := range definition.Spec.Versions {
+		if version.Storage {
+			return version.Name == stored
+		}
+	}
+	return false
+}
+
+func (s *Storage) isSettled(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	was, ok := s.seen[definition.Name]
+	if !ok || was.generation != definition.Generation {
+		was = seen{definition.Generation, s.Clock.Now()}
+		s.seen[definition.Name] = was
+	}
+	return s.Clock.Since(was.since) >= s.Settled
+}
+
+// disownAll turns entries of managedFields that are in an older version into such of v1.
+func (s *Storage) disownAll(ctx context.Context) error {
+	kinds := []schema.GroupVersionKind{karpv1.GroupVersion.WithKind("NodePool")}
+	if s.Classes {
+		kinds = append(kinds, awsv1.GroupVersion.WithKind(awsv1.Kind))
+	}
+	if !s.claimsDone {
+		kinds = append(kinds, karpv1.GroupVersion.WithKind("NodeClaim"))
+	}
+	var wrong error
+	for _, kind := range kinds {
+		_, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error { return s.disown(ctx, object) })
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("rewriting who manages the fields of %ss: %w", kind.Kind, err))
+		}
+	}
+	s.claimsDone = wrong == nil
+	return wrong
+}
+
+func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+	if _, older := beta.ManagedInV1(object, false); !older {
+		return nil
+	}
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(object.GroupVersionKind())
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), whole); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	_, family, _ := unstructured.NestedString(whole.Object, "spec", "amiFamily")
+	now := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta}
+	now.Name, now.ResourceVersion, now.ManagedFields = whole.GetName(), whole.GetResourceVersion(), whole.GetManagedFields()
+	entries, older := beta.ManagedInV1(now, family)
+	if !older {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": now.ResourceVersion, "managedFields": entries}})
+	if err != nil {
+		return err
+	}
+	err = s.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), owner)
+	if apierrors.IsConflict(err) {
+		return nil // whoever wrote it meanwhile: it is looked at again
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// each calls do for each object of a kind, with its metadata, and counts them.
+func (s *Storage) each(ctx context.Context, kind schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata) error) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	count := 0
+	for {
+		if err := s.Client.List(ctx, list, &client.ListOptions{Limit: page, Continue: list.Continue}); err != nil {
+			return count, err
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			object.SetGroupVersionKind(kind)
+			if err := do(object); err != nil {
+				return count, fmt.Errorf("%s: %w", object.Name, err)
+			}
+			count++
+		}
+		if list.Continue == "" {
+			return count, nil
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package beta
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// complement is what an object of the other version says beyond what this one can: edits to be made after the plain
+// mapping, if the object that carries them still has the digest Of.
+type complement struct {
+	Of    string `json:"of"`
+	Edits []edit `json:"edits"`
+}
+
+// edit sets the field at a path, or takes it away. Lists are values: a path has names of fields only.
+type edit struct {
+	Path   []string `json:"path"`
+	Value  any      `json:"value,omitempty"`
+	Remove bool     `json:"remove,omitempty"`
+}
+
+// digest names what the mappings read: the spec, and the annotations that stand for parts of it. Status and the rest of
+// the metadata change all the time and mean nothing here.
+func digest(object map[string]any) string {
+	notes := map[string]any{}
+	for _, key := range meaningful {
+		if text, ok := annotation(object, key); ok {
+			notes[key] = text
+		}
+	}
+	text, err := json.Marshal([]any{object["spec"], notes})
+	if err != nil {
+		return "" // what came off the wire can be written again; this matches nothing
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// meaningful are the annotations that are mapped to fields.
+var meaningful = []string{AnnotationKubelet, AnnotationNodeClassReference, AnnotationUbuntu}
+
+// differences are the edits that turn the spec and the annotations of one object into those of another.
+func differences(from, to map[string]any) []edit {
+	var edits []edit
+	compare([]string{"spec"}, from["spec"], to["spec"], present(from, "spec"), present(to, "spec"), &edits)
+	before, after := annotationsOf(from), annotationsOf(to)
+	for _, key := range union(before, after) {
+		compare([]string{"metadata", "annotations", key}, before[key], after[key], present(before, key), present(after, key), &edits)
+	}
+	return edits
+}
+
+func compare(path []string, from, to any, was, is bool, edits *[]edit) {
+	before, isMap := from.(map[string]any)
+	after, stillMap := to.(map[string]any)
+	switch {
+	case was && !is:
+		*edits = append(*edits, edit{Path: slices.Clone(path), Remove: true})
+	case was && isMap && stillMap:
+		for _, key := range union(before, after) {
+			compare(append(slices.Clone(path), key), before[key], after[key], present(before, key), present(after, key), edits)
+		}
+	case is && (!was || !reflect.DeepEqual(from, to)):
+		*edits = append(*edits, edit{Path: slices.Clone(path), Value: to})
+	}
+}
+
+// union are the keys of both, sorted.
+func union(a, b map[string]any) []string {
+	keys := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func present(in map[string]any, key string) bool {
+	_, ok := in[key]
+	return ok
+}
+
+// keep writes the edits into an annotation of the object that they belong to. Without any, there is no annotation.
+func keep(object map[string]any, key string, edits []edit) {
+	if len(edits) == 0 {
+		return
+	}
+	text, err := json.Marshal(complement{digest(object), edits})
+	if err != nil {
+		return // see digest
+	}
+	annotate(object, key, string(text))
+}
+
+// take takes the annotation off and reads it. One that cannot be read is as if it were not there.
+func take(object map[string]any, key string) complement {
+	text, ok := annotation(object, key)
+	if !ok {
+		return complement{}
+	}
+	unannotate(object, key)
+	var raw map[string]any
+	var kept complement
+	if utiljson.Unmarshal([]byte(text), &raw) != nil || json.Unmarshal([]byte(text), &kept) != nil {
+		return complement{}
+	}
+	list, _ := raw["edits"].([]any)
+	for i := range kept.Edits { // once more, with whole numbers as they are in objects
+		if fields, ok := list[i].(map[string]any); ok {
+			kept.Edits[i].Value = fields["value"]
+		}
+	}
+	return kept
+}
+
+// restore makes the edits, if they belong to an object of this digest. Edits elsewhere than keep makes them are not made:
+// everybody can write annotations, and a name or a finaliser that changes in a conversion makes the API server refuse it.
+func (c complement) restore(of string, object map[string]any) {
+	if c.Of == "" || c.Of != of {
+		return
+	}
+	for _, e := range c.Edits {
+		note := len(e.Path) == 3 && e.Path[0] == "metadata" && e.Path[1] == "annotations"
+		_, isText := e.Value.(string)
+		if len(e.Path) > 0 && e.Path[0] == "spec" || note && (isText || e.Remove) {
+			e.make(object)
+		}
+	}
+	tidy(object)
+}
+
+func (e edit) make(object map[string]any) {
+	at := object
+	for _, name := range e.Path[:len(e.Path)-1] {
+		next, ok := at[name].(map[string]any)
+		if !ok {
+			if e.Remove {
+				return
+			}
+			next = map[string]any{}
+			at[name] = next
+		}
+		at = next
+	}
+	last := e.Path[len(e.Path)-1]
+	if e.Remove {
+		delete(at, last)
+		return
+	}
+	at[last] = e.Value
+}

@@ -1,0 +1,59 @@
+package legacy
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// volumeSize is how a class writes the size of a volume.
+var volumeSize = regexp.MustCompile(`^[1-9][0-9]*(Gi|G|Ti|T)$`)
+
+// bareSize is a number without a unit that can only mean GiB.
+var bareSize = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+
+// readDisks reads the disks of machines.
+func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
+	const name = "blockDeviceMappings"
+	var disks []awsv1.BlockDeviceMapping
+	for i, mapping := range listOf[map[string]any](c.section, name) {
+		at := fmt.Sprintf("%s[%d]", c.at(name), i)
+		if ebs, ok := mapping["ebs"].(map[string]any); ok && ebs["volumeSize"] != nil {
+			ebs = maps.Clone(ebs)
+			ebs["volumeSize"] = c.diskSize(at+".ebs.volumeSize", ebs["volumeSize"])
+			mapping["ebs"] = ebs
+		}
+		var disk awsv1.BlockDeviceMapping
+		if err := recode(mapping, &disk); err != nil {
+			c.impossible(at, "cannot be read: %v", err)
+			continue
+		}
+		disks = append(disks, disk)
+	}
+	return disks
+}
+
+// diskSize is a size in a unit that a class may have; another one is rounded up to whole GiB.
+func (c *cloudPart) diskSize(at string, value any) any {
+	text, _ := scalar(value)
+	if volumeSize.MatchString(text) {
+		return text
+	}
+	if bareSize.MatchString(text) {
+		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "has no unit: read as %sGi", text)
+		return text + "Gi"
+	}
+	amount, err := resource.ParseQuantity(text)
+	if err != nil || amount.Sign() <= 0 {
+		return value // the API says what is wrong with it
+	}
+	const gibi = int64(1) << 30
+	rounded := strconv.FormatInt((amount.Value()-1)/gibi+1, 10) + "Gi"
+	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, and sizes are whole Gi: written as %s", text, rounded)
+	return rounded
+}

@@ -1,0 +1,215 @@
+package legacy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// section is one map of an older object, of which is known what has been read, so that rest can tell what has not.
+type section struct {
+	path   string
+	values map[string]any
+	seen   map[string]bool
+	notes  *notes
+}
+
+func newSection(path string, values map[string]any, notes *notes) *section {
+	return &section{path: path, values: values, seen: map[string]bool{}, notes: notes}
+}
+
+// at is the path of a field.
+func (s *section) at(name string) string { return s.path + "." + name }
+
+// has says whether the field is there with a value; it does not count as read.
+func (s *section) has(name string) bool { return s.values[name] != nil }
+
+// value is the field, which is read by that.
+func (s *section) value(name string) any {
+	s.seen[name] = true
+	return s.values[name]
+}
+
+// child is a field that is a map; nil if it is absent or something else.
+func (s *section) child(name string) *section {
+	switch value := s.value(name).(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		return newSection(s.at(name), value, s.notes)
+	default:
+		s.mistyped(name, "an object")
+		return nil
+	}
+}
+
+func (s *section) mistyped(name, want string) {
+	s.notes.add(Repaired, s.at(name), "", "is %s, want %s: left out", show(s.values[name]), want)
+}
+
+// text is a field that is a string; a number or a boolean is read as its text.
+func (s *section) text(name string) string {
+	value := s.value(name)
+	if value == nil {
+		return ""
+	}
+	text, ok := scalar(value)
+	if !ok {
+		s.mistyped(name, "a string")
+	}
+	return strings.TrimSpace(text)
+}
+
+// whole is a field that is a whole number, zero or more; nil if it is absent or something else.
+func (s *section) whole(name string) *int64 {
+	value := s.value(name)
+	if value == nil {
+		return nil
+	}
+	text, _ := scalar(value)
+	number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || number < 0 {
+		s.mistyped(name, "a whole number, zero or more")
+		return nil
+	}
+	if _, isText := value.(string); isText {
+		s.notes.add(Repaired, s.at(name), "", "is the text %q: read as the number", text)
+	}
+	return &number
+}
+
+// flag is a field that is a boolean; nil if it is absent or something else.
+func (s *section) flag(name string) *bool {
+	value := s.value(name)
+	if value == nil {
+		return nil
+	}
+	text, _ := scalar(value)
+	on, err := strconv.ParseBool(strings.TrimSpace(text))
+	if err != nil {
+		s.mistyped(name, "true or false")
+		return nil
+	}
+	return &on
+}
+
+// texts is a field that is a list of strings; one string is read as a list of one.
+func (s *section) texts(name string) []string {
+	switch value := s.value(name).(type) {
+	case nil:
+		return nil
+	case []any:
+		var list []string
+		for i, item := range value {
+			if text, ok := scalar(item); ok {
+				list = append(list, strings.TrimSpace(text))
+				continue
+			}
+			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "is %s, want a string: left out", show(item))
+		}
+		return list
+	default:
+		if text, ok := scalar(value); ok {
+			s.notes.add(Repaired, s.at(name), "", "is %s, want a list: read as a list of one", show(value))
+			return []string{strings.TrimSpace(text)}
+		}
+		s.mistyped(name, "a list of strings")
+		return nil
+	}
+}
+
+// pairs is a field that maps strings to strings; numbers and booleans are read as their text.
+func (s *section) pairs(name string) map[string]string {
+	child := s.child(name)
+	if child == nil {
+		return nil
+	}
+	pairs := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(child.values)) {
+		text, ok := scalar(child.values[key])
+		if !ok && child.values[key] != nil {
+			child.mistyped(key, "a string")
+			continue
+		}
+		pairs[key] = strings.TrimSpace(text)
+	}
+	return pairs
+}
+
+// listOf reads a field that is a list of objects; items that do not fit the type are left out.
+func listOf[T any](s *section, name string) []T {
+	value := s.value(name)
+	items, isList := value.([]any)
+	if !isList {
+		if value != nil {
+			s.mistyped(name, "a list")
+		}
+		return nil
+	}
+	var list []T
+	for i, item := range items {
+		var typed T
+		if err := recode(item, &typed); err != nil {
+			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "cannot be read and is left out: %v", err)
+			continue
+		}
+		list = append(list, typed)
+	}
+	return list
+}
+
+// recode reads an untyped value into a type of the API.
+func recode(value, into any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// rest notes every field that nobody has read: it never meant anything.
+func (s *section) rest() {
+	if s == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.values)) {
+		if !s.seen[name] {
+			s.notes.add(Repaired, s.at(name), "", "there was no such field in any version: left out")
+		}
+	}
+}
+
+// scalar is the text of a string, a number or a boolean.
+func scalar(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case int:
+		return strconv.Itoa(v), true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return strconv.FormatInt(int64(v), 10), true
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// show is a value in a sentence.
+func show(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("%v", value)
+	}
+	return string(data)
+}

@@ -1,0 +1,207 @@
+package legacy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// Labels of Provisioners that selected subnets and security groups in v1alpha3, and the launch template.
+const (
+	labelLaunchTemplate = "node.k8s.aws/launch-template-name"
+	labelSubnetName     = "node.k8s.aws/subnet-name"
+	labelSubnetTagKey   = "node.k8s.aws/subnet-tag-key"
+	labelGroupName      = "node.k8s.aws/security-group-name"
+	labelGroupTagKey    = "node.k8s.aws/security-group-tag-key"
+)
+
+var classLabels = [...]string{labelLaunchTemplate, labelSubnetName, labelSubnetTagKey, labelGroupName, labelGroupTagKey}
+
+// anyValue stands for any value of a tag.
+const anyValue = "*"
+
+// mostTerms is how many terms a selector of a class may have.
+const mostTerms = 30
+
+// idKeys are the keys of a selector that name ids.
+var idKeys = [...]string{"aws-ids", "aws::ids"}
+
+// selector is one that maps keys to values: keys are ANDed, values of one key are ORed.
+type selector struct {
+	ids  []string
+	tags []map[string]string // one per combination of values
+}
+
+// readSelector takes a selector apart. Nil if it is not there or says nothing.
+func (c *cloudPart) readSelector(name string) *selector {
+	pairs := c.pairs(name)
+	if len(pairs) == 0 {
+		return nil
+	}
+	s := &selector{}
+	keys := map[string][]string{}
+	for key, text := range pairs {
+		values := split(text)
+		switch {
+		case slices.Contains(idKeys[:], key):
+			s.ids = append(s.ids, values...)
+		case len(values) == 0:
+			keys[key] = []string{anyValue}
+			c.notes.add(Repaired, c.at(name), "", "the value of %s is empty: read as %s", key, anyValue)
+		default:
+			keys[key] = values
+		}
+	}
+	slices.Sort(s.ids)
+	s.tags = product(keys)
+	if len(s.ids) > 0 && len(keys) > 0 {
+		c.notes.add(Changed, c.at(name), "", "names ids and %s: the ids alone decide today", words(slices.Sorted(maps.Keys(keys))))
+		s.tags = nil
+	}
+	return s
+}
+
+// split takes a list of values that are separated by commas apart.
+func split(text string) []string {
+	var values []string
+	for value := range strings.SplitSeq(text, ",") {
+		if value = strings.TrimSpace(value); value != "" && !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// product are all combinations of one value per key, in a fixed order; none for no keys.
+func product(keys map[string][]string) []map[string]string {
+	if len(keys) == 0 {
+		return nil
+	}
+	combinations := []map[string]string{{}}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		var longer []map[string]string
+		for _, combination := range combinations {
+			for _, value := range keys[key] {
+				next := maps.Clone(combination)
+				next[key] = value
+				longer = append(longer, next)
+			}
+		}
+		if combinations = longer; len(combinations) > 1<<12 {
+			break // far beyond what a class can have: fits says so
+		}
+	}
+	return combinations
+}
+
+// fits says whether a selector has no more terms than a class may have.
+func (c *cloudPart) fits(name string, terms int) bool {
+	if terms <= mostTerms {
+		return true
+	}
+	c.impossible(c.at(name), "stands for %d terms, and a class can have %d: write fewer combinations of values", terms, mostTerms)
+	return false
+}
+
+// readSelectors reads which subnets and security groups are used.
+func (c *cloudPart) readSelectors() {
+	if c.version == V1Alpha3 {
+		c.selectByLabels()
+		return
+	}
+	if s := c.selectorOrDefault("subnetSelector"); s != nil {
+		for _, tags := range s.tags {
+			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
+		}
+		for _, id := range s.ids {
+			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+		}
+		c.tellTerms("subnetSelector", len(c.spec.SubnetSelectorTerms))
+	}
+	if s := c.selectorOrDefault("securityGroupSelector"); s != nil {
+		for _, tags := range s.tags {
+			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
+		}
+		for _, id := range s.ids {
+			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
+		}
+		c.tellTerms("securityGroupSelector", len(c.spec.SecurityGroupSelectorTerms))
+	}
+	c.tellGroups(c.at("securityGroupSelector"))
+}
+
+func (c *cloudPart) tellTerms(name string, terms int) {
+	if c.fits(name, terms) && terms > 1 {
+		c.notes.add(Carried, c.at(name), "EC2NodeClass spec."+name+"Terms", "values separated by commas are %d terms", terms)
+	}
+}
+
+// selectorOrDefault is the selector, or the one that held without: everything of the cluster.
+func (c *cloudPart) selectorOrDefault(name string) *selector {
+	if s := c.readSelector(name); s != nil {
+		return s
+	}
+	to := "EC2NodeClass spec." + name + "Terms"
+	if c.cluster == "" {
+		c.impossible(c.at(name), "is not set, and the cluster's name, by whose tag it would select, is not known: set it")
+		return nil
+	}
+	effect := Repaired
+	if c.implied() {
+		effect = Defaulted
+	}
+	c.notes.add(effect, c.at(name), to, "is not set: what has the tag %s is selected", c.clusterTag())
+	return &selector{tags: []map[string]string{{c.clusterTag(): anyValue}}}
+}
+
+func (c *cloudPart) clusterTag() string { return awsv1.TagClusterPrefix + c.cluster }
+
+// selectByLabels is v1alpha3: what has the cluster's tag and what a label says about the name or a further tag.
+func (c *cloudPart) selectByLabels() {
+	if c.labels[labelLaunchTemplate] != "" {
+		c.impossible("spec.labels["+labelLaunchTemplate+"]", "launch templates of your own are not used: write an EC2NodeClass that says the same "+
+			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
+	}
+	if c.cluster == "" {
+		c.impossible("spec.cluster.name", "is missing, and subnets and security groups are selected by the tag that has it: set it")
+		return
+	}
+	subnets := c.tagsByLabels("subnetSelectorTerms", labelSubnetName, labelSubnetTagKey)
+	groups := c.tagsByLabels("securityGroupSelectorTerms", labelGroupName, labelGroupTagKey)
+	c.spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: subnets}}
+	c.spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Tags: groups}}
+	c.tellGroups("spec.cluster.name")
+}
+
+func (c *cloudPart) tagsByLabels(terms, name, tagKey string) map[string]string {
+	to := "EC2NodeClass spec." + terms
+	c.notes.add(Defaulted, "spec.cluster.name", to, "what has the tag %s is selected", c.clusterTag())
+	tags := map[string]string{c.clusterTag(): anyValue}
+	if value := c.labels[name]; value != "" {
+		tags["Name"] = value
+		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", name), to, "is the tag Name")
+	}
+	if key := c.labels[tagKey]; key != "" {
+		tags[key] = anyValue
+		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", tagKey), to, "is a tag of any value")
+	}
+	return tags
+}
+
+// tellGroups notes that the cluster's security groups are not chosen among any more.
+func (c *cloudPart) tellGroups(field string) {
+	if !c.implied() {
+		return
+	}
+	for _, term := range c.spec.SecurityGroupSelectorTerms {
+		for key := range term.Tags {
+			if strings.HasPrefix(key, awsv1.TagClusterPrefix) {
+				c.notes.add(Changed, field, "EC2NodeClass spec.securityGroupSelectorTerms", "all security groups that are selected are used; of several that had the tag %s only one was", key)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package settings
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ConfigMap is the name of the ConfigMap, in the controller's namespace.
+const ConfigMap = "karpenter-global-settings"
+
+// Old is what was set by old names. The zero value is nothing.
+type Old struct {
+	// Settings are values of today's flags, by flag.
+	Settings []Setting
+	// Notes are lines for the log: one for each old name that means something or did, by name.
+	Notes []string
+	// Cluster is what only objects of before v1beta1 depend on.
+	Cluster Cluster
+}
+
+// Setting is the value of one of today's flags.
+type Setting struct {
+	// Flag is its name, such as cluster-name; its variable is CLUSTER_NAME.
+	Flag string
+	// Value is as the flag is written.
+	Value string
+	// From is the old name, such as aws.clusterName, or AWS_ISOLATED_VPC.
+	From string
+}
+
+// Cluster is what all Provisioners and AWSNodeTemplates of a cluster had in common.
+type Cluster struct {
+	// Name of the EKS cluster; empty if it was not given by an old name.
+	Name string
+	// InstanceProfile is that of templates which name none; may be empty.
+	InstanceProfile string
+	// Tags are those of all instances.
+	Tags map[string]string
+	// ManyPods is set where aws.enableENILimitedPodDensity was "false": a node took 110 pods, whatever its interfaces.
+	ManyPods bool
+	// Drift is set where featureGates.driftEnabled was "true": nodes that differ from their Provisioner were replaced.
+	Drift bool
+}
+
+// row is what has become of an old name.
+type row struct {
+	// flag is today's, empty if there is none; then advice says what to do.
+	flag, advice string
+	// read checks a value and spells it as today's flag does.
+	read reader
+	// quiet values mean what happens today anyway: nothing is said about them.
+	quiet string
+	// keep notes what objects of before v1beta1 depend on.
+	keep func(c *Cluster, value string)
+}
+
+// reader spells a value as today's flag does; ok is false if it is not what want says.
+type reader struct {
+	want  string
+	spell func(value string) (today string, ok bool)
+}
+
+var (
+	text     = reader{"a text", func(v string) (string, bool) { return v, true }}
+	duration = reader{"a time above zero such as 10s", func(v string) (string, bool) { d, err := time.ParseDuration(v); return v, err == nil && d > 0 }}
+	boolean  = reader{"true or false", func(v string) (string, bool) { return v, v == "true" || v == "false" }}
+	inverted = reader{"true or false", func(v string) (string, bool) {
+		return map[string]string{"true": "false", "false": "true"}[v], v == "true" || v == "false"
+	}}
+	fraction = reader{"0 or more and less than 1, such as 0.075", func(v string) (string, bool) {
+		f, err := strconv.ParseFloat(v, 64)
+		return v, err == nil && f >= 0 && f < 1
+	}}
+	count = reader{"a whole number, 0 or more", func(v string) (string, bool) { n, err := strconv.ParseInt(v, 10, 64); return v, err == nil && n >= 0 }}
+	url   = reader{"a URL that begins with https://", func(v string) (string, bool) { return v, strings.HasPrefix(v, "https://") }}
+	coded = reader{"PEM in base64", func(v string) (string, bool) { _, err := base64.StdEncoding.DecodeString(v); return v, err == nil }}
+	pairs = reader{`a JSON object of texts such as {"team":"a"}`, func(v string) (string, bool) {
+		var tags map[string]string
+		return v, json.Unmarshal([]byte(v), &tags) == nil
+	}}
+)
+
+// classes begins advice about what every node class says for itself today.
+const classes = "every EC2NodeClass says it for itself: "
+
+var ofConfigMap = map[string]row{
+	"batchMaxDuration":               {flag: "batch-max-duration", read: duration},
+	"batchIdleDuration":              {flag: "batch-idle-duration", read: duration},
+	"aws.clusterName":                {flag: "cluster-name", read: text, keep: func(c *Cluster, v string) { c.Name = v }},
+	"aws.clusterEndpoint":            {flag: "cluster-endpoint", read: url},
+	"aws.clusterCABundle":            {flag: "cluster-ca-bundle", read: coded},
+	"aws.isolatedVPC":                {flag: "isolated-vpc", read: boolean},
+	"aws.vmMemoryOverheadPercent":    {flag: "vm-memory-overhead-percent", read: fraction},
+	"aws.interruptionQueueName":      {flag: "interruption-queue", read: text},
+	"aws.reservedENIs":               {flag: "reserved-enis", read: count},
+	"featureGates.driftEnabled":      {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true", keep: func(c *Cluster, v string) { c.Drift = v == "true" }},
+	"aws.enablePodENI":               {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
+	"aws.enableInterruptionHandling": {advice: "notices are listened to where there is a queue (interruption-queue)", read: boolean, quiet: "true"},
+	"aws.nodeNameConvention":         {advice: "a node's name is the image's affair", read: text},
+	"aws.assumeRoleARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
+	"aws.assumeRoleDuration":         {advice: "no role is assumed", read: duration},
+	"aws.defaultInstanceProfile":     {advice: classes + "spec.instanceProfile", read: text, keep: profile},
+	"aws.enableENILimitedPodDensity": {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
+	"aws.tags":                       {advice: classes + "spec.tags", read: pairs, quiet: "{}", keep: tags},
+}
+
+var ofEnvironment = map[string]row{
+	"LEADER_ELECT":                 {flag: "disable-leader-election", read: inverted},
+	"AWS_ISOLATED_VPC":             {flag: "isolated-vpc", read: boolean},
+	"VM_MEMORY_OVERHEAD":           {flag: "vm-memory-overhead-percent", read: fraction},
+	"AWS_DEFAULT_INSTANCE_PROFILE": {advice: classes + "spec.instanceProfile", read: text, keep: profile},
+	"AWS_ENI_LIMITED_POD_DENSITY":  {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
+	"AWS_ENABLE_POD_ENI":           {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
+	"AWS_NODE_NAME_CONVENTION":     {advice: "a node's name is the image's affair", read: text},
+	"ASSUME_ROLE_ARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
+	"ASSUME_ROLE_DURATION":         {advice: "no role is assumed", read: duration},
+	"LOGGING_CONFIG":               {advice: "the log is JSON; see LOG_LEVEL, LOG_OUTPUT_PATHS and LOG_ERROR_OUTPUT_PATHS", read: text},
+}
+
+func profile(c *Cluster, v string) { c.InstanceProfile = v }
+func density(c *Cluster, v string) { c.ManyPods = v == "false" }
+
+func tags(c *Cluster, v string) {
+	_ = json.Unmarshal([]byte(v), &c.Tags) // it has been read before
+}
+
+// tagPrefix began the key of a tag until v0.24.
+const tagPrefix = "aws.tags."
+
+// FromConfigMap reads the data of the ConfigMap. Empty values count as not given. The error names the first key, by name,
+// that cannot be read.
+func FromConfigMap(data map[string]string) (Old, error) {
+	return read(data, ofConfigMap, "ConfigMap "+ConfigMap+": ")
+}
+
+// FromEnvironment reads the variables of old names. lookup is asked for each; empty values count as not given. The error
+// names the first variable, by name, that cannot be read.
+func FromEnvironment(lookup func(name string) string) (Old, error) {
+	given := map[string]string{}
+	for name := range ofEnvironment {
+		given[name] = lookup(name)
+	}
+	return read(given, ofEnvironment, "environment variable ")
+}
+
+func read(given map[string]string, table map[string]row, where string) (Old, error) {
+	var old Old
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
+		row, known := table[name]
+		switch key, isTag := strings.CutPrefix(name, tagPrefix); {
+		case value == "":
+		case isTag && !known:
+			old.Notes = append(old.Notes, where+name+" has no counterpart: "+classes+"spec.tags")
+			old.Cluster.tag(key, value)
+		case !known:
+			old.Notes = append(old.Notes, where+name+" is not known and ignored")
+		default:
+			if err := old.add(name, value, row, where); err != nil {
+				return Old{}, err
+			}
+		}
+	}
+	slices.SortFunc(old.Settings, func(a, b Setting) int {
+		return cmp.Or(strings.Compare(a.Flag, b.Flag), strings.Compare(a.From, b.From))
+	})
+	return old, nil
+}
+
+func (old *Old) add(name, value string, row row, where string) error {
+	today, ok := row.read.spell(value)
+	if !ok {
+		return fmt.Errorf("%s%s is %q, want %s", where, name, value, row.read.want)
+	}
+	if row.keep != nil {
+		row.keep(&old.Cluster, value)
+	}
+	switch {
+	case row.flag != "":
+		old.Settings = append(old.Settings, Setting{Flag: row.flag, Value: today, From: name})
+		old.Notes = append(old.Notes, fmt.Sprintf("%s%s is %s now (settings.%s of the chart)", where, name, Variable(row.flag), chartValue(row.flag)))
+	case value != row.quiet:
+		old.Notes = append(old.Notes, where+name+" has no counterpart: "+row.advice)
+	}
+	return nil
+}
+
+func (c *Cluster) tag(key, value string) {
+	if c.Tags == nil {
+		c.Tags = map[string]string{}
+	}
+	c.Tags[key] = value
+}
+
+// Variable is the environment variable of a flag.
+func Variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+
+// chartValues are values of the chart that are not spelt like their flags.
+var chartValues = map[string]string{
+	"cluster-ca-bundle": "clusterCABundle", "isolated-vpc": "isolatedVPC", "reserved-enis": "reservedENIs",
+	"vm-memory-overhead-percent": "vmMemoryOverheadPercent",
+}
+
+// chartValue is the chart's name of a flag, below settings.
+func chartValue(flag string) string {
+	if value, other := chartValues[flag]; other {
+		return value
+	}
+	words := strings.Split(flag, "-")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}

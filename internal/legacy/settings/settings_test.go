@@ -1,0 +1,133 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// whole is a ConfigMap with every key of its time.
+func whole() map[string]string {
+	return map[string]string{
+		"batchMaxDuration": "20s", "batchIdleDuration": "2s", "featureGates.driftEnabled": "false",
+		"aws.clusterName": "blue", "aws.clusterEndpoint": "https://example.org", "aws.clusterCABundle": "Q0E=",
+		"aws.defaultInstanceProfile": "nodes", "aws.enablePodENI": "true", "aws.enableENILimitedPodDensity": "false",
+		"aws.isolatedVPC": "true", "aws.nodeNameConvention": "ip-name", "aws.vmMemoryOverheadPercent": "0.05",
+		"aws.interruptionQueueName": "queue", "aws.enableInterruptionHandling": "true", "aws.tags": `{"team":"a"}`,
+		"aws.tags.cost": "b", "aws.assumeRoleARN": "", "aws.assumeRoleDuration": "15m", "aws.reservedENIs": "1", "aws.regoin": "x",
+	}
+}
+
+func TestConfigMap(t *testing.T) {
+	old, err := FromConfigMap(whole())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Old{
+		Settings: []Setting{
+			{"batch-idle-duration", "2s", "batchIdleDuration"},
+			{"batch-max-duration", "20s", "batchMaxDuration"},
+			{"cluster-ca-bundle", "Q0E=", "aws.clusterCABundle"},
+			{"cluster-endpoint", "https://example.org", "aws.clusterEndpoint"},
+			{"cluster-name", "blue", "aws.clusterName"},
+			{"interruption-queue", "queue", "aws.interruptionQueueName"},
+			{"isolated-vpc", "true", "aws.isolatedVPC"},
+			{"reserved-enis", "1", "aws.reservedENIs"},
+			{"vm-memory-overhead-percent", "0.05", "aws.vmMemoryOverheadPercent"},
+		},
+		Notes: []string{
+			"aws.assumeRoleDuration has no counterpart: no role is assumed",
+			"aws.clusterCABundle is CLUSTER_CA_BUNDLE now (settings.clusterCABundle of the chart)",
+			"aws.clusterEndpoint is CLUSTER_ENDPOINT now (settings.clusterEndpoint of the chart)",
+			"aws.clusterName is CLUSTER_NAME now (settings.clusterName of the chart)",
+			"aws.defaultInstanceProfile has no counterpart: every EC2NodeClass says it for itself: spec.instanceProfile",
+			"aws.enableENILimitedPodDensity has no counterpart: every EC2NodeClass says it for itself: spec.kubelet.maxPods: 110",
+			"aws.interruptionQueueName is INTERRUPTION_QUEUE now (settings.interruptionQueue of the chart)",
+			"aws.isolatedVPC is ISOLATED_VPC now (settings.isolatedVPC of the chart)",
+			"aws.nodeNameConvention has no counterpart: a node's name is the image's affair",
+			"aws.regoin is not known and ignored",
+			"aws.reservedENIs is RESERVED_ENIS now (settings.reservedENIs of the chart)",
+			"aws.tags has no counterpart: every EC2NodeClass says it for itself: spec.tags",
+			"aws.tags.cost has no counterpart: every EC2NodeClass says it for itself: spec.tags",
+			"aws.vmMemoryOverheadPercent is VM_MEMORY_OVERHEAD_PERCENT now (settings.vmMemoryOverheadPercent of the chart)",
+			"batchIdleDuration is BATCH_IDLE_DURATION now (settings.batchIdleDuration of the chart)",
+			"batchMaxDuration is BATCH_MAX_DURATION now (settings.batchMaxDuration of the chart)",
+			`featureGates.driftEnabled has no counterpart: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
+		},
+		Cluster: Cluster{Name: "blue", InstanceProfile: "nodes", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
+	}
+	for i, note := range old.Notes {
+		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
+			t.Errorf("the note does not say where it is from: %s", note)
+		}
+	}
+	if diff := cmp.Diff(want, old); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	given := map[string]string{
+		"LEADER_ELECT": "false", "AWS_ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD": "0.1", "AWS_DEFAULT_INSTANCE_PROFILE": "nodes",
+		"AWS_ENABLE_POD_ENI": "true", "AWS_ENI_LIMITED_POD_DENSITY": "true", "CLUSTER_NAME": "is today's name",
+	}
+	old, err := FromEnvironment(func(name string) string { return given[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Old{
+		Settings: []Setting{
+			{"disable-leader-election", "true", "LEADER_ELECT"},
+			{"isolated-vpc", "true", "AWS_ISOLATED_VPC"},
+			{"vm-memory-overhead-percent", "0.1", "VM_MEMORY_OVERHEAD"},
+		},
+		Notes: []string{
+			"environment variable AWS_DEFAULT_INSTANCE_PROFILE has no counterpart: every EC2NodeClass says it for itself: spec.instanceProfile",
+			"environment variable AWS_ISOLATED_VPC is ISOLATED_VPC now (settings.isolatedVPC of the chart)",
+			"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
+			"environment variable VM_MEMORY_OVERHEAD is VM_MEMORY_OVERHEAD_PERCENT now (settings.vmMemoryOverheadPercent of the chart)",
+		},
+		Cluster: Cluster{InstanceProfile: "nodes"},
+	}
+	if diff := cmp.Diff(want, old); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A value that cannot be read names its key, itself and what would be right.
+func TestMalformed(t *testing.T) {
+	for key, wrong := range map[string]string{
+		"batchMaxDuration": "10", "batchIdleDuration": "-1s", "aws.clusterEndpoint": "10.0.0.1", "aws.clusterCABundle": "-----BEGIN",
+		"aws.isolatedVPC": "yes", "aws.vmMemoryOverheadPercent": "7.5", "aws.reservedENIs": "one", "aws.tags": "team=a",
+		"featureGates.driftEnabled": "on", "aws.assumeRoleDuration": "long", "aws.enablePodENI": "1",
+	} {
+		old, err := FromConfigMap(map[string]string{"aws.clusterName": "blue", key: wrong})
+		want := ofConfigMap[key].read.want
+		if err == nil || !strings.Contains(err.Error(), key+` is "`+wrong+`", want `+want) || len(old.Settings) > 0 {
+			t.Errorf("%s: %v, settings %v", key, err, old.Settings)
+		}
+	}
+	if _, err := FromEnvironment(func(name string) string { return map[string]string{"LEADER_ELECT": "no"}[name] }); err == nil ||
+		err.Error() != `environment variable LEADER_ELECT is "no", want true or false` {
+		t.Errorf("LEADER_ELECT: %v", err)
+	}
+}
+
+// Nothing that is given is lost without a word; what means today's behaviour needs none.
+func TestEveryKeySaysSomething(t *testing.T) {
+	for key, row := range ofConfigMap {
+		if (row.flag == "") == (row.advice == "") {
+			t.Errorf("%s: flag %q, advice %q; want one of them", key, row.flag, row.advice)
+		}
+	}
+	quiet := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(ofConfigMap)) {
+		quiet[key] = ofConfigMap[key].quiet
+	}
+	if old, err := FromConfigMap(quiet); err != nil || len(old.Notes)+len(old.Settings) > 0 {
+		t.Errorf("values of today's behaviour: %+v, %v", old, err)
+	}
+}

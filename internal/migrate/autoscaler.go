@@ -1,0 +1,344 @@
+package migrate
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The Cluster Autoscaler: its flags (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md), and
+// the groups of nodes that it makes larger and smaller. Out of both come a NodePool for each group.
+
+// autoscaler is what is known of one.
+type autoscaler struct {
+	*item                     // its Deployment; nil when only groups are known
+	flags map[string][]string // by name, as often as given
+}
+
+// nodeGroup is a set of machines of one kind.
+type nodeGroup struct {
+	name         string
+	source       *item
+	types        []string
+	zones        []string
+	arch, os     string
+	capacityType string
+	labels       map[string]string
+	taints       []*yaml.Node
+	least, most  int        // nodes; -1 unknown
+	class        *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
+	className    string
+	nodes        int          // that were seen
+	requirements []*yaml.Node // beyond types, zones, arch, os and capacity type
+	remarks      []Note
+}
+
+var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
+
+// findAutoscaler looks for the Deployment, and for files of eksctl.
+func (m *migration) findAutoscaler() {
+	for _, i := range m.items {
+		if isCluster(i.root) && m.scaler == nil {
+			m.scaler = &autoscaler{flags: map[string][]string{}}
+		}
+		if i.kind != "Deployment" {
+			continue
+		}
+		for _, container := range members(at(i.root, "spec", "template", "spec", "containers")) {
+			words := append(texts(at(container, "command")), texts(at(container, "args"))...)
+			if runs := len(words) > 0 && strings.HasSuffix(words[0], "/cluster-autoscaler"); runs || scalerImage.MatchString(text(at(container, "image"))) {
+				m.scaler = &autoscaler{item: i, flags: scalerFlags(words)}
+			}
+		}
+	}
+}
+
+// scalerFlags reads a command line.
+func scalerFlags(words []string) map[string][]string {
+	flags := map[string][]string{}
+	for _, word := range words {
+		name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if strings.HasPrefix(word, "-") {
+			if !given {
+				value = "true"
+			}
+			flags[name] = append(flags[name], value)
+		}
+	}
+	return flags
+}
+
+func (a *autoscaler) flag(name, otherwise string) string {
+	if values := a.flags[name]; len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return otherwise
+}
+
+// propose makes a NodePool, and if possible an EC2NodeClass, for each group of nodes.
+func (m *migration) propose() {
+	groups := m.clusterGroups()
+	if m.scaler != nil {
+		groups = append(groups, m.nodeGroups(groups)...)
+		m.bounds(groups)
+	}
+	there := map[string]bool{}
+	for _, i := range m.items {
+		for _, d := range append([]*document{i.document}, i.after...) {
+			if kind := text(at(d.root, "kind")); !d.gone && (kind == "NodePool" || kind == "EC2NodeClass") {
+				there[kind+" "+text(at(d.root, "metadata", "name"))] = true
+			}
+		}
+	}
+	if m.scaler != nil && m.scaler.item != nil {
+		m.scaler.describe(groups)
+	}
+	for _, g := range groups {
+		for _, d := range g.documents(m) {
+			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
+			if there[object] {
+				g.source.note(Advice, g.name, "%s is there already and is not proposed again", object)
+				continue
+			}
+			there[object] = true
+			g.source.after = append(g.source.after, d)
+			g.source.Became = append(g.source.Became, object)
+		}
+		for _, n := range g.remarks {
+			g.source.note(n.Outcome, under(g.name, n.Field), "%s", n.Text)
+		}
+	}
+	m.order(groups)
+}
+
+// documents are the pool and the class of a group.
+func (g *nodeGroup) documents(m *migration) []*document {
+	pool := mapping()
+	set(pool, scalar("karpenter.sh/v1"), "apiVersion")
+	set(pool, scalar("NodePool"), "kind")
+	set(pool, scalar(g.name), "metadata", "name")
+	for _, name := range slices.Sorted(maps.Keys(g.labels)) {
+		set(pool, scalar(g.labels[name]), "spec", "template", "metadata", "labels", name)
+	}
+	set(pool, scalar("karpenter.k8s.aws"), "spec", "template", "spec", "nodeClassRef", "group")
+	set(pool, scalar("EC2NodeClass"), "spec", "template", "spec", "nodeClassRef", "kind")
+	set(pool, scalar(cmp.Or(g.className, "default")), "spec", "template", "spec", "nodeClassRef", "name")
+	set(pool, sequence(g.allRequirements()...), "spec", "template", "spec", "requirements")
+	if len(g.taints) > 0 {
+		set(pool, sequence(g.taints...), "spec", "template", "spec", "taints")
+	}
+	set(pool, scalar("Never"), "spec", "template", "spec", "expireAfter")
+	if m.scaler != nil {
+		m.scaler.disruption(pool)
+	}
+	if g.most >= 0 {
+		set(pool, integer(int64(g.most)), "spec", "limits", "nodes")
+	}
+	if weight := m.weight(g.name); weight > 0 {
+		set(pool, integer(int64(weight)), "spec", "weight")
+	}
+	pool.HeadComment = "# Proposed for the node group " + g.name + "."
+	all := []*document{{root: pool, anew: true}}
+	if g.class != nil {
+		class := mapping()
+		set(class, scalar("karpenter.k8s.aws/v1"), "apiVersion")
+		set(class, scalar("EC2NodeClass"), "kind")
+		set(class, scalar(g.className), "metadata", "name")
+		set(class, clone(g.class), "spec")
+		all = append(all, &document{root: class, anew: true})
+	}
+	return all
+}
+
+func (g *nodeGroup) allRequirements() []*yaml.Node {
+	var list []*yaml.Node
+	add := func(key string, values ...string) {
+		values = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" })
+		if len(values) > 0 {
+			list = append(list, requirement(key, "In", values...))
+		}
+	}
+	add("kubernetes.io/arch", g.arch)
+	add("kubernetes.io/os", cmp.Or(g.os, "linux"))
+	add("karpenter.sh/capacity-type", cmp.Or(g.capacityType, "on-demand"))
+	add("node.kubernetes.io/instance-type", g.types...)
+	add("topology.kubernetes.io/zone", g.zones...)
+	return append(list, g.requirements...)
+}
+
+func requirement(key, operator string, values ...string) *yaml.Node {
+	r, list := mapping(), sequence()
+	list.Style = yaml.FlowStyle
+	for _, value := range values {
+		list.Content = append(list.Content, scalar(value))
+	}
+	set(r, scalar(key), "key")
+	set(r, scalar(operator), "operator")
+	set(r, list, "values")
+	return r
+}
+
+// disruption says when nodes go, as the flags do.
+func (a *autoscaler) disruption(pool *yaml.Node) {
+	policy, after := "WhenEmptyOrUnderutilized", a.flag("scale-down-unneeded-time", "10m0s")
+	threshold, err := strconv.ParseFloat(a.flag("scale-down-utilization-threshold", "0.5"), 64)
+	switch d, wrong := time.ParseDuration(after); {
+	case a.flag("scale-down-enabled", "true") == "false":
+		policy, after = "WhenEmpty", "Never"
+	case wrong != nil:
+		after = "10m"
+	default:
+		after = span(d)
+	}
+	if err == nil && threshold == 0 {
+		policy = "WhenEmpty"
+	}
+	set(pool, scalar(policy), "spec", "disruption", "consolidationPolicy")
+	set(pool, scalar(after), "spec", "disruption", "consolidateAfter")
+	if at := a.flag("max-scale-down-parallelism", a.flag("max-empty-bulk-delete", "")); at != "" {
+		if n, err := strconv.Atoi(at); err == nil && n > 0 {
+			budget := mapping()
+			quotedNumber := scalar(at)
+			set(budget, quotedNumber, "nodes")
+			set(pool, sequence(budget), "spec", "disruption", "budgets")
+		}
+	}
+	for _, flag := range []string{"startup-taint", "ignore-taint"} {
+		for _, key := range a.flags[flag] {
+			taint := mapping()
+			set(taint, scalar(key), "key")
+			set(taint, scalar("NoSchedule"), "effect")
+			list := append(members(at(pool, "spec", "template", "spec", "startupTaints")), taint)
+			set(pool, sequence(list...), "spec", "template", "spec", "startupTaints")
+		}
+	}
+}
+
+// told is what becomes of the flags that are not fields of pools.
+var told = map[string]string{
+	"expander":                         "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
+	"balance-similar-node-groups":      "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread",
+	"skip-nodes-with-local-storage":    "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
+	"skip-nodes-with-system-pods":      "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
+	"max-nodes-total":                  "limits are each pool's own; see spec.limits.nodes",
+	"cores-total":                      "limits are each pool's own; see spec.limits.cpu",
+	"memory-total":                     "limits are each pool's own; see spec.limits.memory",
+	"scale-down-delay-after-add":       "there is no delay after a purchase; spec.disruption.consolidateAfter is since a pod last came or went",
+	"max-graceful-termination-sec":     "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
+	"max-node-provision-time":          "a node that does not join within 15 minutes is given up",
+	"new-pod-scale-up-delay":           "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
+	"expendable-pods-priority-cutoff":  "every pod that cannot be scheduled counts, whatever its priority",
+	"scale-down-utilization-threshold": "nodes go when their pods fit elsewhere for less money, not below a share of use; 0 would be consolidationPolicy: WhenEmpty",
+}
+
+// describe notes what becomes of the flags.
+func (a *autoscaler) describe(groups []*nodeGroup) {
+	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
+		value := strings.Join(a.flags[name], ", ")
+		if why := told[name]; why != "" {
+			a.note(Advice, "--"+name, "is %s: %s", value, why)
+		}
+	}
+	if len(groups) == 0 {
+		a.note(Advice, "", "no node group is known: give the ClusterConfig of eksctl too, or nodes (kubectl get nodes -o yaml), or --live")
+	}
+}
+
+// bounds takes the sizes of groups from --nodes=least:most:name.
+func (m *migration) bounds(groups []*nodeGroup) {
+	for _, value := range m.scaler.flags["nodes"] {
+		parts := strings.SplitN(value, ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		least, wrong := strconv.Atoi(parts[0])
+		most, err := strconv.Atoi(parts[1])
+		for _, g := range groups {
+			if wrong == nil && err == nil && strings.Contains(parts[2], g.name) {
+				g.least, g.most = least, most
+			}
+		}
+	}
+}
+
+// weight is the rank of a group by the ConfigMap of the expander priority: 100 for the highest, then 90, 80 ...
+func (m *migration) weight(group string) int {
+	if m.scaler == nil || !strings.Contains(m.scaler.flag("expander", ""), "priority") {
+		return 0
+	}
+	for _, i := range m.items {
+		if i.kind != "ConfigMap" || i.name != "cluster-autoscaler-priority-expander" {
+			continue
+		}
+		var table yaml.Node
+		if yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))), &table) != nil || len(table.Content) == 0 {
+			continue
+		}
+		ranks := fields(table.Content[0])
+		slices.SortFunc(ranks, func(a, b string) int { return number(b) - number(a) })
+		for n, rank := range ranks {
+			for _, pattern := range texts(at(table.Content[0], rank)) {
+				if form, err := regexp.Compile(pattern); err == nil && form.MatchString(group) {
+					return max(100-10*n, 1)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// order says in which order to move, as advice and as a comment in front of the first pool.
+func (m *migration) order(groups []*nodeGroup) {
+	if len(groups) == 0 {
+		return
+	}
+	sorted := slices.Clone(groups)
+	slices.SortStableFunc(sorted, func(a, b *nodeGroup) int {
+		return cmp.Or(cmp.Compare(len(b.taints), len(a.taints)), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.name, b.name))
+	})
+	names := make([]string, len(sorted))
+	for n, g := range sorted {
+		names[n] = g.name
+	}
+	scaler := "-n kube-system deployment/cluster-autoscaler"
+	if m.scaler != nil && m.scaler.item != nil {
+		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
+	}
+	steps := []string{
+		"install the CRDs and the controller, on nodes that it did not buy: of the group " + names[len(names)-1] + " or on Fargate",
+		"apply these manifests and wait until the NodePools are ready: kubectl get nodepools",
+		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
+		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; the largest last)",
+		"for each: cordon its nodes, drain one after the other (kubectl drain --ignore-daemonsets --delete-emptydir-data), see the pods run on new nodes, then set its size to 0",
+		"keep as many nodes of " + names[len(names)-1] + " as the controller needs, or move it to Fargate",
+		"delete the Cluster Autoscaler and the empty groups",
+	}
+	first := groups[0].source
+	for n, step := range steps {
+		first.note(Advice, "step "+itoa(n+1), "%s", step)
+	}
+	for _, d := range first.after {
+		if text(at(d.root, "kind")) == "NodePool" {
+			comment := "# The order of moving from the Cluster Autoscaler:\n"
+			for n, step := range steps {
+				comment += "# " + itoa(n+1) + ". " + step + "\n"
+			}
+			d.root.HeadComment = comment + "#\n" + d.root.HeadComment
+			return
+		}
+	}
+}

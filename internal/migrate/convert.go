@@ -1,0 +1,325 @@
+package migrate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+)
+
+// toV1 converts an object of v1beta1. What was written stays as it was, as far as it says the same.
+func (r *repair) toV1(expiry func(pool string) string) {
+	if !r.beta {
+		return
+	}
+	if text(at(r.root, "kind")) == "EC2NodeClass" {
+		r.betaDefaults()
+	}
+	before, _ := wire(r.root).(map[string]any)
+	after, err := beta.Converter{Expiry: expiry}.ToV1(before)
+	if err != nil {
+		r.note(Impossible, "", "%s", err)
+		return
+	}
+	for _, annotation := range []string{beta.AnnotationNodeClassReference, beta.AnnotationUbuntu, beta.AnnotationV1Beta1} {
+		unstructured.RemoveNestedField(after, "metadata", "annotations", annotation)
+	}
+	if annotations, _, _ := unstructured.NestedMap(after, "metadata", "annotations"); len(annotations) == 0 {
+		unstructured.RemoveNestedField(after, "metadata", "annotations")
+	}
+	r.note(Changed, "apiVersion", "is %s", after["apiVersion"])
+	r.describe(before, after)
+	want, err := nodeOf(after)
+	if err != nil {
+		r.note(Impossible, "", "%s", err)
+		return
+	}
+	if age := take(r.root, "spec", "disruption", "expireAfter"); age != nil {
+		put(r.root, age, "spec", "template", "spec", "expireAfter")
+	}
+	kubelet := take(r.root, "spec", "template", "spec", "kubelet")
+	family := at(r.root, "spec", "amiFamily")
+	if at(want, "spec", "amiFamily") == nil {
+		family = take(r.root, "spec", "amiFamily")
+	}
+	r.root, r.anew = reshape(r.root, want), true
+	if kubelet != nil { // with its comments; kubelets brings it to the class
+		take(r.root, "metadata", "annotations", beta.AnnotationKubelet)
+		prune(r.root, "metadata", "annotations")
+		put(r.root, kubelet, "spec", "template", "spec", "kubelet")
+	}
+	if alias := at(firstOf(at(r.root, "spec", "amiSelectorTerms")), "alias"); alias != nil && family != nil {
+		alias.LineComment = comments(family)
+	}
+	prune(r.root, "spec", "disruption")
+}
+
+// describe notes what reads differently now.
+func (r *repair) describe(before, after map[string]any) {
+	if age, found, _ := unstructured.NestedFieldNoCopy(before, "spec", "disruption", "expireAfter"); found {
+		r.note(Changed, "spec.disruption.expireAfter", "is spec.template.spec.expireAfter (%v); since v1 nodes are replaced when they expire, whatever budgets say", age)
+	}
+	if policy, _, _ := unstructured.NestedString(before, "spec", "disruption", "consolidationPolicy"); policy == "WhenUnderutilized" {
+		r.note(Changed, "spec.disruption.consolidationPolicy", "WhenUnderutilized is WhenEmptyOrUnderutilized")
+	}
+	if _, found, _ := unstructured.NestedMap(before, "spec", "template", "spec", "resources"); found {
+		r.note(Changed, "spec.template.spec.resources", "meant nothing and is left out")
+	}
+	r.describeImages(before, after)
+}
+
+func (r *repair) describeImages(before, after map[string]any) {
+	family, _, _ := unstructured.NestedString(before, "spec", "amiFamily")
+	terms, _, _ := unstructured.NestedSlice(before, "spec", "amiSelectorTerms")
+	switch {
+	case family == "Ubuntu" && len(terms) == 0:
+		r.note(Impossible, "spec.amiFamily", "v1 has no images of Ubuntu: name one in spec.amiSelectorTerms in place of %s", beta.NoImage)
+	case family == "Ubuntu":
+		r.note(Changed, "spec.amiFamily", "Ubuntu's machines join as those of AL2 do; the images stay")
+	case family == string(awsv1.FamilyCustom) && len(terms) == 0:
+		r.note(Impossible, "spec.amiSelectorTerms", "must be there: the family Custom has no images of its own")
+	case family != "" && len(terms) == 0:
+		now, _, _ := unstructured.NestedSlice(after, "spec", "amiSelectorTerms")
+		if len(now) == 1 {
+			term, _ := now[0].(map[string]any)
+			r.note(Changed, "spec.amiFamily", "is spec.amiSelectorTerms[0].alias: %v", term["alias"])
+		}
+	}
+}
+
+// betaDefaults writes out what v1beta1 filled in, and v1 fills in otherwise.
+func (r *repair) betaDefaults() {
+	for _, option := range []struct{ name, value string }{{"httpEndpoint", awsv1.Enabled}, {"httpProtocolIPv6", awsv1.Disabled}, {"httpTokens", awsv1.HTTPTokensRequired}} {
+		if at(r.root, "spec", "metadataOptions", option.name) == nil && at(r.root, "spec", "metadataOptions") != nil {
+			set(r.root, scalar(option.value), "spec", "metadataOptions", option.name)
+		}
+	}
+	const hops = "spec.metadataOptions.httpPutResponseHopLimit"
+	if r.find(hops) == nil {
+		set(r.root, integer(2), strings.Split(hops, ".")...)
+		r.note(Defaulted, hops, "was 2 when it was not written, and would be 1 now, which keeps tokens from pods")
+	}
+}
+
+// wire is a value as it comes off the wire: whole numbers are int64.
+func wire(node *yaml.Node) any {
+	encoded, err := json.Marshal(plain(node))
+	if err != nil {
+		return nil // values that YAML has and JSON has not (.inf, .nan) are none of the API's
+	}
+	var value any
+	if utiljson.Unmarshal(encoded, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// expiry is the expireAfter of a pool of the input.
+func (m *migration) expiry(pool string) string {
+	for _, i := range m.items {
+		if i.is(karpv1.Group, "NodePool") && i.name == pool {
+			for _, path := range [][]string{{"spec", "template", "spec", "expireAfter"}, {"spec", "disruption", "expireAfter"}} {
+				if age := text(at(i.root, path...)); age != "" {
+					return age
+				}
+			}
+			return "720h"
+		}
+	}
+	return ""
+}
+
+// translate makes pools and classes of Provisioners and AWSNodeTemplates, all together.
+func (m *migration) translate() {
+	var items []*item
+	var objects []*unstructured.Unstructured
+	for _, i := range m.items {
+		if !i.is(karpv1.Group, legacy.KindProvisioner) && !i.is(awsv1.Group, legacy.KindAWSNodeTemplate) {
+			continue
+		}
+		content, ok := wire(i.root).(map[string]any)
+		if !ok {
+			i.note(Impossible, "", "has values that are not of JSON")
+			continue
+		}
+		items, objects = append(items, i), append(objects, &unstructured.Unstructured{Object: content})
+	}
+	for n, result := range legacy.Translate(objects, m.legacySettings()) {
+		items[n].translated(result)
+	}
+}
+
+// translated replaces an older object by what it became.
+func (i *item) translated(result legacy.Result) {
+	for _, n := range result.Notes {
+		reason := n.Reason
+		if n.To != "" {
+			reason = "now " + n.To + ": " + reason
+		}
+		outcome := map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}[n.Effect]
+		i.note(outcome, n.Field, "%s", reason)
+	}
+	old := i.root
+	inline := take(old, "spec", "provider")
+	var made []*document
+	if result.Pool != nil {
+		result.Pool.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePool"))
+		made = append(made, i.become(old, result.Pool, relocatePool))
+	}
+	for n, class := range result.Classes {
+		class.SetGroupVersionKind(awsv1.GroupVersion.WithKind("EC2NodeClass"))
+		from := inline
+		switch {
+		case result.Pool == nil && n == 0:
+			from = old
+		case inline != nil && n == 0:
+			from = mapping()
+			put(from, inline, "spec")
+		default:
+			from = nil
+		}
+		made = append(made, i.become(from, class, relocateClass))
+	}
+	if result.Simulated != nil {
+		made = append(made, i.become(nil, result.Simulated, nil))
+	}
+	i.gone = true
+	i.after = append(made, i.after...)
+}
+
+// become is a document that says what the object says, written like the value that it comes from.
+func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *document {
+	want, err := nodeOf(object)
+	if err != nil {
+		i.note(Impossible, "", "%s", err)
+		return &document{gone: true}
+	}
+	clean(want)
+	for _, path := range [][]string{{"spec", "template", "spec", "expireAfter"}, {"spec", "disruption", "consolidateAfter"}} {
+		if d, err := time.ParseDuration(text(at(want, path...))); err == nil && d >= time.Hour {
+			at(want, path...).Value = span(d)
+		}
+	}
+	i.Became = append(i.Became, text(at(want, "kind"))+" "+text(at(want, "metadata", "name")))
+	if from == nil {
+		reorder(want, []string{"apiVersion", "kind", "metadata", "spec"})
+		return &document{root: want, anew: true, text: i.text}
+	}
+	for _, field := range []string{"labels", "annotations"} { // the object's own stay
+		if own := at(from, "metadata", field); !empty(own) {
+			for _, name := range fields(own) {
+				if at(want, "metadata", field, name) == nil {
+					set(want, clone(at(own, name)), "metadata", field, name)
+				}
+			}
+		}
+	}
+	relocate(from)
+	root := reshape(from, want)
+	reorder(root, []string{"apiVersion", "kind", "metadata", "spec"})
+	for _, path := range [][]string{{"spec"}, {"spec", "template"}, {"spec", "template", "spec"}, {"spec", "disruption"}} {
+		reorder(at(root, path...), fields(at(want, path...)))
+	}
+	return &document{root: root, anew: true, text: i.text}
+}
+
+// relocatePool puts the fields of a Provisioner where a NodePool has them, for the sake of their comments.
+func relocatePool(root *yaml.Node) {
+	for _, move := range []misplaced{
+		{"labels", "template.metadata.labels"}, {"annotations", "template.metadata.annotations"},
+		{"providerRef", "template.spec.nodeClassRef"}, {"taints", "template.spec.taints"}, {"startupTaints", "template.spec.startupTaints"},
+		{"requirements", "template.spec.requirements"}, {"ttlSecondsUntilExpired", "template.spec.expireAfter"},
+		{"consolidation", "disruption.consolidationPolicy"}, {"ttlSecondsAfterEmpty", "disruption.consolidateAfter"},
+		{"limits.resources", "limits"},
+	} {
+		value := take(root, append([]string{"spec"}, strings.Split(move.from, ".")...)...)
+		if value == nil {
+			continue
+		}
+		if move.from == "limits.resources" {
+			take(root, "spec", "limits")
+		}
+		if move.from == "consolidation" {
+			value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", HeadComment: value.HeadComment, LineComment: joinComments(value.LineComment, comments(at(value, "enabled")))}
+		}
+		put(root, value, append([]string{"spec"}, strings.Split(move.to, ".")...)...)
+	}
+	for _, list := range []struct{ field, key string }{
+		{"zones", "topology.kubernetes.io/zone"}, {"instanceTypes", "node.kubernetes.io/instance-type"}, {"architectures", "kubernetes.io/arch"},
+		{"architecture", "kubernetes.io/arch"}, {"operatingSystems", "kubernetes.io/os"}, {"operatingSystem", "kubernetes.io/os"},
+	} {
+		value := take(root, "spec", list.field)
+		if value == nil {
+			continue
+		}
+		one := mapping()
+		one.HeadComment, value.HeadComment = value.HeadComment, ""
+		set(one, scalar(list.key), "key")
+		set(one, scalar("In"), "operator")
+		if value.Kind == yaml.ScalarNode {
+			one.Content[1].LineComment, value.LineComment = value.LineComment, ""
+			value = sequence(value)
+		}
+		set(one, value, "values")
+		set(root, sequence(append(members(at(root, "spec", "template", "spec", "requirements")), one)...), "spec", "template", "spec", "requirements")
+	}
+}
+
+// relocateClass puts the fields of an AWSNodeTemplate where an EC2NodeClass has them.
+func relocateClass(root *yaml.Node) {
+	for _, kind := range []string{"subnet", "securityGroup", "ami"} {
+		value := take(root, "spec", kind+"Selector")
+		if value == nil {
+			continue
+		}
+		term, head := mapping(), value.HeadComment
+		value.HeadComment = ""
+		set(term, value, "tags")
+		terms := sequence(term)
+		terms.HeadComment = head
+		put(root, terms, "spec", kind+"SelectorTerms")
+	}
+}
+
+// clean takes away what Go writes for want of anything to say. Empty lists may mean something.
+func clean(node *yaml.Node) {
+	take(node, "status")
+	take(node, "metadata", "creationTimestamp")
+	cleanBelow(at(node, "spec"))
+}
+
+func cleanBelow(node *yaml.Node) {
+	for _, name := range fields(node) {
+		below := at(node, name)
+		cleanBelow(below)
+		if below.Kind == yaml.MappingNode && len(below.Content) == 0 {
+			take(node, name)
+		}
+	}
+	for _, member := range members(node) {
+		cleanBelow(member)
+	}
+}
+
+// reorder sorts fields; those that the order does not name come first.
+func reorder(node *yaml.Node, order []string) {
+	names := fields(node)
+	slices.SortStableFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	content := make([]*yaml.Node, 0, len(names)*2)
+	for _, name := range names {
+		at := index(node, name)
+		content = append(content, node.Content[at], node.Content[at+1])
+	}
+	if node != nil {
+		node.Content = content
+	}
+}

@@ -1,0 +1,268 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// File is a text with documents, YAML or JSON.
+type File struct {
+	Name string // how the report calls it
+	Text []byte
+}
+
+// document is one document of a file on its way through.
+type document struct {
+	origin string     // file and number, for the report
+	text   string     // as it was written, without separators
+	root   *yaml.Node // its value; nil when it is empty or not to be read
+	edits  []edit     // small changes, made in the text; the same ones are made in root
+	anew   bool       // is written anew from root
+	gone   bool       // became something else, or nothing
+	after  []*document
+}
+
+// edit replaces part of a line, or puts lines in front of it.
+type edit struct {
+	line, column int    // from 1
+	old          string // what stands there; empty: the new text is put in front of the line
+	new          string
+}
+
+var separator = regexp.MustCompile(`^---(\s|$)`)
+
+// split cuts a file into its documents. The text behind a separator belongs to the document that follows.
+func split(file File) []*document {
+	text := strings.TrimPrefix(strings.ReplaceAll(string(file.Text), "\r\n", "\n"), "\ufeff")
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") {
+		return splitJSON(file.Name, trimmed)
+	}
+	var parts []string
+	var part strings.Builder
+	for line := range strings.Lines(text) {
+		if separator.MatchString(line) {
+			parts = append(parts, part.String())
+			part.Reset()
+			line = strings.TrimLeft(line[3:], " \t")
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+		}
+		if strings.TrimSpace(line) != "..." || line[0] == ' ' {
+			part.WriteString(line)
+		}
+	}
+	var documents []*document
+	for _, text := range append(parts, part.String()) {
+		if strings.TrimSpace(text) != "" {
+			documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", file.Name, len(documents)+1), text: strings.Trim(text, "\n") + "\n"})
+		}
+	}
+	return documents
+}
+
+// splitJSON cuts a file of JSON objects. They are indented anew by the reader, because YAML knows no tabs.
+func splitJSON(name, text string) []*document {
+	var documents []*document
+	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			break
+		}
+		documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", name, len(documents)+1), text: string(value) + "\n"})
+	}
+	if len(documents) == 0 { // braces that are not JSON: flow YAML, or a template
+		documents = append(documents, &document{origin: name + ": document 1", text: text + "\n"})
+	}
+	return documents
+}
+
+// parse reads the text. A document of comments only has no root.
+func (d *document) parse() error {
+	text := []byte(d.text)
+	flow := d.text[0] == '{'
+	if flow && json.Valid(text) {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, text, "", " "); err == nil {
+			text = indented.Bytes()
+		}
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+	}
+	if len(node.Content) == 0 {
+		return nil
+	}
+	d.root = node.Content[0]
+	if d.root.Kind != yaml.MappingNode {
+		return nil
+	}
+	if flow {
+		block(d.root) // positions are those of the indented text; what changes is written anew
+	}
+	if len(d.root.Content) > 0 { // what stands above all is about the whole, not about the first field
+		first := d.root.Content[0]
+		d.root.HeadComment = joinComments(node.HeadComment, d.root.HeadComment, first.HeadComment)
+		first.HeadComment = ""
+	}
+	if node.FootComment != "" {
+		d.root.FootComment = joinComments(d.root.FootComment, node.FootComment)
+	}
+	return expand(d.root, 0)
+}
+
+// expand puts what aliases and merge keys stand for in their place.
+func expand(node *yaml.Node, depth int) error {
+	if depth > 200 {
+		return fmt.Errorf("is nested deeper than 200 levels")
+	}
+	if node.Kind == yaml.MappingNode {
+		merge(node)
+	}
+	for i, child := range node.Content {
+		if child.Kind == yaml.AliasNode {
+			child = clone(child.Alias)
+			child.Anchor = ""
+			node.Content[i] = child
+		}
+		if err := expand(child, depth+1); err != nil {
+			return err
+		}
+	}
+	node.Anchor = ""
+	return nil
+}
+
+// merge takes the fields of "<<", those that are not there.
+func merge(node *yaml.Node) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Tag != "!!merge" {
+			continue
+		}
+		sources := []*yaml.Node{node.Content[i+1]}
+		if sources[0].Kind == yaml.SequenceNode {
+			sources = sources[0].Content
+		}
+		node.Content = slices.Delete(node.Content, i, i+2)
+		for _, source := range sources {
+			if source.Kind == yaml.AliasNode {
+				source = source.Alias
+			}
+			for j := 0; j+1 < len(source.Content); j += 2 {
+				if at(node, source.Content[j].Value) == nil {
+					node.Content = append(node.Content, clone(source.Content[j]), clone(source.Content[j+1]))
+				}
+			}
+		}
+		i -= 2
+	}
+}
+
+// changed reports whether something else is written than was read.
+func (d *document) changed() bool { return d.anew || d.gone || len(d.edits) > 0 }
+
+// written is the document as it is to be printed, with a line feed at the end.
+func (d *document) written() string {
+	switch {
+	case d.gone:
+		return ""
+	case !d.anew && len(d.edits) == 0:
+		return d.text
+	case !d.anew:
+		if text, ok := d.edited(); ok {
+			return text
+		}
+	}
+	return encode(d.root, indentsLists(d.text))
+}
+
+// edited is the text with the edits made; ok is false when it does not then say what root says.
+func (d *document) edited() (string, bool) {
+	lines := strings.SplitAfter(d.text, "\n")
+	edits := slices.Clone(d.edits)
+	slices.SortStableFunc(edits, func(a, b edit) int { // from the end, so that positions stay true
+		if a.line != b.line {
+			return b.line - a.line
+		}
+		return b.column - a.column
+	})
+	for _, e := range edits {
+		if e.line < 1 || e.line > len(lines) {
+			return "", false
+		}
+		line := lines[e.line-1]
+		if e.old == "" {
+			lines[e.line-1] = e.new + line
+			continue
+		}
+		start := e.column - 1
+		if start < 0 || start > len(line) {
+			return "", false
+		}
+		if start < len(line) && (line[start] == '"' || line[start] == '\'') {
+			start++
+		}
+		if !strings.HasPrefix(line[start:], e.old) {
+			return "", false
+		}
+		lines[e.line-1] = line[:start] + e.new + line[start+len(e.old):]
+	}
+	again := &document{text: strings.Join(lines, "")}
+	if again.parse() != nil || again.root == nil || !same(again.root, d.root) {
+		return "", false
+	}
+	return again.text, true
+}
+
+var (
+	indentedList = regexp.MustCompile(`(?m)^( *)[^\s#-][^\n]*:[ \t]*\n(?:[ \t]*#[^\n]*\n)*( *)- `)
+	blankLines   = regexp.MustCompile(`\n{3,}`)
+)
+
+// indentsLists reports whether the lists of a text stand deeper than the name above them.
+func indentsLists(text string) bool {
+	found := indentedList.FindStringSubmatch(text)
+	return found != nil && len(found[2]) > len(found[1])
+}
+
+// encode writes a value as block YAML.
+func encode(root *yaml.Node, indentLists bool) string {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if !indentLists {
+		encoder.CompactSeqIndent()
+	}
+	if err := encoder.Encode(root); err != nil {
+		panic("writing a document that was read or made: " + err.Error()) // nodes that parse gave, or of our own making
+	}
+	return blankLines.ReplaceAllString(b.String(), "\n\n")
+}
+
+// join puts documents into one stream.
+func join(documents []*document) []byte {
+	var b bytes.Buffer
+	write := func(text string) {
+		if text == "" {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteString("---\n")
+		}
+		b.WriteString(text)
+	}
+	for _, d := range documents {
+		write(d.written())
+		for _, after := range d.after {
+			write(after.written())
+		}
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,151 @@
+package migrate
+
+import (
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+)
+
+// Kubelet settings were the pool's and are the class's: a class that pools use with different ones becomes several.
+
+// user is a pool that uses a class.
+type user struct {
+	*item
+	kubelet *yaml.Node // its own settings; nil: those of the class
+}
+
+// kubelets moves the kubelet settings of pools to their classes, as far as those are in the input.
+func (m *migration) kubelets() {
+	users := map[string][]user{}
+	for _, i := range m.items {
+		if i.is(karpv1.Group, "NodePool") && !i.gone {
+			class := text(at(i.root, "spec", "template", "spec", "nodeClassRef", "name"))
+			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == "EC2NodeClass" {
+				users[class] = append(users[class], user{i, i.kubelet()})
+			}
+		}
+	}
+	taken := map[string]bool{}
+	for _, i := range m.items {
+		if i.is(awsv1.Group, "EC2NodeClass") && !i.gone {
+			taken[i.name] = true
+		}
+	}
+	for _, i := range m.items {
+		if i.is(awsv1.Group, "EC2NodeClass") && !i.gone {
+			i.share(users[i.name], taken)
+			delete(users, i.name)
+		}
+	}
+	for _, i := range m.items { // classes that are not in the input, in the order of the pools
+		for _, u := range users[text(at(i.root, "spec", "template", "spec", "nodeClassRef", "name"))] {
+			if u.item == i && u.kubelet != nil {
+				u.keepKubelet()
+			}
+		}
+	}
+}
+
+// kubelet takes a pool's settings: the field, or what a conversion made of it.
+func (i *item) kubelet() *yaml.Node {
+	field := take(i.root, "spec", "template", "spec", "kubelet")
+	noted := text(at(i.root, "metadata", "annotations", beta.AnnotationKubelet))
+	if field != nil {
+		i.anew = true
+	}
+	if noted != "" && empty(field) {
+		d := document{text: noted}
+		if d.parse() == nil && d.root != nil {
+			block(d.root)
+			field = d.root
+		}
+	}
+	if empty(field) {
+		return nil
+	}
+	if take(field, "containerRuntime") != nil {
+		i.note(Changed, "spec.template.spec.kubelet.containerRuntime", "is left out: there is containerd and nothing else")
+	}
+	return field
+}
+
+// keepKubelet leaves the settings in the annotation that the controller reads.
+func (u user) keepKubelet() {
+	compact, err := json.Marshal(plain(u.kubelet))
+	if err != nil || text(at(u.root, "metadata", "annotations", beta.AnnotationKubelet)) == string(compact) {
+		return
+	}
+	set(u.root, scalar(string(compact)), "metadata", "annotations", beta.AnnotationKubelet)
+	u.anew = true
+	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
+	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
+}
+
+// share gives a class the settings of the pools that use it, and pools with other ones a copy of it.
+func (i *item) share(users []user, taken map[string]bool) {
+	own := at(i.root, "spec", "kubelet")
+	any := false
+	for _, u := range users {
+		any = any || u.kubelet != nil
+	}
+	if !any {
+		return
+	}
+	first := users[0].kubelet
+	for _, u := range users {
+		if u.kubelet == nil {
+			first = own // somebody uses the class as it is
+		}
+	}
+	if first != nil && !alike(first, own) {
+		moved := clone(first)
+		set(i.root, moved, "spec", "kubelet")
+		i.anew = true
+		i.note(Changed, "spec.kubelet", "are the kubelet settings of the NodePools that use the class")
+	}
+	copies := map[string]*yaml.Node{} // by name
+	var names []string
+	for _, u := range users {
+		if u.kubelet == nil {
+			continue
+		}
+		take(u.root, "metadata", "annotations", beta.AnnotationKubelet)
+		prune(u.root, "metadata", "annotations")
+		u.anew = true
+		class := i.name
+		if !alike(u.kubelet, at(i.root, "spec", "kubelet")) {
+			class = ""
+			for _, name := range names {
+				if alike(copies[name], u.kubelet) {
+					class = name
+				}
+			}
+			if class == "" {
+				class = i.name + "-" + u.name
+				for taken[class] {
+					class += "-kubelet"
+				}
+				taken[class] = true
+				copies[class], names = u.kubelet, append(names, class)
+				i.copyAs(class, u.kubelet)
+			}
+			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
+		}
+		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
+	}
+}
+
+// copyAs puts a copy of a class, with other kubelet settings, behind it.
+func (i *item) copyAs(name string, kubelet *yaml.Node) {
+	copied := clone(i.root)
+	copied.HeadComment, copied.FootComment = "", ""
+	set(copied, scalar(name), "metadata", "name")
+	set(copied, clone(kubelet), "spec", "kubelet")
+	i.after = append(i.after, &document{root: copied, anew: true, text: i.text})
+	i.Became = append(i.Became, "EC2NodeClass "+i.name, "EC2NodeClass "+name)
+	i.note(Changed, "", "a copy named %s has other kubelet settings, which were its NodePool's", name)
+}

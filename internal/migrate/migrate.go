@@ -1,0 +1,337 @@
+package migrate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
+)
+
+// Options are what manifests do not say.
+type Options struct {
+	// ClusterName and InstanceProfile are what objects of before v1beta1 took from the controller's settings. They are for
+	// input without values and without the ConfigMap karpenter-global-settings, which say it too, and win over those.
+	ClusterName, InstanceProfile string
+	// KubernetesMinor is the minor version of the cluster, such as 34; 0 if it is not known.
+	KubernetesMinor int
+	// Kwok says that machines are simulated.
+	Kwok bool
+	// HonourSafeToEvict says that pods which ask the Cluster Autoscaler to keep their node ask us too. It is so in any case
+	// if the Cluster Autoscaler is in the input.
+	HonourSafeToEvict bool
+	// OnlyOurs says that other objects are printed if they change, and else not: those of a whole cluster would be many.
+	OnlyOurs bool
+	// Check says what an API server would refuse of an object of ours in v1, given as JSON knows it; nil checks nothing.
+	Check func(object map[string]any) []error
+}
+
+// Result is what became of the input.
+type Result struct {
+	// Manifests are the documents, in their order, and what was made of them.
+	Manifests []byte
+	// Values are those for the chart that follow from the ConfigMap karpenter-global-settings; empty without one.
+	Values []byte
+	// Report has an entry for each object.
+	Report Report
+	// Changed is whether the manifests say something else than the input, or should.
+	Changed bool
+}
+
+// Run brings the documents of all files to v1.
+func Run(files []File, options Options) Result {
+	m := migration{options: options}
+	m.settings = settings{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
+	for _, file := range files {
+		for _, d := range split(file) {
+			m.read(d)
+		}
+	}
+	m.sources()
+	for _, i := range m.items {
+		m.item(i)
+	}
+	m.translate()
+	m.kubelets()
+	m.propose()
+	m.check()
+	return m.result()
+}
+
+// migration is everything on its way through.
+type migration struct {
+	options  Options
+	settings settings
+	all      []*document
+	items    []*item
+	values   []byte
+	scaler   *autoscaler
+}
+
+// item is one object.
+type item struct {
+	*document
+	*Entry
+	apiVersion, kind, name string
+}
+
+func (i *item) is(group, kind string) bool {
+	return i.kind == kind && strings.HasPrefix(i.apiVersion, group+"/")
+}
+
+// read takes a document; lists are taken apart if one of their members is for us.
+func (m *migration) read(d *document) {
+	err := d.parse()
+	if err == nil && strings.HasSuffix(text(at(d.root, "kind")), "List") && members(at(d.root, "items")) != nil && m.readList(d) {
+		return
+	}
+	m.all = append(m.all, d)
+	entry := &Entry{Origin: d.origin, Object: "text"}
+	switch {
+	case err != nil:
+		entry.note(Impossible, "", "is not YAML: %s (templates are to be rendered first)", err)
+	case d.root == nil:
+		return // comments
+	case d.root.Kind != yaml.MappingNode:
+		entry.note(Impossible, "", "is no object")
+	}
+	m.add(d, entry)
+}
+
+func (m *migration) add(d *document, entry *Entry) {
+	i := &item{document: d, Entry: entry, apiVersion: text(at(d.root, "apiVersion")), kind: text(at(d.root, "kind")), name: text(at(d.root, "metadata", "name"))}
+	if i.kind != "" {
+		entry.Object = strings.TrimSpace(i.kind + " " + nameOf(d.root))
+	}
+	m.items = append(m.items, i)
+}
+
+// nameOf is an object's name with its namespace.
+func nameOf(root *yaml.Node) string {
+	name := text(at(root, "metadata", "name"))
+	if name == "" {
+		name = text(at(root, "metadata", "generateName"))
+	}
+	if namespace := text(at(root, "metadata", "namespace")); namespace != "" {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+// readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
+func (m *migration) readList(d *document) bool {
+	trial := migration{options: m.options}
+	for n, member := range members(at(d.root, "items")) {
+		one := clone(member)
+		block(one)
+		trial.read(&document{origin: d.origin + ", item " + itoa(n+1), text: encode(one, false)})
+	}
+	texts := make([]*document, len(trial.all))
+	ours := false
+	for n, one := range trial.all {
+		texts[n] = &document{origin: one.origin, text: one.text}
+	}
+	trial.sources()
+	for _, i := range trial.items {
+		trial.item(i)
+		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
+	}
+	if ours || trial.scaler != nil {
+		for _, one := range texts {
+			m.read(one)
+		}
+	}
+	return ours || trial.scaler != nil
+}
+
+// sources reads what other documents depend on.
+func (m *migration) sources() {
+	for _, i := range m.items {
+		switch {
+		case isValues(i.root):
+			i.Object = "values of the chart"
+			r := repair{document: i.document, Entry: i.Entry}
+			m.settings = m.settings.over(r.values())
+		case isSettings(i.root):
+			m.globalSettings(i)
+		}
+	}
+	m.findAutoscaler()
+}
+
+// globalSettings makes values of the ConfigMap.
+func (m *migration) globalSettings(i *item) {
+	values := &document{root: valuesOf(at(i.root, "data")), anew: true}
+	r := repair{document: values, Entry: i.Entry}
+	m.settings = m.settings.over(r.values())
+	i.gone = true
+	i.Became = []string{"values of the chart"}
+	if empty(values.root) {
+		return
+	}
+	i.note(Changed, "data", "its settings are values of the chart now, which stand as a comment in its place")
+	m.values = []byte(encode(values.root, false))
+	comment := "# ConfigMap " + GlobalSettings + " is values of the chart now:\n#\n"
+	for line := range strings.Lines(string(m.values)) {
+		comment += "#   " + line
+	}
+	i.after = append(i.after, &document{text: comment})
+}
+
+// kinds are the groups of our kinds; tutorials mix them up.
+var kinds = map[string]string{
+	"NodePool": karpv1.Group, "NodeClaim": karpv1.Group, "Provisioner": karpv1.Group, "Machine": karpv1.Group,
+	"EC2NodeClass": awsv1.Group, "AWSNodeTemplate": awsv1.Group,
+}
+
+// item brings one object to v1, unless that takes more than one object.
+func (m *migration) item(i *item) {
+	if i.root == nil || i.root.Kind != yaml.MappingNode || i.gone || isValues(i.root) {
+		return
+	}
+	if group, ours := kinds[i.kind]; ours && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {
+		m.version(i, group)
+	}
+	r := repair{document: i.document, Entry: i.Entry, beta: strings.HasSuffix(i.apiVersion, "/v1beta1")}
+	switch {
+	case i.is(karpv1.Group, "NodePool"):
+		r.serverFields()
+		r.pool()
+		r.toV1(nil)
+	case i.is(awsv1.Group, "EC2NodeClass"):
+		r.serverFields()
+		r.class()
+		r.toV1(nil)
+	case i.is(karpv1.Group, "NodeClaim"):
+		r.toV1(m.expiry)
+	case i.is(karpv1.Group, "Machine"):
+		i.gone = true
+		i.note(Changed, "", "is an object of the older controller's own and is left out")
+	case i.is(karpv1.Group, "Provisioner"), i.is(awsv1.Group, "AWSNodeTemplate"):
+		r.lastApplied() // translated together, later; their age and their managers count
+		r.provisioner()
+	case i.kind == "Node" && i.apiVersion == "v1":
+		i.gone = m.scaler != nil // they say which groups there are, and are nobody's manifests
+	default:
+		if m.options.OnlyOurs {
+			r.bare()
+		}
+		scaler := m.scaler != nil && m.scaler.item == i // it keeps its node while it is there, and then goes
+		p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
+		p.walk(i.root, "")
+		p.workload(i.kind)
+		if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {
+			p.selectorValues(i.root)
+		}
+	}
+}
+
+// version puts right a version that the kind does not have.
+func (m *migration) version(i *item, group string) {
+	_, version, _ := strings.Cut(i.apiVersion, "/")
+	known := map[string][]string{
+		"NodePool": {"v1beta1", "v1"}, "NodeClaim": {"v1beta1", "v1"}, "EC2NodeClass": {"v1beta1", "v1"},
+		"Provisioner": {"v1alpha5", "v1alpha4", "v1alpha3"}, "Machine": {"v1alpha5"}, "AWSNodeTemplate": {"v1alpha1"},
+	}[i.kind]
+	wanted := version
+	if !slices.Contains(known, version) {
+		wanted = known[0]
+		if i.kind == "NodePool" && (at(i.root, "spec", "template", "spec", "nodeClassRef", "group") != nil || at(i.root, "spec", "template", "spec", "expireAfter") != nil) {
+			wanted = "v1"
+		}
+		if i.kind == "EC2NodeClass" && at(firstOf(at(i.root, "spec", "amiSelectorTerms")), "alias") != nil {
+			wanted = "v1"
+		}
+	}
+	if wanted = group + "/" + wanted; wanted != i.apiVersion {
+		i.note(Repaired, "apiVersion", "%s has no kind %s; it is read as %s", cmp.Or(i.apiVersion, "nothing"), i.kind, wanted)
+		set(i.root, scalar(wanted), "apiVersion")
+		i.apiVersion, i.anew = wanted, true
+	}
+}
+
+// serverFields takes away what an API server adds to objects.
+func (r *repair) serverFields() {
+	found := take(r.root, "status") != nil
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		found = take(r.root, "metadata", field) != nil || found
+	}
+	for _, annotation := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion, awsv1.AnnotationNodeClassHash, awsv1.AnnotationNodeClassHashVersion, karpv1.Group + "/stored-version-migrated"} {
+		found = take(r.root, "metadata", "annotations", annotation) != nil || found
+	}
+	if found = r.lastApplied() || found; found {
+		r.anew = true
+		r.note(Changed, "metadata", "what the API server adds is left out")
+	}
+}
+
+// bare takes away what the API server adds to objects of others, before anything is changed in them.
+func (r *repair) bare() {
+	before := Entry{}
+	cleaned := repair{document: r.document, Entry: &before}
+	cleaned.serverFields()
+	r.text, r.anew = encode(r.root, false), false
+	if again := (&document{text: r.text}); again.parse() == nil { // lines as they are now
+		r.root = again.root
+	}
+}
+
+// lastApplied takes away what kubectl adds, and says whether it was there.
+func (r *repair) lastApplied() bool {
+	found := take(r.root, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration") != nil
+	prune(r.root, "metadata", "annotations")
+	return found
+}
+
+// legacySettings are the settings in the form that translating asks for.
+func (m *migration) legacySettings() legacy.Settings {
+	s := legacy.Settings{
+		Kwok: m.options.Kwok, ClusterName: m.settings.clusterName, KubernetesMinor: m.options.KubernetesMinor,
+		DefaultInstanceProfile: m.settings.defaultInstanceProfile, Tags: m.settings.tags, Drift: m.settings.drift,
+	}
+	if m.settings.allPods {
+		s.MaxPods = 110
+	}
+	return s
+}
+
+// check asks what an API server would say of our objects.
+func (m *migration) check() {
+	if m.options.Check == nil {
+		return
+	}
+	for _, i := range m.items {
+		for _, d := range append([]*document{i.document}, i.after...) {
+			if d.gone || d.root == nil || kinds[text(at(d.root, "kind"))] == "" || !strings.HasSuffix(text(at(d.root, "apiVersion")), "/v1") {
+				continue
+			}
+			object, _ := plain(d.root).(map[string]any)
+			for _, err := range m.options.Check(object) {
+				field, problem, found := strings.Cut(err.Error(), ": ")
+				if !found {
+					field, problem = "", err.Error()
+				}
+				i.note(Impossible, field, "%s", problem)
+			}
+		}
+	}
+}
+
+func (m *migration) result() Result {
+	result := Result{Values: m.values}
+	for _, i := range m.items {
+		result.Report = append(result.Report, i.Entry)
+		result.Changed = result.Changed || i.changed() || len(i.after) > 0
+	}
+	if m.options.OnlyOurs {
+		for _, i := range m.items {
+			i.gone = i.gone || kinds[i.kind] == "" && !i.changed() && len(i.after) == 0
+		}
+	}
+	result.Manifests = join(m.all)
+	return result
+}

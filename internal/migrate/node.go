@@ -1,0 +1,332 @@
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Values with their comments. A path is a list of names of fields; what is not there is nil, and nil has nothing below it.
+
+// at is the value behind a path of fields.
+func at(node *yaml.Node, path ...string) *yaml.Node {
+	for _, name := range path {
+		i := index(node, name)
+		if i < 0 {
+			return nil
+		}
+		node = node.Content[i+1]
+	}
+	return node
+}
+
+// index is where the name of a field stands among a mapping's content, -1 if it does not.
+func index(node *yaml.Node, name string) int {
+	if node == nil || node.Kind != yaml.MappingNode {
+		return -1
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// text is a scalar's value; empty for anything else.
+func text(node *yaml.Node) string {
+	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
+		return ""
+	}
+	return node.Value
+}
+
+// texts are the scalars of a list, or the one that stands in its place.
+func texts(node *yaml.Node) []string {
+	if node == nil {
+		return nil
+	}
+	if node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+		return []string{node.Value}
+	}
+	var all []string
+	if node.Kind == yaml.SequenceNode {
+		for _, member := range node.Content {
+			all = append(all, text(member))
+		}
+	}
+	return all
+}
+
+// members are those of a list.
+func members(node *yaml.Node) []*yaml.Node {
+	if node == nil || node.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return node.Content
+}
+
+// fields are the names of a mapping, in their order.
+func fields(node *yaml.Node) []string {
+	var names []string
+	if node != nil && node.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			names = append(names, node.Content[i].Value)
+		}
+	}
+	return names
+}
+
+// empty reports whether a value says nothing.
+func empty(node *yaml.Node) bool {
+	return node == nil || node.Tag == "!!null" || node.Kind != yaml.ScalarNode && len(node.Content) == 0
+}
+
+func scalar(value string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+	var plain yaml.Node
+	if yaml.Unmarshal([]byte(value), &plain) != nil || len(plain.Content) != 1 || plain.Content[0].Tag != "!!str" || plain.Content[0].Value != value {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	return node
+}
+
+func integer(value int64) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(value, 10)}
+}
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+func sequence(members ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: members}
+}
+
+// set gives a field a value, making the mappings on the way.
+func set(node, value *yaml.Node, path ...string) {
+	for len(path) > 1 {
+		below := at(node, path[0])
+		if below == nil || below.Kind != yaml.MappingNode {
+			below = mapping()
+			set(node, below, path[0])
+		}
+		node, path = below, path[1:]
+	}
+	if i := index(node, path[0]); i >= 0 {
+		node.Content[i+1] = value
+		return
+	}
+	node.Style &^= yaml.FlowStyle
+	node.Content = append(node.Content, scalar(path[0]), value)
+}
+
+// take removes a field and returns its value. The comments of its name go with the value.
+func take(node *yaml.Node, path ...string) *yaml.Node {
+	node = at(node, path[:len(path)-1]...)
+	i := index(node, path[len(path)-1])
+	if i < 0 {
+		return nil
+	}
+	name, value := node.Content[i], node.Content[i+1]
+	node.Content = slices.Delete(node.Content, i, i+2)
+	value.HeadComment = joinComments(name.HeadComment, value.HeadComment)
+	if value.LineComment == "" {
+		value.LineComment = name.LineComment
+	}
+	value.FootComment = joinComments(value.FootComment, name.FootComment)
+	return value
+}
+
+// put gives a field a value that take returned, with its comments in front of the field.
+func put(node, value *yaml.Node, path ...string) {
+	head, foot := value.HeadComment, value.FootComment
+	value.HeadComment, value.FootComment = "", ""
+	set(node, value, path...)
+	parent := at(node, path[:len(path)-1]...)
+	name := parent.Content[index(parent, path[len(path)-1])]
+	name.HeadComment, name.FootComment = joinComments(name.HeadComment, head), joinComments(name.FootComment, foot)
+}
+
+// prune removes mappings on a path that say nothing any more, from below.
+func prune(node *yaml.Node, path ...string) {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if below := at(node, path...); below == nil || !empty(below) || comments(below) != "" {
+			return
+		}
+		comment := take(node, path...)
+		if parent := at(node, path[:len(path)-1]...); parent != nil && comments(comment) != "" {
+			parent.HeadComment = joinComments(parent.HeadComment, comments(comment))
+		}
+	}
+}
+
+func joinComments(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
+}
+
+// comments are all that stand at a value and below it.
+func comments(node *yaml.Node) string {
+	if node == nil {
+		return ""
+	}
+	all := []string{node.HeadComment, node.LineComment}
+	for _, child := range node.Content {
+		all = append(all, comments(child))
+	}
+	return joinComments(append(all, node.FootComment)...)
+}
+
+func clone(node *yaml.Node) *yaml.Node {
+	if node == nil {
+		return nil
+	}
+	copied := *node
+	copied.Content = make([]*yaml.Node, len(node.Content))
+	for i, child := range node.Content {
+		copied.Content[i] = clone(child)
+	}
+	return &copied
+}
+
+// same reports whether two values say the same; the order of fields, comments and style do not matter.
+func same(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind != b.Kind || len(a.Content) != len(b.Content) {
+		return false
+	}
+	switch a.Kind {
+	case yaml.MappingNode:
+		for _, name := range fields(a) {
+			if other := at(b, name); other == nil || !same(at(a, name), other) {
+				return false
+			}
+		}
+		return true
+	case yaml.SequenceNode:
+		return slices.EqualFunc(a.Content, b.Content, same)
+	}
+	return a.Tag == b.Tag && a.Value == b.Value
+}
+
+// alike is same, where amounts and times may be spelt in other ways.
+func alike(a, b *yaml.Node) bool {
+	if same(a, b) {
+		return true
+	}
+	if a == nil || b == nil || a.Kind != b.Kind || len(a.Content) != len(b.Content) {
+		return false
+	}
+	switch a.Kind {
+	case yaml.MappingNode:
+		for _, name := range fields(a) {
+			if other := at(b, name); other == nil || !alike(at(a, name), other) {
+				return false
+			}
+		}
+		return true
+	case yaml.SequenceNode:
+		return slices.EqualFunc(a.Content, b.Content, alike)
+	}
+	return alikeScalars(a, b)
+}
+
+func alikeScalars(a, b *yaml.Node) bool {
+	if a.Tag == "!!bool" || b.Tag == "!!bool" || a.Tag == "!!null" || b.Tag == "!!null" {
+		return false
+	}
+	if x, err := time.ParseDuration(a.Value); err == nil {
+		y, err := time.ParseDuration(b.Value)
+		return err == nil && x == y
+	}
+	x, err := resource.ParseQuantity(a.Value)
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(b.Value)
+	return err == nil && x.Cmp(y) == 0
+}
+
+// nodeOf turns an object into a value, its fields in the order of its type.
+func nodeOf(object any) (*yaml.Node, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a manifest: %w", err)
+	}
+	d := document{text: string(encoded)}
+	if err := d.parse(); err != nil {
+		return nil, fmt.Errorf("reading what was encoded: %w", err)
+	}
+	block(d.root)
+	return d.root, nil
+}
+
+// block takes the braces, brackets and quotes of JSON away.
+func block(node *yaml.Node) {
+	node.Style &^= yaml.FlowStyle
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+		node.Style = scalar(node.Value).Style
+		if strings.Contains(node.Value, "\n") {
+			node.Style = yaml.LiteralStyle
+		}
+	}
+	for i, child := range node.Content {
+		block(child)
+		if node.Kind == yaml.MappingNode && i%2 == 1 && node.Content[i-1].Value == "values" && child.Kind == yaml.SequenceNode {
+			child.Style |= yaml.FlowStyle // of a requirement
+		}
+	}
+}
+
+// decode reads a value as JSON does.
+func decode(node *yaml.Node, into any) error {
+	encoded, err := json.Marshal(plain(node))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(encoded, into)
+}
+
+// plain is the value as JSON knows it.
+func plain(node *yaml.Node) any {
+	switch {
+	case node == nil:
+		return nil
+	case node.Kind == yaml.MappingNode:
+		m := make(map[string]any, len(node.Content)/2)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			m[node.Content[i].Value] = plain(node.Content[i+1])
+		}
+		return m
+	case node.Kind == yaml.SequenceNode:
+		s := make([]any, 0, len(node.Content))
+		for _, member := range node.Content {
+			s = append(s, plain(member))
+		}
+		return s
+	}
+	var value any
+	if node.Decode(&value) != nil {
+		return node.Value
+	}
+	switch value.(type) {
+	case nil, bool, string, int, int64, uint64, float64:
+		return value
+	}
+	return node.Value // a date is a text to Kubernetes
+}
+
+func under(path, name string) string {
+	if path == "" || name == "" {
+		return path + name
+	}
+	return path + "." + name
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }

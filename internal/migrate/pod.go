@@ -1,0 +1,226 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
+)
+
+// safeToEvict is what pods say to the Cluster Autoscaler: "false" keeps their node.
+// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+// pods gives what creates pods today's names, whatever its kind: a pod, and a template of pods, is what has containers and
+// stands in a field spec. Only names are touched, in the text, so that everything else stays as it was written.
+type pods struct {
+	*document
+	*Entry
+	honour bool // safe-to-evict: "false" is to hold with us too
+}
+
+// walk looks at every value of a document.
+func (p *pods) walk(node *yaml.Node, path string) {
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i].Value, node.Content[i+1]
+		below := under(path, name)
+		if name == "spec" && members(at(value, "containers")) != nil {
+			p.spec(value, below)
+			p.metadata(node, path)
+			continue
+		}
+		p.walk(value, below)
+	}
+	for i, member := range members(node) {
+		p.walk(member, path+"["+itoa(i)+"]")
+	}
+}
+
+// spec renames what a pod asks of its node.
+func (p *pods) spec(spec *yaml.Node, path string) {
+	p.keys(at(spec, "nodeSelector"), path+".nodeSelector")
+	affinity := at(spec, "affinity")
+	required := at(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	for i, term := range members(required) {
+		p.expressions(at(term, "matchExpressions"), path+".affinity.nodeAffinity.required["+itoa(i)+"]")
+	}
+	for i, term := range members(at(affinity, "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")) {
+		p.expressions(at(term, "preference", "matchExpressions"), path+".affinity.nodeAffinity.preferred["+itoa(i)+"]")
+	}
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		for _, term := range members(at(affinity, kind, "requiredDuringSchedulingIgnoredDuringExecution")) {
+			p.label(at(term, "topologyKey"), path+".affinity."+kind)
+		}
+		for _, term := range members(at(affinity, kind, "preferredDuringSchedulingIgnoredDuringExecution")) {
+			p.label(at(term, "podAffinityTerm", "topologyKey"), path+".affinity."+kind)
+		}
+	}
+	for _, constraint := range members(at(spec, "topologySpreadConstraints")) {
+		p.label(at(constraint, "topologyKey"), path+".topologySpreadConstraints")
+	}
+	p.tolerations(at(spec, "tolerations"), path+".tolerations")
+}
+
+func (p *pods) expressions(list *yaml.Node, path string) {
+	for _, expression := range members(list) {
+		p.label(at(expression, "key"), path)
+	}
+}
+
+// keys renames labels that are names of fields.
+func (p *pods) keys(node *yaml.Node, path string) {
+	for _, name := range fields(node) {
+		at := node.Content[index(node, name)]
+		p.label(at, path)
+	}
+}
+
+// label renames one label.
+func (p *pods) label(node *yaml.Node, path string) {
+	old := text(node)
+	if today, renamed := names.Label(old); renamed {
+		p.replace(node, today)
+		p.note(Changed, path, "the label %s is %s now", old, today)
+	} else if why := names.Gone(old); why != "" {
+		p.note(Impossible, path, "the label %s: %s", old, why)
+	}
+}
+
+// tolerations renames taints. That of a node that is going has no value any more.
+func (p *pods) tolerations(list *yaml.Node, path string) {
+	for _, toleration := range members(list) {
+		key := at(toleration, "key")
+		today, renamed := names.Taint(text(key))
+		if !renamed {
+			continue
+		}
+		p.note(Changed, path, "the taint %s is %s now, without a value", text(key), today)
+		if text(at(toleration, "operator")) != "Exists" {
+			take(toleration, "value")
+			set(toleration, scalar("Exists"), "operator")
+			key.Value = today
+			p.anew = true
+			continue
+		}
+		p.replace(key, today)
+	}
+}
+
+// metadata renames annotations of the pod, or of the template, whose spec was found below the node.
+func (p *pods) metadata(node *yaml.Node, path string) {
+	path = under(path, "metadata.annotations")
+	annotations := at(node, "metadata", "annotations")
+	for _, name := range fields(annotations) {
+		today, renamed := names.Annotation(name)
+		if !renamed {
+			continue
+		}
+		if at(annotations, today) != nil { // both are there: the new one wins
+			take(annotations, name)
+			p.anew = true
+			p.note(Changed, path, "%s is left out: %s is there too", name, today)
+			continue
+		}
+		p.replace(annotations.Content[index(annotations, name)], today)
+		p.note(Changed, path, "%s is %s now", name, today)
+	}
+	value := at(annotations, safeToEvict)
+	if p.honour && text(value) == "false" && at(annotations, karpv1.AnnotationDoNotDisrupt) == nil {
+		p.insert(annotations, safeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
+		added := scalar("true")
+		set(annotations, added, karpv1.AnnotationDoNotDisrupt)
+		p.note(Changed, path, "%s: \"true\" is added, which says to us what %s: \"false\" says to the Cluster Autoscaler", karpv1.AnnotationDoNotDisrupt, safeToEvict)
+	}
+}
+
+// replace gives a scalar another value, in the text too.
+func (d *document) replace(node *yaml.Node, value string) {
+	d.edits = append(d.edits, edit{node.Line, node.Column, node.Value, value})
+	node.Value = value
+}
+
+// insert puts lines in front of a field, as deep as it stands.
+func (d *document) insert(node *yaml.Node, before string, lines ...string) {
+	name := node.Content[index(node, before)]
+	indent := strings.Repeat(" ", max(name.Column-1, 0))
+	d.edits = append(d.edits, edit{line: name.Line, new: indent + strings.Join(lines, "\n"+indent) + "\n"})
+}
+
+// selectorless are the kinds that must say which pods are theirs.
+var selectorless = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
+
+// workload puts right what the API server has refused since apps/v1: an older version, and a missing selector.
+func (p *pods) workload(kind string) {
+	version := at(p.root, "apiVersion")
+	old := []string{"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"}
+	switch {
+	case slices.Contains(selectorless, kind) && slices.Contains(old, text(version)):
+		p.note(Repaired, "apiVersion", "%s has not been served since Kubernetes 1.16; it is apps/v1", text(version))
+		p.replace(version, "apps/v1")
+	case !slices.Contains(selectorless, kind) || text(version) != "apps/v1":
+		return
+	}
+	spec := at(p.root, "spec")
+	labels := at(spec, "template", "metadata", "labels")
+	selected := at(spec, "selector", "matchLabels")
+	switch {
+	case at(spec, "template") == nil:
+	case at(spec, "selector") == nil && !empty(labels):
+		copied := clone(labels)
+		var lines []string
+		for line := range strings.Lines(encode(copied, false)) {
+			lines = append(lines, "    "+strings.TrimSuffix(line, "\n"))
+		}
+		p.insert(spec, "template", append([]string{"selector:", "  matchLabels:"}, lines...)...)
+		set(spec, copied, "selector", "matchLabels")
+		p.note(Repaired, "spec.selector", "is required; it selects the labels of the template")
+	case empty(labels) && !empty(selected):
+		set(spec, clone(selected), "template", "metadata", "labels")
+		p.anew = true
+		p.note(Repaired, "spec.template.metadata.labels", "are those that the selector asks for; without them the object is refused")
+	case at(spec, "selector") == nil:
+		app := mapping()
+		set(app, scalar(text(at(p.root, "metadata", "name"))), "app")
+		set(spec, clone(app), "selector", "matchLabels")
+		set(spec, app, "template", "metadata", "labels")
+		p.anew = true
+		p.note(Repaired, "spec.selector", "is required; it selects the label app, which the template has now")
+	}
+}
+
+// selectorValues quotes values of node selectors that YAML does not read as texts: the API server refuses the pod.
+func (p *pods) selectorValues(node *yaml.Node) {
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i].Value, node.Content[i+1]
+		if (name == "nodeSelector" || name == "annotations" || name == "labels" || name == "matchLabels") && value.Kind == yaml.MappingNode {
+			for _, key := range fields(value) {
+				if quote(at(value, key)) {
+					p.edits = append(p.edits, quoted(at(value, key)))
+					p.note(Repaired, name+"."+key, "must be a text, in quotes")
+				}
+			}
+			continue
+		}
+		p.selectorValues(value)
+	}
+	for _, member := range members(node) {
+		p.selectorValues(member)
+	}
+}
+
+// quote makes a text of a number, a truth value or a date, and says whether it was one.
+func quote(node *yaml.Node) bool {
+	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!str" || node.Tag == "!!null" {
+		return false
+	}
+	node.Tag, node.Style = "!!str", yaml.DoubleQuotedStyle
+	return true
+}
+
+// quoted is the edit that puts quotes around a value.
+func quoted(node *yaml.Node) edit {
+	return edit{node.Line, node.Column, node.Value, `"` + node.Value + `"`}
+}

@@ -1,0 +1,534 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy/names"
+)
+
+// Repairs of what many manifests have wrong, each in one function. They bring an object to the form of its own version, and
+// leave what is right as it stands. A repair that guesses is on the safe side: it rather keeps a node than removes it.
+
+// repair is one object that is looked through.
+type repair struct {
+	*document
+	*Entry
+	beta bool // the object is v1beta1
+}
+
+// misplaced is a field that stands where no version has it, and its place.
+type misplaced struct{ from, to string }
+
+// strays are fields of pools in wrong places.
+var strays = func() []misplaced {
+	list := []misplaced{
+		{"spec.providerRef", "spec.template.spec.nodeClassRef"},
+		{"spec.template.spec.providerRef", "spec.template.spec.nodeClassRef"},
+		{"spec.template.spec.nodeClass", "spec.template.spec.nodeClassRef"},
+		{"spec.kubeletConfiguration", "spec.template.spec.kubelet"},
+		{"spec.template.spec.kubeletConfiguration", "spec.template.spec.kubelet"},
+		{"spec.metadata.labels", "spec.template.metadata.labels"},
+		{"spec.metadata.annotations", "spec.template.metadata.annotations"},
+		{"spec.resources.limits", "spec.limits"},
+		{"spec.template.spec.resources.limits", "spec.limits"},
+		{"spec.limits.resources", "spec.limits"},
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		for _, from := range []string{"spec.", "spec.template.", "spec.template.spec.", "spec.template.spec.metadata."} {
+			list = append(list, misplaced{from + field, "spec.template.metadata." + field})
+		}
+	}
+	for _, field := range []string{"requirements", "taints", "startupTaints", "nodeClassRef", "kubelet", "terminationGracePeriod"} {
+		for _, from := range []string{"spec.", "spec.template.", "spec.template.metadata.", "spec.disruption."} {
+			list = append(list, misplaced{from + field, "spec.template.spec." + field})
+		}
+	}
+	for _, field := range []string{"limits", "weight", "disruption"} {
+		for _, from := range []string{"spec.template.", "spec.template.spec.", "spec.disruption."} {
+			if from+field != "spec.disruption.disruption" {
+				list = append(list, misplaced{from + field, "spec." + field})
+			}
+		}
+	}
+	for _, field := range []string{"consolidationPolicy", "consolidateAfter", "budgets"} {
+		for _, from := range []string{"spec.", "spec.template.", "spec.template.spec.", "spec.consolidation.", "spec.template.spec.disruption."} {
+			list = append(list, misplaced{from + field, "spec.disruption." + field})
+		}
+	}
+	return list
+}()
+
+// pool looks through a NodePool.
+func (r *repair) pool() {
+	r.clusterScoped()
+	for _, s := range strays {
+		r.stray(s.from, s.to)
+	}
+	r.expiry()
+	r.oldTimes()
+	r.classReference()
+	template := at(r.root, "spec", "template")
+	r.requirements(at(template, "spec", "requirements"), "spec.template.spec.requirements")
+	for _, field := range []string{"taints", "startupTaints"} {
+		r.taints(at(template, "spec", field), "spec.template.spec."+field)
+	}
+	r.textual(at(template, "metadata", "labels"), "spec.template.metadata.labels")
+	r.textual(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
+	r.nodeAnnotations(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
+	for _, path := range []string{"spec.disruption.consolidateAfter", "spec.disruption.expireAfter", "spec.template.spec.expireAfter", "spec.template.spec.terminationGracePeriod"} {
+		r.duration(path)
+	}
+	r.policy()
+	r.budgets()
+	r.number("spec.weight")
+	r.number("spec.replicas")
+	r.amounts("spec.limits")
+	if spec := at(r.root, "spec", "template", "spec"); spec != nil && at(spec, "requirements") == nil {
+		set(spec, sequence(), "requirements")
+		r.anew = true
+		r.note(Repaired, "spec.template.spec.requirements", "must be there, also without a member")
+	}
+}
+
+// provisioner puts right what a Provisioner, or an AWSNodeTemplate, has wrong that translating does not.
+func (r *repair) provisioner() {
+	r.requirements(r.find("spec.requirements"), "spec.requirements")
+	for _, field := range []string{"taints", "startupTaints"} {
+		r.taints(r.find("spec."+field), "spec."+field)
+	}
+	r.textual(r.find("spec.labels"), "spec.labels")
+	r.textual(r.find("spec.annotations"), "spec.annotations")
+	r.nodeAnnotations(r.find("spec.annotations"), "spec.annotations")
+}
+
+// find is a value by its path with dots.
+func (r *repair) find(path string) *yaml.Node { return at(r.root, strings.Split(path, ".")...) }
+
+// stray moves a field to its place, where it joins what is there.
+func (r *repair) stray(from, to string) {
+	if r.find(from) == nil {
+		return
+	}
+	source, target := strings.Split(from, "."), strings.Split(to, ".")
+	if from == "spec.limits.resources" && r.find("spec.limits.resources").Kind != yaml.MappingNode {
+		return
+	}
+	value := take(r.root, source...)
+	r.anew = true
+	prune(r.root, source[:len(source)-1]...)
+	if empty(value) {
+		return
+	}
+	there := r.find(to)
+	switch {
+	case empty(there):
+		put(r.root, value, target...)
+		r.note(Repaired, from, "does not exist; it is %s", to)
+	case there.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+		for _, member := range value.Content {
+			if !slices.ContainsFunc(there.Content, func(other *yaml.Node) bool { return same(member, other) }) {
+				there.Content = append(there.Content, member)
+			}
+		}
+		r.note(Repaired, from, "does not exist; its members are in %s now", to)
+	case there.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+		for _, name := range fields(value) {
+			if at(there, name) == nil {
+				put(there, take(value, name), name)
+			}
+		}
+		r.note(Repaired, from, "does not exist; its fields are in %s now, those that were not there", to)
+	default:
+		r.note(Repaired, from, "does not exist and is left out: %s says otherwise", to)
+	}
+}
+
+// expiry brings expireAfter to the place that it has in the object's version.
+func (r *repair) expiry() {
+	target := "spec.template.spec.expireAfter"
+	wrong := []string{"spec.expireAfter", "spec.template.expireAfter", "spec.disruption.expireAfter"}
+	if r.beta {
+		target, wrong[2] = wrong[2], target
+	}
+	for _, from := range wrong {
+		r.stray(from, target)
+	}
+	r.stray("spec.ttlSecondsUntilExpired", target)
+	r.stray("spec.template.spec.ttlSecondsUntilExpired", target)
+}
+
+// oldTimes are the fields of Provisioners that say which nodes go.
+func (r *repair) oldTimes() {
+	for _, place := range []string{"spec", "spec.template.spec", "spec.disruption"} {
+		after := take(r.root, append(strings.Split(place, "."), "ttlSecondsAfterEmpty")...)
+		enabled := take(r.root, append(strings.Split(place, "."), "consolidation")...)
+		if after == nil && enabled == nil {
+			continue
+		}
+		r.anew = true
+		policy := string(karpv1.ConsolidateWhenEmpty)
+		if text(at(enabled, "enabled")) == "true" {
+			policy = string(karpv1.ConsolidateWhenEmptyOrUnderutilized)
+			if r.beta {
+				policy = "WhenUnderutilized"
+			}
+		} else if after == nil {
+			after = scalar(karpv1.Never)
+		}
+		if r.find("spec.disruption.consolidationPolicy") == nil {
+			set(r.root, scalar(policy), "spec", "disruption", "consolidationPolicy")
+		}
+		if after != nil && r.find("spec.disruption.consolidateAfter") == nil {
+			put(r.root, after, "spec", "disruption", "consolidateAfter")
+		}
+		r.note(Repaired, place, "ttlSecondsAfterEmpty and consolidation are fields of Provisioners; spec.disruption says so in NodePools")
+	}
+}
+
+// classReference completes the reference to the node class, and makes its version a group.
+func (r *repair) classReference() {
+	path := "spec.template.spec.nodeClassRef"
+	reference := r.find(path)
+	if reference == nil {
+		if r.find("spec.template.spec") != nil {
+			r.note(Impossible, path, "is missing: the node class must be named")
+		}
+		return
+	}
+	if reference.Kind == yaml.ScalarNode {
+		name := clone(reference)
+		*reference = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		set(reference, name, "name")
+		r.repaired(path, "is an object with group, kind and name")
+	}
+	if kind := at(reference, "kind"); text(kind) == "AWSNodeTemplate" {
+		kind.Value = "EC2NodeClass"
+		r.repaired(path+".kind", "AWSNodeTemplate is EC2NodeClass now")
+	}
+	if at(reference, "kind") == nil {
+		set(reference, scalar("EC2NodeClass"), "kind")
+		r.completed(path+".kind", "was EC2NodeClass when it was not written")
+	}
+	take(reference, "namespace")
+	group := "karpenter.k8s.aws"
+	if text(at(reference, "kind")) == "KWOKNodeClass" {
+		group = "karpenter.kwok.sh"
+	}
+	if version := take(reference, "apiVersion"); version != nil {
+		if before, _, found := strings.Cut(text(version), "/"); found && before != "" {
+			group = before
+		}
+		if at(reference, "group") == nil {
+			set(reference, scalar(group), "group")
+		}
+		at(reference, "group").LineComment = joinComments(at(reference, "group").LineComment, comments(version))
+		r.anew = true
+		if r.beta {
+			r.note(Changed, path+".apiVersion", "is group now, without a version")
+		} else {
+			r.note(Repaired, path+".apiVersion", "does not exist in v1; it is group, without a version")
+		}
+	}
+	if g := at(reference, "group"); g == nil {
+		set(reference, scalar(group), "group")
+		r.completed(path+".group", "was "+group+" when it was not written")
+	} else if before, _, found := strings.Cut(text(g), "/"); found {
+		g.Value = before
+		r.repaired(path+".group", "has no version behind it")
+	}
+}
+
+func (r *repair) repaired(path, why string) {
+	r.anew = true
+	r.note(Repaired, path, "%s", why)
+}
+
+// completed notes what older versions filled in.
+func (r *repair) completed(path, why string) {
+	r.anew = true
+	if r.beta {
+		r.note(Defaulted, path, "%s", why)
+	} else {
+		r.note(Repaired, path, "must be there; it %s", why)
+	}
+}
+
+// operators by how they are also written.
+var operators = []string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}
+
+// requirements looks through a list of requirements.
+func (r *repair) requirements(list *yaml.Node, path string) {
+	if list != nil && list.Kind == yaml.MappingNode && len(list.Content) > 0 { // one requirement in place of the list, or key: values
+		member := clone(list)
+		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
+		r.repaired(path, "is a list")
+	}
+	for i, requirement := range members(list) {
+		r.requirement(requirement, path+"["+itoa(i)+"]")
+	}
+}
+
+func (r *repair) requirement(requirement *yaml.Node, path string) {
+	if key := at(requirement, "key"); key != nil {
+		if today, renamed := names.Label(key.Value); renamed && today != karpv1.LabelNodePool {
+			r.anew = true
+			r.note(Changed, path+".key", "the label %s is %s now", key.Value, today)
+			key.Value = today
+		} else if why := names.Gone(key.Value); why != "" {
+			r.note(Impossible, path+".key", "the label %s: %s", key.Value, why)
+		}
+	}
+	if operator := at(requirement, "operator"); operator != nil && !slices.Contains(operators, operator.Value) {
+		for _, known := range operators {
+			if strings.EqualFold(known, operator.Value) {
+				operator.Value = known
+				r.repaired(path+".operator", "is "+known)
+			}
+		}
+	}
+	if value := take(requirement, "value"); value != nil && at(requirement, "values") == nil {
+		put(requirement, value, "values")
+		r.repaired(path+".value", "is values, a list")
+	}
+	if at(requirement, "operator") == nil && at(requirement, "values") != nil {
+		set(requirement, scalar("In"), "operator")
+		r.repaired(path+".operator", "must be there; In is meant where there are values")
+	}
+	if values := at(requirement, "values"); values != nil && values.Kind == yaml.ScalarNode && values.Tag != "!!null" {
+		member := clone(values)
+		member.LineComment = ""
+		*values = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}, LineComment: values.LineComment}
+		r.repaired(path+".values", "is a list")
+	}
+	for _, value := range members(at(requirement, "values")) {
+		if quote(value) {
+			r.repaired(path+".values", "are texts, in quotes")
+		}
+	}
+	r.capacityTypes(requirement, path)
+}
+
+// capacityTypes puts right how capacity types are spelt.
+func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
+	if text(at(requirement, "key")) != karpv1.LabelCapacityType {
+		return
+	}
+	for _, value := range members(at(requirement, "values")) {
+		spelt := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(value.Value))
+		today := map[string]string{"ondemand": karpv1.CapacityTypeOnDemand, "spot": karpv1.CapacityTypeSpot, "reserved": karpv1.CapacityTypeReserved}[spelt]
+		if today != "" && today != value.Value {
+			r.repaired(path+".values", value.Value+" is "+today)
+			value.Value = today
+		}
+	}
+}
+
+// taints makes texts of their values.
+func (r *repair) taints(list *yaml.Node, path string) {
+	for i, taint := range members(list) {
+		if quote(at(taint, "value")) {
+			r.repaired(path+"["+itoa(i)+"].value", "is a text, in quotes")
+		}
+		if effect := at(taint, "effect"); text(effect) == "" {
+			r.note(Impossible, path+"["+itoa(i)+"].effect", "is missing: NoSchedule, PreferNoSchedule or NoExecute")
+		}
+	}
+}
+
+// textual makes texts of a mapping's values.
+func (r *repair) textual(node *yaml.Node, path string) {
+	for _, name := range fields(node) {
+		if quote(at(node, name)) {
+			r.repaired(path+"."+name, "is a text, in quotes")
+		}
+	}
+}
+
+// nodeAnnotations gives annotations of nodes today's names.
+func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
+	for _, name := range fields(node) {
+		if today, renamed := names.Annotation(name); renamed {
+			value := take(node, name)
+			if at(node, today) == nil {
+				put(node, value, today)
+			}
+			r.anew = true
+			r.note(Changed, path, "%s is %s now", name, today)
+		}
+	}
+}
+
+var spans = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
+
+// duration makes a time of a number of seconds, and of days and weeks, which the API does not know.
+func (r *repair) duration(path string) {
+	node := r.find(path)
+	value := text(node)
+	if value == "" || value == karpv1.Never || spans.MatchString(value) {
+		return
+	}
+	wanted := ""
+	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil && seconds >= 0 {
+		wanted = span(time.Duration(seconds) * time.Second)
+	} else if strings.EqualFold(value, karpv1.Never) {
+		wanted = karpv1.Never
+	} else if count, err := strconv.ParseInt(value[:len(value)-1], 10, 32); err == nil && count >= 0 && strings.HasSuffix(value, "d") {
+		wanted = strconv.FormatInt(24*count, 10) + "h"
+	} else if err == nil && count >= 0 && strings.HasSuffix(value, "w") {
+		wanted = strconv.FormatInt(7*24*count, 10) + "h"
+	} else if d, err := time.ParseDuration(value); err == nil && d >= 0 {
+		wanted = span(d)
+	}
+	if wanted == "" {
+		r.note(Impossible, path, "is %q, want a time such as 30s, 5m or 720h, or Never", value)
+		return
+	}
+	*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wanted, HeadComment: node.HeadComment, LineComment: node.LineComment, FootComment: node.FootComment}
+	r.repaired(path, "is "+value+", want a time: "+wanted)
+}
+
+// span is a time in the greatest unit that says it.
+func span(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "0s"
+	case d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d%time.Minute == 0:
+		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
+	}
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
+}
+
+// policy gives the consolidation policy the name of the object's version.
+func (r *repair) policy() {
+	node := r.find("spec.disruption.consolidationPolicy")
+	value := text(node)
+	today, renamed := names.ConsolidationPolicy(value)
+	switch {
+	case r.beta && value == string(karpv1.ConsolidateWhenEmptyOrUnderutilized):
+		node.Value = "WhenUnderutilized" // and back again, when the version is
+		r.note(Repaired, "spec.disruption.consolidationPolicy", "is a value of v1, not of v1beta1")
+	case !r.beta && renamed:
+		node.Value = today
+		r.repaired("spec.disruption.consolidationPolicy", value+" is "+today+" in v1")
+	case strings.EqualFold(value, string(karpv1.ConsolidateWhenEmpty)) && value != string(karpv1.ConsolidateWhenEmpty):
+		node.Value = string(karpv1.ConsolidateWhenEmpty)
+		r.repaired("spec.disruption.consolidationPolicy", "is "+node.Value)
+	}
+}
+
+// budgets looks through them. One that names a schedule and no duration holds at all times: that keeps more nodes.
+func (r *repair) budgets() {
+	list := r.find("spec.disruption.budgets")
+	if list != nil && list.Kind == yaml.MappingNode {
+		member := clone(list)
+		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
+		r.repaired("spec.disruption.budgets", "is a list")
+	}
+	for i, budget := range members(list) {
+		path := "spec.disruption.budgets[" + itoa(i) + "]"
+		if quote(at(budget, "nodes")) {
+			r.repaired(path+".nodes", "is a text, in quotes")
+		}
+		schedule, duration := at(budget, "schedule"), at(budget, "duration")
+		switch {
+		case schedule != nil && duration == nil:
+			inherit(at(budget, "nodes"), take(budget, "schedule"))
+			r.repaired(path+".schedule", "needs a duration, and has none: the budget holds at all times now; say how long it is to hold (was: "+schedule.Value+")")
+		case schedule == nil && duration != nil:
+			inherit(at(budget, "nodes"), take(budget, "duration"))
+			r.repaired(path+".duration", "needs a schedule, and has none: the budget holds at all times now (was: "+duration.Value+")")
+		case duration != nil:
+			r.budgetDuration(duration, path+".duration")
+		}
+		for _, reason := range members(at(budget, "reasons")) {
+			for _, known := range []karpv1.DisruptionReason{karpv1.DisruptionEmpty, karpv1.DisruptionDrifted, karpv1.DisruptionUnderutilized} {
+				if strings.EqualFold(reason.Value, string(known)) && reason.Value != string(known) {
+					reason.Value = string(known)
+					r.repaired(path+".reasons", "is "+reason.Value)
+				}
+			}
+		}
+	}
+}
+
+// inherit gives the comments of a value that is left out to another one.
+func inherit(node, left *yaml.Node) {
+	if node != nil && node.LineComment == "" {
+		node.LineComment = comments(left)
+	}
+}
+
+var budgetSpan = regexp.MustCompile(`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`)
+
+func (r *repair) budgetDuration(node *yaml.Node, path string) {
+	if budgetSpan.MatchString(node.Value) {
+		return
+	}
+	d, err := time.ParseDuration(node.Value)
+	if seconds, wrong := strconv.ParseInt(node.Value, 10, 32); wrong == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if days, found := strings.CutSuffix(node.Value, "d"); found {
+		if n, wrong := strconv.Atoi(days); wrong == nil {
+			d, err = time.Duration(n)*24*time.Hour, nil
+		}
+	}
+	if err != nil || d <= 0 {
+		r.note(Impossible, path, "is %q, want hours and minutes such as 8h or 8h30m", node.Value)
+		return
+	}
+	d = (d + time.Minute - 1).Truncate(time.Minute)
+	wanted := span(d)
+	r.repaired(path, "is "+node.Value+", want hours and minutes: "+wanted)
+	*node = *scalar(wanted)
+}
+
+// number makes a number of a text.
+func (r *repair) number(path string) {
+	node := r.find(path)
+	if node == nil || node.Tag != "!!str" {
+		return
+	}
+	if _, err := strconv.ParseInt(node.Value, 10, 64); err != nil {
+		r.note(Impossible, path, "is %q, want a whole number", node.Value)
+		return
+	}
+	node.Tag, node.Style = "!!int", 0
+	r.repaired(path, "is a number, without quotes")
+}
+
+// amounts looks through amounts of resources.
+func (r *repair) amounts(path string) {
+	list := r.find(path)
+	for _, name := range fields(list) {
+		node := at(list, name)
+		value := strings.TrimSpace(text(node))
+		if _, err := resource.ParseQuantity(value); err == nil {
+			continue
+		}
+		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi", "TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
+		if _, err := resource.ParseQuantity(wanted); err != nil || value == "" {
+			r.note(Impossible, path+"."+name, "is %q, want an amount such as 1000 or 1000Gi", value)
+			continue
+		}
+		node.Value = wanted
+		r.repaired(path+"."+name, "is "+value+", want an amount: "+wanted)
+	}
+}
+
+// clusterScoped takes the namespace away from an object that has none.
+func (r *repair) clusterScoped() {
+	if take(r.root, "metadata", "namespace") != nil {
+		r.repaired("metadata.namespace", "does not exist: "+text(at(r.root, "kind"))+" objects are of the whole cluster")
+	}
+}

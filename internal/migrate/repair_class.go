@@ -1,0 +1,303 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// class looks through an EC2NodeClass.
+func (r *repair) class() {
+	r.clusterScoped()
+	for _, kind := range []string{"subnet", "securityGroup", "ami"} {
+		r.selector(kind+"Selector", kind)
+		r.terms(kind + "SelectorTerms")
+	}
+	r.identity("role", ":role/")
+	r.identity("instanceProfile", ":instance-profile/")
+	if role, profile := r.find("spec.role"), r.find("spec.instanceProfile"); text(role) != "" && text(profile) != "" {
+		take(r.root, "spec", "instanceProfile")
+		r.repaired("spec.instanceProfile", "cannot be beside role, which makes a profile of its own: role stays")
+	}
+	r.kubeletBlock()
+	r.metadataOptions()
+	r.devices()
+	r.textual(r.find("spec.tags"), "spec.tags")
+	r.ownTags()
+	for _, field := range []string{"detailedMonitoring", "associatePublicIPAddress"} {
+		r.truth("spec." + field)
+	}
+	if take(r.root, "spec", "launchTemplate") != nil {
+		r.anew = true
+		r.note(Impossible, "spec.launchTemplate", "launch templates of your own are not used: say it in amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile and blockDeviceMappings")
+	}
+	if !r.beta {
+		r.images()
+	}
+}
+
+// selector makes terms of a selector as AWSNodeTemplates have it.
+func (r *repair) selector(field, kind string) {
+	value := take(r.root, "spec", field)
+	if value == nil {
+		return
+	}
+	r.anew = true
+	if r.find("spec."+kind+"SelectorTerms") != nil || empty(value) {
+		r.note(Repaired, "spec."+field, "does not exist and is left out: spec.%sSelectorTerms says it", kind)
+		return
+	}
+	terms := sequence()
+	for _, key := range []string{"aws-ids", "aws::ids"} {
+		for _, id := range strings.Split(text(take(value, key)), ",") {
+			if id = strings.TrimSpace(id); id != "" {
+				term := mapping()
+				set(term, scalar(id), "id")
+				terms.Content = append(terms.Content, term)
+			}
+		}
+	}
+	if len(value.Content) > 0 {
+		term := mapping()
+		comment := value.HeadComment
+		value.HeadComment = ""
+		set(term, value, "tags")
+		terms.Content = append(terms.Content, term)
+		terms.HeadComment = comment
+	}
+	put(r.root, terms, "spec", kind+"SelectorTerms")
+	r.note(Repaired, "spec."+field, "is of AWSNodeTemplates; it is spec.%sSelectorTerms", kind)
+}
+
+// terms looks through a list of terms.
+func (r *repair) terms(field string) {
+	path := "spec." + field
+	list := r.find(path)
+	if list != nil && list.Kind == yaml.MappingNode {
+		member := clone(list)
+		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
+		r.repaired(path, "is a list")
+	}
+	var split []*yaml.Node
+	for i, term := range members(list) {
+		here := path + "[" + itoa(i) + "]"
+		if term.Kind != yaml.MappingNode {
+			split = append(split, term)
+			continue
+		}
+		for _, name := range fields(term) { // tags that were written one level too high
+			if known := []string{"tags", "id", "name", "owner", "alias", "ssmParameter"}; !slices.Contains(known, name) {
+				value := take(term, name)
+				quote(value)
+				put(term, value, "tags", name)
+				r.repaired(here+"."+name, "is no field of a term; it is a tag")
+			}
+		}
+		r.textual(at(term, "tags"), here+".tags")
+		split = append(split, r.ids(term, here)...)
+	}
+	if list != nil {
+		list.Content = split
+	}
+}
+
+// ids makes a term of each id, and lets an id stand alone: it excludes tags, which nobody could have needed.
+func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
+	id := at(term, "id")
+	if quote(at(term, "owner")) {
+		r.repaired(path+".owner", "is a text, in quotes")
+	}
+	if id == nil {
+		return []*yaml.Node{term}
+	}
+	if len(term.Content) > 2 {
+		for _, name := range fields(term) {
+			if name != "id" {
+				take(term, name)
+			}
+		}
+		r.repaired(path, "a term with id can have nothing else")
+	}
+	all := texts(id)
+	if id.Kind == yaml.ScalarNode && strings.Contains(id.Value, ",") {
+		all = strings.Split(id.Value, ",")
+	}
+	if len(all) < 2 {
+		return []*yaml.Node{term}
+	}
+	r.repaired(path+".id", "is one id; there is a term for each now")
+	var terms []*yaml.Node
+	for _, one := range all {
+		single := mapping()
+		set(single, scalar(strings.TrimSpace(one)), "id")
+		terms = append(terms, single)
+	}
+	terms[0].HeadComment = term.HeadComment
+	return terms
+}
+
+// identity makes a name of an ARN.
+func (r *repair) identity(field, mark string) {
+	node := r.find("spec." + field)
+	if _, path, found := strings.Cut(text(node), mark); found && strings.HasPrefix(node.Value, "arn:") {
+		node.Value = path[strings.LastIndexByte(path, '/')+1:]
+		r.repaired("spec."+field, "is a name, not an ARN")
+	}
+}
+
+// kubeletBlock takes the kubelet configuration under the name that Provisioners had for it.
+func (r *repair) kubeletBlock() {
+	for _, from := range []string{"spec.kubeletConfiguration", "spec.kubeletConfig"} {
+		if value := take(r.root, strings.Split(from, ".")...); value != nil {
+			r.repaired(from, "does not exist; it is spec.kubelet")
+			if r.find("spec.kubelet") == nil {
+				put(r.root, value, "spec", "kubelet")
+			}
+		}
+	}
+}
+
+func (r *repair) metadataOptions() {
+	r.number("spec.metadataOptions.httpPutResponseHopLimit")
+	for _, field := range []string{"httpTokens", "httpEndpoint", "httpProtocolIPv6"} {
+		node := r.find("spec.metadataOptions." + field)
+		if node == nil || node.Kind != yaml.ScalarNode {
+			continue
+		}
+		wanted := strings.ToLower(node.Value)
+		if node.Tag == "!!bool" {
+			wanted = map[string]map[string]string{"true": {"httpTokens": "required"}, "false": {"httpTokens": "optional"}}[wanted][field]
+			if wanted == "" {
+				wanted = map[bool]string{true: awsv1.Enabled, false: awsv1.Disabled}[strings.EqualFold(node.Value, "true")]
+			}
+		}
+		if wanted != node.Value {
+			r.repaired("spec.metadataOptions."+field, node.Value+" is "+wanted)
+			node.Value, node.Tag, node.Style = wanted, "!!str", 0
+		}
+	}
+}
+
+var gigabytes = regexp.MustCompile(`^([0-9]+)\s*(GB|GiB|gb|gi|G[iI]?b?)?$`)
+
+// devices looks through the disks.
+func (r *repair) devices() {
+	list := r.find("spec.blockDeviceMappings")
+	for i, device := range members(list) {
+		path := "spec.blockDeviceMappings[" + itoa(i) + "]"
+		for _, field := range []string{"volumeSize", "volumeType", "encrypted", "deleteOnTermination", "iops", "throughput", "kmsKeyID", "kmsKeyId", "snapshotID", "snapshotId"} {
+			if value := take(device, field); value != nil {
+				put(device, value, "ebs", field)
+				r.repaired(path+"."+field, "is a field of ebs")
+			}
+		}
+		for _, right := range []string{"kmsKeyID", "snapshotID"} {
+			wrong := strings.TrimSuffix(right, "ID") + "Id"
+			if value := take(device, "ebs", wrong); value != nil {
+				put(device, value, "ebs", right)
+				r.repaired(path+".ebs."+wrong, "is "+right)
+			}
+		}
+		size := at(device, "ebs", "volumeSize")
+		if value := text(size); value != "" {
+			if found := gigabytes.FindStringSubmatch(value); found != nil && !strings.HasSuffix(value, "Gi") && !strings.HasSuffix(value, "G") {
+				unit := "Gi"
+				if strings.EqualFold(found[2], "GB") {
+					unit = "G"
+				}
+				*size = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: found[1] + unit, LineComment: size.LineComment}
+				r.repaired(path+".ebs.volumeSize", "is "+value+", want an amount with a unit: "+size.Value)
+			}
+		}
+		for _, field := range []string{"iops", "throughput"} {
+			if node := at(device, "ebs", field); node != nil && node.Tag == "!!str" {
+				if _, err := strconv.ParseInt(node.Value, 10, 64); err == nil {
+					node.Tag, node.Style = "!!int", 0
+					r.repaired(path+".ebs."+field, "is a number, without quotes")
+				}
+			}
+		}
+		for _, field := range []string{"encrypted", "deleteOnTermination"} {
+			r.truthOf(at(device, "ebs", field), path+".ebs."+field)
+		}
+	}
+}
+
+func (r *repair) truth(path string) { r.truthOf(r.find(path), path) }
+
+// truthOf makes a truth value of a text.
+func (r *repair) truthOf(node *yaml.Node, path string) {
+	if node == nil || node.Tag != "!!str" {
+		return
+	}
+	if value := strings.ToLower(node.Value); value == "true" || value == "false" {
+		node.Value, node.Tag, node.Style = value, "!!bool", 0
+		r.repaired(path, "is true or false, without quotes")
+	}
+}
+
+// ownTags takes away tags that are set by the provider alone.
+func (r *repair) ownTags() {
+	tags := r.find("spec.tags")
+	for _, name := range fields(tags) {
+		own := []string{awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClaim, awsv1.TagNodeClass, "karpenter.sh/provisioner-name", "karpenter.sh/managed-by"}
+		if slices.Contains(own, name) || strings.HasPrefix(name, awsv1.TagClusterPrefix) || name == "" {
+			take(tags, name)
+			r.repaired("spec.tags."+name, "is set by karpenter and cannot be set")
+		}
+	}
+	prune(r.root, "spec", "tags")
+}
+
+// images completes what v1 needs to know of images.
+func (r *repair) images() {
+	terms, family := r.find("spec.amiSelectorTerms"), r.find("spec.amiFamily")
+	for _, known := range awsv1.Families() {
+		if strings.EqualFold(text(family), string(known)) && text(family) != string(known) {
+			r.repaired("spec.amiFamily", family.Value+" is "+string(known))
+			family.Value = string(known)
+		}
+	}
+	if alias := at(firstOf(terms), "alias"); alias != nil {
+		if !strings.Contains(alias.Value, "@") {
+			alias.Value += "@latest"
+			r.repaired("spec.amiSelectorTerms[0].alias", "has a version behind it: "+alias.Value)
+		}
+		if lower := strings.ToLower(alias.Value[:strings.IndexByte(alias.Value, '@')]) + alias.Value[strings.IndexByte(alias.Value, '@'):]; lower != alias.Value {
+			alias.Value = lower
+			r.repaired("spec.amiSelectorTerms[0].alias", "is "+lower)
+		}
+		parts := awsv1.AMISelectorTerm{Alias: alias.Value}
+		if of, _, ok := parts.AliasParts(); ok && family != nil && family.Value != string(of) && family.Value != string(awsv1.FamilyCustom) {
+			take(r.root, "spec", "amiFamily")
+			r.repaired("spec.amiFamily", "is another one than that of the alias, which stays")
+		}
+		return
+	}
+	if !empty(terms) {
+		return
+	}
+	switch value := text(family); value {
+	case string(awsv1.FamilyCustom), "Ubuntu":
+		r.note(Impossible, "spec.amiSelectorTerms", "must be there: the family %s has no image of its own", value)
+	case "":
+		r.note(Impossible, "spec.amiSelectorTerms", "must be there, such as alias: al2023@latest")
+	default:
+		term := mapping()
+		set(term, scalar(strings.ToLower(value)+"@latest"), "alias")
+		set(r.root, sequence(term), "spec", "amiSelectorTerms")
+		r.repaired("spec.amiSelectorTerms", "must be there in v1; the images of the family are "+strings.ToLower(value)+"@latest")
+	}
+}
+
+func firstOf(list *yaml.Node) *yaml.Node {
+	if all := members(list); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package migrate
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Values of the Helm chart. Package charts/karpenter understands older names by itself (templates/_read.tpl); what it does
+// not take, it says. The tables here are the same as there, and a test compares them.
+
+// renamedValue is a value with another name today. Its default there, as YAML, gives way to a value under the old name.
+type renamedValue struct{ old, today, otherwise string }
+
+var renamedValues = []renamedValue{
+	{"settings.aws.clusterName", "settings.clusterName", `""`},
+	{"clusterName", "settings.clusterName", `""`},
+	{"controller.clusterName", "settings.clusterName", `""`},
+	{"settings.aws.clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"controller.clusterEndpoint", "settings.clusterEndpoint", `""`},
+	{"settings.aws.clusterCABundle", "settings.clusterCABundle", `""`},
+	{"settings.aws.isolatedVPC", "settings.isolatedVPC", `false`},
+	{"settings.aws.vmMemoryOverheadPercent", "settings.vmMemoryOverheadPercent", `0.075`},
+	{"settings.aws.interruptionQueueName", "settings.interruptionQueue", `""`},
+	{"settings.aws.reservedENIs", "settings.reservedENIs", `"0"`},
+	{"controller.batchMaxDuration", "settings.batchMaxDuration", `10s`},
+	{"controller.batchIdleDuration", "settings.batchIdleDuration", `1s`},
+	{"controller.logLevel", "logLevel", `info`},
+	{"logConfig.logLevel.controller", "logLevel", `info`},
+	{"logConfig.logLevel.global", "logLevel", `info`},
+	{"controller.outputPaths", "logOutputPaths", `[stdout]`},
+	{"logConfig.outputPaths", "logOutputPaths", `[stdout]`},
+	{"controller.errorOutputPaths", "logErrorOutputPaths", `[stderr]`},
+	{"logConfig.errorOutputPaths", "logErrorOutputPaths", `[stderr]`},
+	{"controller.replicas", "replicas", `2`},
+}
+
+// goneValue is a value that has no meaning any more, or belongs somewhere else.
+type goneValue struct{ old, why string }
+
+const driftIsOn = `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`
+
+// Those without a meaning.
+var goneValues = []goneValue{
+	{"settings.aws.enablePodENI", "pod network interfaces are always known"},
+	{"settings.aws.nodeNameConvention", "a node's name is the image's affair"},
+	{"settings.aws.assumeRoleDuration", "no role is assumed"},
+	{"settings.assumeRoleDuration", "no role is assumed"},
+	{"settings.featureGates.driftEnabled", driftIsOn},
+	{"settings.featureGates.drift", driftIsOn},
+	{"webhook", "there are no webhooks"},
+	{"logEncoding", "the log is JSON"},
+	{"controller.logEncoding", "the log is JSON"},
+	{"logConfig.logEncoding", "the log is JSON"},
+}
+
+// Those that belong somewhere else, and what to do.
+var movedValues = []goneValue{
+	{"settings.aws.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
+	{"settings.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
+	{"settings.aws.tags", "put them into spec.tags of every EC2NodeClass"},
+	{"settings.tags", "put them into spec.tags of every EC2NodeClass"},
+	{"settings.aws.defaultInstanceProfile", "put it into spec.instanceProfile of every EC2NodeClass"},
+	{"aws.defaultInstanceProfile", "put it into spec.instanceProfile of every EC2NodeClass"},
+	{"settings.aws.enableENILimitedPodDensity", "put maxPods: 110 into spec.kubelet of every EC2NodeClass"},
+}
+
+// valuesOfCharts are names that only values of a chart of Karpenter have at the top.
+var valuesOfCharts = []string{"settings", "controller", "serviceAccount", "clusterName", "clusterEndpoint", "aws", "logConfig", "webhook", "replicas", "serviceMonitor"}
+
+// isValues reports whether a document is a file of values for the chart.
+func isValues(root *yaml.Node) bool {
+	return root != nil && at(root, "apiVersion") == nil && at(root, "kind") == nil &&
+		slices.ContainsFunc(fields(root), func(name string) bool { return slices.Contains(valuesOfCharts, name) })
+}
+
+// values brings the values of one document to today's names, and returns what they say about the cluster.
+func (r *repair) values() settings {
+	found := readSettings(r.root)
+	for _, row := range renamedValues {
+		r.renamedValue(row)
+	}
+	for _, row := range goneValues {
+		if value := r.takeValue(row.old); value != nil && value.Tag != "!!null" {
+			r.note(Changed, row.old, "has no effect and is left out: %s", row.why)
+		}
+	}
+	for _, row := range movedValues {
+		value := r.takeValue(row.old)
+		switch {
+		case empty(value) || text(value) == "" && value.Kind == yaml.ScalarNode:
+		case row.old == "settings.aws.enableENILimitedPodDensity" && text(value) == "true": // as it always is
+		case strings.HasSuffix(row.old, "tags"), strings.HasSuffix(row.old, "defaultInstanceProfile"), strings.HasSuffix(row.old, "PodDensity"):
+			r.note(Changed, row.old, "is not of the chart any more; objects of older versions that are read together with it take it over; otherwise %s", row.why)
+		default:
+			r.note(Impossible, row.old, "cannot be translated: %s", row.why)
+		}
+	}
+	r.queue()
+	r.image()
+	for _, path := range [][]string{{"settings", "aws"}, {"settings", "featureGates"}, {"aws"}, {"logConfig", "logLevel"}, {"logConfig"}, {"controller"}} {
+		prune(r.root, path...)
+	}
+	if config := r.takeValue("logConfig"); config != nil {
+		r.note(Changed, "logConfig", "has no effect and is left out: logLevel, logOutputPaths and logErrorOutputPaths say it")
+	}
+	return found
+}
+
+// takeValue removes a value; with a path that is not there it does nothing.
+func (r *repair) takeValue(path string) *yaml.Node {
+	value := take(r.root, strings.Split(path, ".")...)
+	if value != nil {
+		r.anew = true
+	}
+	return value
+}
+
+func (r *repair) renamedValue(row renamedValue) {
+	value := r.takeValue(row.old)
+	if value == nil || value.Tag == "!!null" || value.Kind == yaml.ScalarNode && value.Value == "" {
+		return
+	}
+	otherwise := document{text: row.otherwise}
+	if otherwise.parse() != nil {
+		otherwise.root = nil // the table is ours: a test reads every row
+	}
+	switch today := r.find(row.today); {
+	case today == nil || today.Tag == "!!null" || today.Kind == yaml.ScalarNode && today.Value == "" || same(today, otherwise.root):
+		put(r.root, value, strings.Split(row.today, ".")...)
+		r.note(Changed, row.old, "is %s now", row.today)
+	case same(today, value):
+		r.note(Changed, row.old, "is %s now, which says the same", row.today)
+	default:
+		r.note(Changed, row.old, "is %s now, which has another value; %s is left out", row.today, row.old)
+	}
+}
+
+// queue is about the switch that v0.19 had beside the name of the queue.
+func (r *repair) queue() {
+	const path = "settings.aws.enableInterruptionHandling"
+	value := r.takeValue(path)
+	if text(value) != "true" {
+		return
+	}
+	if text(r.find("settings.interruptionQueue")) == "" {
+		r.note(Impossible, path, "cannot be translated: name the queue in settings.interruptionQueue")
+		return
+	}
+	r.note(Changed, path, "has no effect and is left out: settings.interruptionQueue says so")
+}
+
+var foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
+
+// image leaves out images of other programs.
+func (r *repair) image() {
+	image := r.find("controller.image")
+	if image == nil || image.Kind == yaml.MappingNode && !foreignImage.MatchString(text(at(image, "repository"))) {
+		return
+	}
+	r.takeValue("controller.image")
+	r.note(Changed, "controller.image", "is the image of another program's release and is left out: the chart has its own")
+}
+
+// settings are what older versions took from values or the ConfigMap, and translating their objects needs.
+type settings struct {
+	clusterName, clusterEndpoint string
+	defaultInstanceProfile       string
+	tags                         map[string]string
+	allPods                      bool // enableENILimitedPodDensity is false: 110 pods on each node
+	drift                        bool
+}
+
+// readSettings reads them from values, whatever chart those are for.
+func readSettings(root *yaml.Node) settings {
+	first := func(paths ...string) string {
+		for _, path := range paths {
+			if value := text(at(root, strings.Split(path, ".")...)); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	s := settings{
+		clusterName:            first("settings.clusterName", "settings.aws.clusterName", "clusterName", "controller.clusterName"),
+		clusterEndpoint:        first("settings.clusterEndpoint", "settings.aws.clusterEndpoint", "clusterEndpoint", "controller.clusterEndpoint"),
+		defaultInstanceProfile: first("settings.aws.defaultInstanceProfile", "aws.defaultInstanceProfile"),
+		allPods:                first("settings.aws.enableENILimitedPodDensity") == "false",
+		drift:                  first("settings.featureGates.driftEnabled", "settings.featureGates.drift") == "true",
+	}
+	for _, path := range []string{"settings.aws.tags", "settings.tags"} {
+		node := at(root, strings.Split(path, ".")...)
+		for _, name := range fields(node) {
+			if s.tags == nil {
+				s.tags = map[string]string{}
+			}
+			s.tags[name] = text(at(node, name))
+		}
+	}
+	return s
+}
+
+// over takes what is known here, else what another source says.
+func (s settings) over(other settings) settings {
+	pick := func(a, b string) string {
+		if a != "" {
+			return a
+		}
+		return b
+	}
+	s.clusterName, s.clusterEndpoint = pick(s.clusterName, other.clusterName), pick(s.clusterEndpoint, other.clusterEndpoint)
+	s.defaultInstanceProfile = pick(s.defaultInstanceProfile, other.defaultInstanceProfile)
+	if s.tags == nil {
+		s.tags = other.tags
+	}
+	s.allPods, s.drift = s.allPods || other.allPods, s.drift || other.drift
+	return s
+}
+
+// GlobalSettings is the name of the ConfigMap that held the controller's settings from v0.19 to v0.32.
+const GlobalSettings = "karpenter-global-settings"
+
+// isSettings reports whether a document is that ConfigMap.
+func isSettings(root *yaml.Node) bool {
+	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata", "name")) == GlobalSettings
+}
+
+// valuesOf makes values of the ConfigMap's data, under the names that the chart had for them.
+func valuesOf(data *yaml.Node) *yaml.Node {
+	root := mapping()
+	for _, key := range fields(data) {
+		value := at(data, key)
+		comment := value.LineComment
+		if tag, found := strings.CutPrefix(key, "aws.tags."); found {
+			set(root, scalar(value.Value), "settings", "aws", "tags", tag)
+			continue
+		}
+		set(root, typed(key, value.Value), append([]string{"settings"}, strings.Split(key, ".")...)...)
+		at(root, append([]string{"settings"}, strings.Split(key, ".")...)...).LineComment = comment
+	}
+	return root
+}
+
+// typed is a text of the ConfigMap as the chart has it.
+func typed(key, value string) *yaml.Node {
+	switch last := key[strings.LastIndexByte(key, '.')+1:]; last {
+	case "tags":
+		var tags map[string]string
+		if json.Unmarshal([]byte(value), &tags) == nil {
+			if node, err := nodeOf(tags); err == nil {
+				return node
+			}
+		}
+	case "isolatedVPC", "enablePodENI", "enableENILimitedPodDensity", "enableInterruptionHandling", "driftEnabled":
+		if value == "true" || value == "false" {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: value}
+		}
+	case "vmMemoryOverheadPercent":
+		if _, err := json.Number(value).Float64(); err == nil {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: value}
+		}
+	case "reservedENIs":
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value}
+	}
+	return scalar(value)
+}

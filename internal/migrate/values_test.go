@@ -1,0 +1,105 @@
+package migrate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestValuesAgreeWithTheChart compares the tables with those of the chart, which reads older values by itself.
+func TestValuesAgreeWithTheChart(t *testing.T) {
+	template, err := os.ReadFile("../../charts/karpenter/templates/_read.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(template), `{{- define "karpenter.find" -}}`)
+	if !found {
+		t.Fatal("the chart's template is not as it was")
+	}
+	tables := strings.Split(head, "{{- range $row := list")
+	if len(tables) != 4 {
+		t.Fatalf("the chart has %d tables, want 3", len(tables)-1)
+	}
+	row := regexp.MustCompile(`\(list "([^"]+)" (.+)\)`)
+	rows := func(table string) [][]string {
+		var all [][]string
+		for _, found := range row.FindAllStringSubmatch(strings.SplitN(table, "}}", 2)[0], -1) {
+			all = append(all, found[1:])
+		}
+		return all
+	}
+	defaults := strings.NewReplacer(`(list "stdout")`, "[stdout]", `(list "stderr")`, "[stderr]", `2.0`, "2", `"0"`, `"0"`, `""`, `""`, `"`, "")
+	var renamed, gone, moved [][]string
+	for _, r := range renamedValues {
+		renamed = append(renamed, []string{r.old, r.today, r.otherwise})
+	}
+	for _, r := range goneValues {
+		gone = append(gone, []string{r.old, r.why})
+	}
+	for _, r := range movedValues {
+		moved = append(moved, []string{r.old, r.why})
+	}
+	var theirs [][]string
+	for _, r := range rows(tables[1]) {
+		today, otherwise, _ := strings.Cut(strings.TrimPrefix(r[1], `"`), `" `)
+		theirs = append(theirs, []string{r[0], today, defaults.Replace(otherwise)})
+	}
+	unquote := func(text string) string {
+		return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.TrimSuffix(text[strings.Index(text, `"`)+1:], `"`))
+	}
+	var dead, elsewhere [][]string
+	for _, r := range rows(tables[2]) {
+		dead = append(dead, []string{r[0], unquote(r[1])})
+	}
+	for _, r := range rows(tables[3]) {
+		_, why, _ := strings.Cut(r[1], " ")
+		elsewhere = append(elsewhere, []string{r[0], unquote(why)})
+	}
+	for name, pair := range map[string][2][][]string{"renamed": {theirs, renamed}, "without effect": {dead, gone}, "elsewhere": {elsewhere, moved}} {
+		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+			t.Errorf("%s (-chart +here):\n%s", name, diff)
+		}
+	}
+}
+
+// TestOldValues migrates values of charts of several years.
+func TestOldValues(t *testing.T) {
+	paths, err := filepath.Glob("../../test/chart/testdata/old/*.yaml")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("%d files of old values: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := Run([]File{{Name: filepath.Base(path), Text: text}}, Options{})
+			golden(t, "values-"+filepath.Base(path), string(result.Manifests))
+			again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{})
+			if again.Changed {
+				t.Errorf("migrated again they change:\n%s", again.Report.Text())
+			}
+		})
+	}
+}
+
+func TestNewNameWins(t *testing.T) {
+	for _, test := range []struct{ name, values, want string }{
+		{"the old name alone", "controller: {batchMaxDuration: 20s}\n", "settings:\n  batchMaxDuration: 20s\n"},
+		{"beside the new name's default", "controller: {logLevel: debug}\nlogLevel: info\n", "logLevel: debug\n"},
+		{"beside another value", "clusterName: a\nsettings:\n  clusterName: b\n", "settings:\n  clusterName: b\n"},
+		{"the older of two", "settings:\n  aws:\n    clusterName: a\nclusterName: b\n", "settings:\n  clusterName: a\n"},
+		{"empty", "clusterName: \"\"\nreplicas: 1\n", "replicas: 1\n"},
+		{"false counts", "settings:\n  aws:\n    isolatedVPC: false\n", "settings:\n  isolatedVPC: false\n"},
+	} {
+		got := string(Run([]File{{Name: "values.yaml", Text: []byte(test.values)}}, Options{}).Manifests)
+		if got != test.want {
+			t.Errorf("%s: got\n%s, want\n%s", test.name, got, test.want)
+		}
+	}
+}
