@@ -238,6 +238,12 @@ var importRules = []importRule{
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{
+		from:    "./internal/migrate",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
+		except:  []string{"./internal/legacy/..."},
+		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
+	},
+	{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
@@ -269,6 +275,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/legacy/beta",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
+		except:  []string{"./api/karpenter/v1"},
 		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
 	},
 	{

@@ -71,6 +71,7 @@ func TestDefinitions(t *testing.T) {
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
 		{"EC2NodeClassStatus", testEC2NodeClassStatus},
+		{"Migrated", testMigrated},
 		{"OlderManifestsAreKeptWhole", testOlderManifestsAreKeptWhole},
 		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},
 		{"OlderPrinterColumns", testOlderPrinterColumns},

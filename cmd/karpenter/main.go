@@ -6,6 +6,7 @@
 //	simulate     a plan for pods and pools in files or a live cluster
 //	replay       the same decision again, from a capture
 //	explain      what becomes of a pod, a node or a pool of a live cluster
+//	migrate      manifests of older versions, and of the Cluster Autoscaler, in today's API
 //	doctor       what is wrong with the installation, and what would put it right
 //	top          its nodes, what they hold and cost, and the pods that wait
 //
@@ -61,6 +62,7 @@ func newRootCommand() *cobra.Command {
 		newDemoCommand(),
 		newDoctorCommand(),
 		newExplainCommand(),
+		newMigrateCommand(),
 		newReplayCommand(),
 		newSandboxCommand(),
 		newSimulateCommand(),

@@ -17,26 +17,26 @@ import (
 
 // autoscaler is what is known of one.
 type autoscaler struct {
-	*item                    // its Deployment; nil when only groups are known
+	*item                     // its Deployment; nil when only groups are known
 	flags map[string][]string // by name, as often as given
 }
 
 // nodeGroup is a set of machines of one kind.
 type nodeGroup struct {
-	name             string
-	source           *item
-	types            []string
-	zones            []string
-	arch, os         string
-	capacityType     string
-	labels           map[string]string
-	taints           []*yaml.Node
-	least, most      int // nodes; -1 unknown
-	class            *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
-	className        string
-	nodes            int // that were seen
-	requirements     []*yaml.Node // beyond types, zones, arch, os and capacity type
-	remarks          []Note
+	name         string
+	source       *item
+	types        []string
+	zones        []string
+	arch, os     string
+	capacityType string
+	labels       map[string]string
+	taints       []*yaml.Node
+	least, most  int        // nodes; -1 unknown
+	class        *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
+	className    string
+	nodes        int          // that were seen
+	requirements []*yaml.Node // beyond types, zones, arch, os and capacity type
+	remarks      []Note
 }
 
 var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
@@ -222,18 +222,18 @@ func (a *autoscaler) disruption(pool *yaml.Node) {
 
 // told is what becomes of the flags that are not fields of pools.
 var told = map[string]string{
-	"expander":                      "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
-	"balance-similar-node-groups":   "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread",
-	"skip-nodes-with-local-storage": "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
-	"skip-nodes-with-system-pods":   "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
-	"max-nodes-total":               "limits are each pool's own; see spec.limits.nodes",
-	"cores-total":                   "limits are each pool's own; see spec.limits.cpu",
-	"memory-total":                  "limits are each pool's own; see spec.limits.memory",
-	"scale-down-delay-after-add":    "there is no delay after a purchase; spec.disruption.consolidateAfter is since a pod last came or went",
-	"max-graceful-termination-sec":  "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
-	"max-node-provision-time":       "a node that does not join within 15 minutes is given up",
-	"new-pod-scale-up-delay":        "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
-	"expendable-pods-priority-cutoff": "every pod that cannot be scheduled counts, whatever its priority",
+	"expander":                         "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
+	"balance-similar-node-groups":      "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread",
+	"skip-nodes-with-local-storage":    "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
+	"skip-nodes-with-system-pods":      "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
+	"max-nodes-total":                  "limits are each pool's own; see spec.limits.nodes",
+	"cores-total":                      "limits are each pool's own; see spec.limits.cpu",
+	"memory-total":                     "limits are each pool's own; see spec.limits.memory",
+	"scale-down-delay-after-add":       "there is no delay after a purchase; spec.disruption.consolidateAfter is since a pod last came or went",
+	"max-graceful-termination-sec":     "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
+	"max-node-provision-time":          "a node that does not join within 15 minutes is given up",
+	"new-pod-scale-up-delay":           "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
+	"expendable-pods-priority-cutoff":  "every pod that cannot be scheduled counts, whatever its priority",
 	"scale-down-utilization-threshold": "nodes go when their pods fit elsewhere for less money, not below a share of use; 0 would be consolidationPolicy: WhenEmpty",
 }
 

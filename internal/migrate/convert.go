@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +46,20 @@ func (r *repair) toV1(expiry func(pool string) string) {
 	if age := take(r.root, "spec", "disruption", "expireAfter"); age != nil {
 		put(r.root, age, "spec", "template", "spec", "expireAfter")
 	}
+	kubelet := take(r.root, "spec", "template", "spec", "kubelet")
+	family := at(r.root, "spec", "amiFamily")
+	if at(want, "spec", "amiFamily") == nil {
+		family = take(r.root, "spec", "amiFamily")
+	}
 	r.root, r.anew = reshape(r.root, want), true
+	if kubelet != nil { // with its comments; kubelets brings it to the class
+		take(r.root, "metadata", "annotations", beta.AnnotationKubelet)
+		prune(r.root, "metadata", "annotations")
+		put(r.root, kubelet, "spec", "template", "spec", "kubelet")
+	}
+	if alias := at(firstOf(at(r.root, "spec", "amiSelectorTerms")), "alias"); alias != nil && family != nil {
+		alias.LineComment = comments(family)
+	}
 	prune(r.root, "spec", "disruption")
 }
 
@@ -149,7 +163,7 @@ func (i *item) translated(result legacy.Result) {
 	for _, n := range result.Notes {
 		reason := n.Reason
 		if n.To != "" {
-			reason = "is " + n.To + ": " + reason
+			reason = "now " + n.To + ": " + reason
 		}
 		outcome := map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}[n.Effect]
 		i.note(outcome, n.Field, "%s", reason)
@@ -190,8 +204,14 @@ func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *d
 		return &document{gone: true}
 	}
 	clean(want)
+	for _, path := range [][]string{{"spec", "template", "spec", "expireAfter"}, {"spec", "disruption", "consolidateAfter"}} {
+		if d, err := time.ParseDuration(text(at(want, path...))); err == nil && d >= time.Hour {
+			at(want, path...).Value = span(d)
+		}
+	}
 	i.Became = append(i.Became, text(at(want, "kind"))+" "+text(at(want, "metadata", "name")))
 	if from == nil {
+		reorder(want, []string{"apiVersion", "kind", "metadata", "spec"})
 		return &document{root: want, anew: true, text: i.text}
 	}
 	for _, field := range []string{"labels", "annotations"} { // the object's own stay
@@ -205,8 +225,9 @@ func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *d
 	}
 	relocate(from)
 	root := reshape(from, want)
-	for _, path := range [][]string{nil, {"spec"}, {"spec", "template"}, {"spec", "template", "spec"}, {"spec", "disruption"}} {
-		reorder(at(root, path...), at(want, path...))
+	reorder(root, []string{"apiVersion", "kind", "metadata", "spec"})
+	for _, path := range [][]string{{"spec"}, {"spec", "template"}, {"spec", "template", "spec"}, {"spec", "disruption"}} {
+		reorder(at(root, path...), fields(at(want, path...)))
 	}
 	return &document{root: root, anew: true, text: i.text}
 }
@@ -231,6 +252,25 @@ func relocatePool(root *yaml.Node) {
 			value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", HeadComment: value.HeadComment, LineComment: joinComments(value.LineComment, comments(at(value, "enabled")))}
 		}
 		put(root, value, append([]string{"spec"}, strings.Split(move.to, ".")...)...)
+	}
+	for _, list := range []struct{ field, key string }{
+		{"zones", "topology.kubernetes.io/zone"}, {"instanceTypes", "node.kubernetes.io/instance-type"}, {"architectures", "kubernetes.io/arch"},
+		{"architecture", "kubernetes.io/arch"}, {"operatingSystems", "kubernetes.io/os"}, {"operatingSystem", "kubernetes.io/os"},
+	} {
+		value := take(root, "spec", list.field)
+		if value == nil {
+			continue
+		}
+		one := mapping()
+		one.HeadComment, value.HeadComment = value.HeadComment, ""
+		set(one, scalar(list.key), "key")
+		set(one, scalar("In"), "operator")
+		if value.Kind == yaml.ScalarNode {
+			one.Content[1].LineComment, value.LineComment = value.LineComment, ""
+			value = sequence(value)
+		}
+		set(one, value, "values")
+		set(root, sequence(append(members(at(root, "spec", "template", "spec", "requirements")), one)...), "spec", "template", "spec", "requirements")
 	}
 }
 
@@ -270,9 +310,8 @@ func cleanBelow(node *yaml.Node) {
 	}
 }
 
-// reorder puts fields into the order that another value has them in.
-func reorder(node, like *yaml.Node) {
-	order := fields(like)
+// reorder sorts fields; those that the order does not name come first.
+func reorder(node *yaml.Node, order []string) {
 	names := fields(node)
 	slices.SortStableFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
 	content := make([]*yaml.Node, 0, len(names)*2)

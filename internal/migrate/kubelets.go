@@ -67,8 +67,7 @@ func (i *item) kubelet() *yaml.Node {
 	if empty(field) {
 		return nil
 	}
-	delete := take(field, "containerRuntime")
-	if delete != nil {
+	if take(field, "containerRuntime") != nil {
 		i.note(Changed, "spec.template.spec.kubelet.containerRuntime", "is left out: there is containerd and nothing else")
 	}
 	return field

@@ -10,6 +10,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // Options are what manifests do not say.
@@ -24,6 +25,8 @@ type Options struct {
 	// HonourSafeToEvict says that pods which ask the Cluster Autoscaler to keep their node ask us too. It is so in any case
 	// if the Cluster Autoscaler is in the input.
 	HonourSafeToEvict bool
+	// OnlyOurs says that other objects are printed if they change, and else not: those of a whole cluster would be many.
+	OnlyOurs bool
 	// Check says what an API server would refuse of an object of ours in v1, given as JSON knows it; nil checks nothing.
 	Check func(object map[string]any) []error
 }
@@ -43,7 +46,7 @@ type Result struct {
 // Run brings the documents of all files to v1.
 func Run(files []File, options Options) Result {
 	m := migration{options: options}
-	m.settings = settings{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
+	m.settings = known{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
 	for _, file := range files {
 		for _, d := range split(file) {
 			m.read(d)
@@ -63,7 +66,7 @@ func Run(files []File, options Options) Result {
 // migration is everything on its way through.
 type migration struct {
 	options  Options
-	settings settings
+	settings known
 	all      []*document
 	items    []*item
 	values   []byte
@@ -91,6 +94,7 @@ func (m *migration) read(d *document) {
 	entry := &Entry{Origin: d.origin, Object: "text"}
 	switch {
 	case err != nil:
+		d.root = nil
 		entry.note(Impossible, "", "is not YAML: %s (templates are to be rendered first)", err)
 	case d.root == nil:
 		return // comments
@@ -120,31 +124,30 @@ func nameOf(root *yaml.Node) string {
 	return name
 }
 
-// readList makes documents of a list's members, if any of them would change; else the list stays.
+// readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
 func (m *migration) readList(d *document) bool {
-	list := members(at(d.root, "items"))
 	trial := migration{options: m.options}
-	for n, member := range list {
+	for n, member := range members(at(d.root, "items")) {
 		one := clone(member)
 		block(one)
-		text := encode(one, false)
-		trial.read(&document{origin: d.origin + ", item " + itoa(n+1), text: text})
+		trial.read(&document{origin: d.origin + ", item " + itoa(n+1), text: encode(one, false)})
 	}
-	trial.options.Check = nil
-	before := len(trial.items)
+	texts := make([]*document, len(trial.all))
+	ours := false
+	for n, one := range trial.all {
+		texts[n] = &document{origin: one.origin, text: one.text}
+	}
 	trial.sources()
 	for _, i := range trial.items {
 		trial.item(i)
+		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
 	}
-	if before == 0 || !slices.ContainsFunc(trial.items, func(i *item) bool { return i.changed() || len(i.Notes) > 0 }) {
-		return false
+	if ours || trial.scaler != nil {
+		for _, one := range texts {
+			m.read(one)
+		}
 	}
-	for n, member := range list {
-		one := clone(member)
-		block(one)
-		m.read(&document{origin: d.origin + ", item " + itoa(n+1), text: encode(one, false)})
-	}
-	return true
+	return ours || trial.scaler != nil
 }
 
 // sources reads what other documents depend on.
@@ -164,6 +167,13 @@ func (m *migration) sources() {
 
 // globalSettings makes values of the ConfigMap.
 func (m *migration) globalSettings(i *item) {
+	data := map[string]string{}
+	for _, key := range fields(at(i.root, "data")) {
+		data[key] = text(at(i.root, "data", key))
+	}
+	if _, err := settings.FromConfigMap(data); err != nil { // it would keep a controller from starting
+		i.note(Impossible, "data", "%s", err)
+	}
 	values := &document{root: valuesOf(at(i.root, "data")), anew: true}
 	r := repair{document: values, Entry: i.Entry}
 	m.settings = m.settings.over(r.values())
@@ -211,9 +221,16 @@ func (m *migration) item(i *item) {
 		i.gone = true
 		i.note(Changed, "", "is an object of the older controller's own and is left out")
 	case i.is(karpv1.Group, "Provisioner"), i.is(awsv1.Group, "AWSNodeTemplate"):
-		r.serverFields() // translated together, later
+		r.lastApplied() // translated together, later; their age and their managers count
+		r.provisioner()
+	case i.kind == "Node" && i.apiVersion == "v1":
+		i.gone = m.scaler != nil // they say which groups there are, and are nobody's manifests
 	default:
-		p := pods{document: i.document, Entry: i.Entry, honour: m.options.HonourSafeToEvict || m.scaler != nil}
+		if m.options.OnlyOurs {
+			r.bare()
+		}
+		scaler := m.scaler != nil && m.scaler.item == i // it keeps its node while it is there, and then goes
+		p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
 		p.walk(i.root, "")
 		p.workload(i.kind)
 		if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {
@@ -252,13 +269,31 @@ func (r *repair) serverFields() {
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		found = take(r.root, "metadata", field) != nil || found
 	}
-	const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	found = take(r.root, "metadata", "annotations", lastApplied) != nil || found
-	prune(r.root, "metadata", "annotations")
-	if found {
+	for _, annotation := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion, awsv1.AnnotationNodeClassHash, awsv1.AnnotationNodeClassHashVersion, karpv1.Group + "/stored-version-migrated"} {
+		found = take(r.root, "metadata", "annotations", annotation) != nil || found
+	}
+	if found = r.lastApplied() || found; found {
 		r.anew = true
 		r.note(Changed, "metadata", "what the API server adds is left out")
 	}
+}
+
+// bare takes away what the API server adds to objects of others, before anything is changed in them.
+func (r *repair) bare() {
+	before := Entry{}
+	cleaned := repair{document: r.document, Entry: &before}
+	cleaned.serverFields()
+	r.text, r.anew = encode(r.root, false), false
+	if again := (&document{text: r.text}); again.parse() == nil { // lines as they are now
+		r.root = again.root
+	}
+}
+
+// lastApplied takes away what kubectl adds, and says whether it was there.
+func (r *repair) lastApplied() bool {
+	found := take(r.root, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration") != nil
+	prune(r.root, "metadata", "annotations")
+	return found
 }
 
 // legacySettings are the settings in the form that translating asks for.
@@ -300,6 +335,11 @@ func (m *migration) result() Result {
 	for _, i := range m.items {
 		result.Report = append(result.Report, i.Entry)
 		result.Changed = result.Changed || i.changed() || len(i.after) > 0
+	}
+	if m.options.OnlyOurs {
+		for _, i := range m.items {
+			i.gone = i.gone || kinds[i.kind] == "" && !i.changed() && len(i.after) == 0
+		}
 	}
 	result.Manifests = join(m.all)
 	return result

@@ -276,18 +276,12 @@ func block(node *yaml.Node) {
 			node.Style = yaml.LiteralStyle
 		}
 	}
-	for _, child := range node.Content {
+	for i, child := range node.Content {
 		block(child)
+		if node.Kind == yaml.MappingNode && i%2 == 1 && node.Content[i-1].Value == "values" && child.Kind == yaml.SequenceNode {
+			child.Style |= yaml.FlowStyle // of a requirement
+		}
 	}
-}
-
-// decode reads a value as JSON does.
-func decode(node *yaml.Node, into any) error {
-	encoded, err := json.Marshal(plain(node))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(encoded, into)
 }
 
 // plain is the value as JSON knows it.
@@ -320,8 +314,8 @@ func plain(node *yaml.Node) any {
 }
 
 func under(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

@@ -98,6 +98,17 @@ func (r *repair) pool() {
 	}
 }
 
+// provisioner puts right what a Provisioner, or an AWSNodeTemplate, has wrong that translating does not.
+func (r *repair) provisioner() {
+	r.requirements(r.find("spec.requirements"), "spec.requirements")
+	for _, field := range []string{"taints", "startupTaints"} {
+		r.taints(r.find("spec."+field), "spec."+field)
+	}
+	r.textual(r.find("spec.labels"), "spec.labels")
+	r.textual(r.find("spec.annotations"), "spec.annotations")
+	r.nodeAnnotations(r.find("spec.annotations"), "spec.annotations")
+}
+
 // find is a value by its path with dots.
 func (r *repair) find(path string) *yaml.Node { return at(r.root, strings.Split(path, ".")...) }
 
@@ -218,6 +229,7 @@ func (r *repair) classReference() {
 		if at(reference, "group") == nil {
 			set(reference, scalar(group), "group")
 		}
+		at(reference, "group").LineComment = joinComments(at(reference, "group").LineComment, comments(version))
 		r.anew = true
 		if r.beta {
 			r.note(Changed, path+".apiVersion", "is group now, without a version")
@@ -430,10 +442,10 @@ func (r *repair) budgets() {
 		schedule, duration := at(budget, "schedule"), at(budget, "duration")
 		switch {
 		case schedule != nil && duration == nil:
-			take(budget, "schedule")
+			inherit(at(budget, "nodes"), take(budget, "schedule"))
 			r.repaired(path+".schedule", "needs a duration, and has none: the budget holds at all times now; say how long it is to hold (was: "+schedule.Value+")")
 		case schedule == nil && duration != nil:
-			take(budget, "duration")
+			inherit(at(budget, "nodes"), take(budget, "duration"))
 			r.repaired(path+".duration", "needs a schedule, and has none: the budget holds at all times now (was: "+duration.Value+")")
 		case duration != nil:
 			r.budgetDuration(duration, path+".duration")
@@ -446,6 +458,13 @@ func (r *repair) budgets() {
 				}
 			}
 		}
+	}
+}
+
+// inherit gives the comments of a value that is left out to another one.
+func inherit(node, left *yaml.Node) {
+	if node != nil && node.LineComment == "" {
+		node.LineComment = comments(left)
 	}
 }
 

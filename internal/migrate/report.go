@@ -30,10 +30,10 @@ type Note struct {
 
 // Entry is what became of one object.
 type Entry struct {
-	Origin string   `json:"origin"`            // file and document
-	Object string   `json:"object"`            // as it was: kind and name
-	Became []string `json:"became,omitempty"`  // kind and name of what it is now, where that is something else
-	Notes  []Note   `json:"notes,omitempty"`   // none: it is as it was
+	Origin string   `json:"origin"`           // file and document
+	Object string   `json:"object"`           // as it was: kind and name
+	Became []string `json:"became,omitempty"` // kind and name of what it is now, where that is something else
+	Notes  []Note   `json:"notes,omitempty"`  // none: it is as it was
 }
 
 func (e *Entry) note(outcome Outcome, field, format string, arguments ...any) {

@@ -58,7 +58,7 @@ func TestConfigMap(t *testing.T) {
 			"batchMaxDuration is BATCH_MAX_DURATION now (settings.batchMaxDuration of the chart)",
 			`featureGates.driftEnabled has no counterpart: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
 		},
-		Cluster: Cluster{Name: "blue", InstanceProfile: "nodes", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
+		Cluster: Cluster{Name: "blue", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
 	}
 	for i, note := range old.Notes {
 		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
@@ -92,7 +92,6 @@ func TestEnvironment(t *testing.T) {
 			"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
 			"environment variable VM_MEMORY_OVERHEAD is VM_MEMORY_OVERHEAD_PERCENT now (settings.vmMemoryOverheadPercent of the chart)",
 		},
-		Cluster: Cluster{InstanceProfile: "nodes"},
 	}
 	if diff := cmp.Diff(want, old); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/migrate"
+)
+
+// migrateOptions are the flags of `karpenter migrate`.
+type migrateOptions struct {
+	files           []string
+	live            bool
+	kubeconfig      string
+	check           bool
+	report, values  string
+	cloudProvider   string
+	kubernetes      string
+	honour          bool
+	clusterName     string
+	instanceProfile string
+}
+
+func newMigrateCommand() *cobra.Command {
+	var o migrateOptions
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring manifests of any version, chart values and a Cluster Autoscaler to today's API",
+		Long: `Reads manifests, and prints them as they are to be written today: Provisioners of karpenter.sh/v1alpha3, v1alpha4 and
+v1alpha5, AWSNodeTemplates, NodePools and EC2NodeClasses of v1beta1, and v1 with mistakes. Comments stay where they can.
+Other documents pass as they are, but for old names of labels and annotations in pods and templates of pods.
+Standard error gets a report: what of each object was changed, defaulted, repaired, and what is impossible.
+
+Values of the Helm chart, of any version, are brought to today's names. The ConfigMap karpenter-global-settings becomes
+values, which --values writes to a file.
+
+For the Cluster Autoscaler, give its Deployment together with its node groups: a ClusterConfig of eksctl, or nodes
+(kubectl get nodes -o yaml). A NodePool, and where the machines are known an EC2NodeClass, is proposed for each group,
+with an order of moving.
+
+With --live everything is read from the cluster, whatever versions it serves; nothing is written to it.
+
+The exit code is 0 when everything was carried over, 1 when something is impossible (the rest is printed), and 2 for
+bad input. With --check nothing is printed but the report, and the exit code is 1 when anything would change too.`,
+		Example: "  karpenter migrate -f provisioners.yaml > nodepools.yaml\n  karpenter migrate -f manifests/ --check\n  karpenter migrate --live --values values.yaml > today.yaml\n  karpenter migrate -f values.yaml > new-values.yaml\n  kubectl -n kube-system get deploy cluster-autoscaler -o yaml | karpenter migrate -f - -f cluster.yaml",
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return o.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	o.addFlags(command.Flags())
+	return command
+}
+
+func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a folder's *.yaml, *.yml and *.json, or - for standard input; may be given several times")
+	flags.BoolVar(&o.live, "live", false, "read a live cluster")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	flags.BoolVar(&o.check, "check", false, "print no manifests; exit with 1 if anything would change or is impossible")
+	flags.StringVar(&o.report, "report", "", "a file to write the report to as JSON, too")
+	flags.StringVar(&o.values, "values", "", "a file to write the chart's values to that follow from the ConfigMap "+migrate.GlobalSettings)
+	flags.StringVar(&o.cloudProvider, "cloud-provider", "aws", "the cloud of Provisioners: aws or kwok")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "the cluster's name, which older objects took from the controller's settings, where the input does not say it")
+	flags.StringVar(&o.instanceProfile, "instance-profile", "", "the instance profile of objects that name none, where the input does not say it")
+	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the cluster's version, such as 1.34: images of Amazon Linux 2 end with 1.32")
+	flags.BoolVar(&o.honour, "honor-safe-to-evict", false, "pods that say cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" get karpenter.sh/do-not-disrupt: \"true\" too; so in any case if a Cluster Autoscaler is read")
+}
+
+// verify refuses flags that make no sense.
+func (o *migrateOptions) verify() (minor int, err error) {
+	switch {
+	case len(o.files) == 0 && !o.live:
+		return 0, usageErrorf("nothing to read: give -f FILE, -f DIR, -f - or --live")
+	case o.cloudProvider != "aws" && o.cloudProvider != "kwok":
+		return 0, usageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
+	case o.kubeconfig != "" && !o.live:
+		return 0, usageErrorf("--kubeconfig is for --live")
+	case o.kubernetes == "":
+		return 0, nil
+	}
+	_, after, found := strings.Cut(strings.TrimPrefix(o.kubernetes, "v"), ".")
+	text, _, _ := strings.Cut(after, ".")
+	if minor, err = strconv.Atoi(strings.TrimSuffix(text, "+")); !found || err != nil {
+		return 0, usageErrorf("--kubernetes-version is %q, want a version such as 1.34", o.kubernetes)
+	}
+	return minor, nil
+}
+
+func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io.Writer) error {
+	minor, err := o.verify()
+	if err != nil {
+		return err
+	}
+	schemas, err := newSchemaDefaults()
+	if err != nil {
+		return err
+	}
+	options := migrate.Options{
+		ClusterName: o.clusterName, InstanceProfile: o.instanceProfile, KubernetesMinor: minor, Kwok: o.cloudProvider == "kwok",
+		HonourSafeToEvict: o.honour, OnlyOurs: o.live && len(o.files) == 0, Check: schemas.refusals,
+	}
+	files, err := o.read(in)
+	if err != nil {
+		return err
+	}
+	if o.live {
+		cluster, version, err := readCluster(ctx, o.kubeconfig)
+		if err != nil {
+			return err
+		}
+		files = append(files, cluster)
+		if options.KubernetesMinor == 0 {
+			options.KubernetesMinor = version
+		}
+	}
+	return o.write(migrate.Run(files, options), out, problems)
+}
+
+// write prints what was asked for, and turns what is impossible into an error.
+func (o *migrateOptions) write(result migrate.Result, out, problems io.Writer) error {
+	if _, err := io.WriteString(problems, result.Report.Text()); err != nil {
+		return err
+	}
+	if o.report != "" {
+		var text strings.Builder
+		if err := result.Report.JSON(&text); err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.report, []byte(text.String()), 0o644); err != nil {
+			return fmt.Errorf("writing the report: %w", readable(err))
+		}
+	}
+	impossible := result.Report.Count(migrate.Impossible)
+	if !o.check {
+		if err := o.writeManifests(result, out, problems); err != nil {
+			return err
+		}
+	}
+	switch {
+	case impossible > 0:
+		return fmt.Errorf("%s impossible, see the report", plural(impossible, "thing")+map[bool]string{true: " is", false: " are"}[impossible == 1])
+	case o.check && result.Changed:
+		return errors.New("manifests would change, see the report")
+	}
+	return nil
+}
+
+func (o *migrateOptions) writeManifests(result migrate.Result, out, problems io.Writer) error {
+	if o.values != "" && len(result.Values) > 0 {
+		if err := os.WriteFile(o.values, result.Values, 0o644); err != nil {
+			return fmt.Errorf("writing the chart's values: %w", readable(err))
+		}
+	} else if o.values != "" {
+		fmt.Fprintf(problems, "%s is not written: there is no ConfigMap %s\n", o.values, migrate.GlobalSettings)
+	}
+	_, err := out.Write(result.Manifests)
+	return err
+}
+
+// read reads all files that were named.
+func (o *migrateOptions) read(in io.Reader) ([]migrate.File, error) {
+	var files []migrate.File
+	for _, path := range o.files {
+		if path == "-" {
+			data, err := readText(in, 0, largestFile)
+			if err != nil {
+				return nil, usageErrorf("standard input: %w", err)
+			}
+			files = append(files, migrate.File{Name: "standard input", Text: data})
+			continue
+		}
+		paths, err := manifestsAt(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			data, err := readTextFile(path)
+			if err != nil {
+				return nil, usageErrorf("reading manifests: %w", err)
+			}
+			files = append(files, migrate.File{Name: filepath.ToSlash(path), Text: data})
+		}
+	}
+	return files, nil
+}
+
+// manifestsAt is the file, or the manifests of a folder in the order of their names.
+func manifestsAt(path string) ([]string, error) {
+	about, err := os.Stat(path)
+	if err != nil {
+		return nil, usageErrorf("reading manifests: %w", readable(err))
+	}
+	if !about.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, usageErrorf("reading manifests: %w", readable(err))
+	}
+	var paths []string
+	for _, entry := range entries {
+		if file := filepath.Join(path, entry.Name()); plainFile(file) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+			paths = append(paths, file)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, usageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
+	}
+	return paths, nil
+}
