@@ -93,7 +93,8 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 
 // conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is.
 func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition) (problem, fix string) {
-	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
+	c := d.Spec.Conversion
+	several := slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" })
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		if several {
 			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
