@@ -382,7 +382,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Protection: w.o.protection(),
+			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(),
 		},
 	}
 	for _, p := range append(parts, w.repair()...) {

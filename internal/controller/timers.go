@@ -97,6 +97,10 @@ type Timers struct {
 	Drain time.Duration
 	// DrainMin is the shortest drain; it catches pods that were bound late (core 6.2).
 	DrainMin time.Duration
+	// Notice is the longest time from the deletion of a node to the end of its drain for which its workloads stay until
+	// their places are ready; DrainReserve is how long before that end all of them are asked to leave.
+	Notice       time.Duration
+	DrainReserve time.Duration
 	// PodStuck is how long after its deletion timestamp a terminating pod is no longer waited for (core 6.2).
 	PodStuck time.Duration
 	// Eviction and EvictionMax bound the exponential back-off of one pod's eviction (core 6.3).
@@ -162,6 +166,8 @@ func Production() Timers {
 
 		Drain:           time.Second,
 		DrainMin:        5 * time.Second,
+		Notice:          150 * time.Second,
+		DrainReserve:    time.Minute,
 		PodStuck:        time.Minute,
 		Eviction:        100 * time.Millisecond,
 		EvictionMax:     10 * time.Second,
@@ -195,7 +201,7 @@ func (t *Timers) all() []timer {
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
 		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
-		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"pod-stuck", &t.PodStuck},
+		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"notice", &t.Notice}, {"drain-reserve", &t.DrainReserve}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
 		{"consistency", &t.Consistency}, {"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},

@@ -32,21 +32,24 @@ import (
 
 // unneeded are permissions that this test's fleet does not ask for, and why the chart gives them all the same.
 var unneeded = map[string]string{
-	"get pods":                                                    "a nomination that the watch does not show after 5 s is read live",
-	"get nodes":                                                   "likewise a taint, and nodes of claims that look as if they had lost them",
-	"get nodeclaims.karpenter.sh":                                 "likewise a claim, and one that is there already when it is bought again after a crash",
-	"get nodepools.karpenter.sh":                                  "conflicts are read live",
-	"update nodepools/finalizers.karpenter.sh":                    "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
-	"update nodeclaims/finalizers.karpenter.sh":                   "likewise nodes and their claim",
-	"create leases.coordination.k8s.io in karpenter":              "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
-	"patch events.events.k8s.io":                                  "an event that comes again is counted up",
-	"patch events in karpenter":                                   "likewise of leader election",
-	"update ec2nodeclasses/finalizers.karpenter.k8s.aws":          "likewise what a class owns",
-	"get ec2nodeclasses.karpenter.k8s.aws":                        "read live while it is being deleted",
-	"create configmaps in karpenter":                              "the chart makes the ConfigMap; who deletes it gets another from the controller",
+	"get pods":                                           "a nomination that the watch does not show after 5 s is read live",
+	"get nodes":                                          "likewise a taint, and nodes of claims that look as if they had lost them",
+	"get nodeclaims.karpenter.sh":                        "likewise a claim, and one that is there already when it is bought again after a crash",
+	"get nodepools.karpenter.sh":                         "conflicts are read live",
+	"update nodepools/finalizers.karpenter.sh":           "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
+	"update nodeclaims/finalizers.karpenter.sh":          "likewise nodes and their claim",
+	"create leases.coordination.k8s.io in karpenter":     "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
+	"patch events.events.k8s.io":                         "an event that comes again is counted up",
+	"patch events in karpenter":                          "likewise of leader election",
+	"update ec2nodeclasses/finalizers.karpenter.k8s.aws": "likewise what a class owns",
+	"get ec2nodeclasses.karpenter.k8s.aws":               "read live while it is being deleted",
+	"create configmaps in karpenter":                     "the chart makes the ConfigMap; who deletes it gets another from the controller",
+	"update configmaps in kube-system":                   "a simulated machine is written down anew when it registers late",
+
+	"update provisioners/finalizers.karpenter.sh":                 "likewise what a Provisioner has become",
+	"update awsnodetemplates/finalizers.karpenter.k8s.aws":        "likewise what an AWSNodeTemplate has become",
 	"update secrets in karpenter":                                 "the certificate of the conversion webhook is renewed after two months",
 	"patch customresourcedefinitions/status.apiextensions.k8s.io": "once, in clusters where objects are stored in v1beta1",
-	"update configmaps in kube-system":                            "a simulated machine is written down anew when it registers late",
 }
 
 // run plays with a fleet while the controller is nobody but the chart's service account.
@@ -63,6 +66,7 @@ func (w *world) run(t *testing.T) {
 	w.awaitBound(t, 4)
 	w.awaitCost(t)
 	w.guarded(t, true)
+	w.older(t)
 	// As `kubectl delete nodeclaims --all`: nodes are drained, and others bought.
 	if err := w.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
 		t.Fatal(err)
@@ -210,7 +214,8 @@ func (w *world) awaitBound(t *testing.T, want int) {
 // guarded asks, without doing it, whether a definition may be deleted.
 func (w *world) guarded(t *testing.T, want bool) {
 	t.Helper()
-	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
+		"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws"} {
 		await(t, fmt.Sprintf("deletion of %s to be refused: %t", name, want), func(ctx context.Context) error {
 			err := w.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
 			switch {

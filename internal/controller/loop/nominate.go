@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -24,8 +25,33 @@ func (p *Provision) decide() (snap, from *model.Snapshot, decided *plan.Provisio
 	decided = p.Schedule(from)
 	decided.Stamp(snap)
 	p.last = decided
-	p.targets.Store(new(decided.Targets()))
+	targets := decided.Targets()
+	p.targets.Store(&targets)
+	p.seats.Store(new(running(targets)))
 	return snap, from, decided
+}
+
+// running are the targets by pod, of pods that still run on a node that leaves.
+func running(targets plan.Targets) map[types.UID]string {
+	seats := map[types.UID]string{}
+	for target, pods := range targets {
+		for _, pod := range pods {
+			if pod.Node != "" {
+				seats[types.UID(pod.UID)] = target
+			}
+		}
+	}
+	return seats
+}
+
+// Seat names the claim or node that the latest plan has for a pod which still runs on a node that leaves, empty if it has
+// none or there is no plan yet.
+func (p *Provision) Seat(pod types.UID) string {
+	seats := p.seats.Load()
+	if seats == nil {
+		return ""
+	}
+	return (*seats)[pod]
 }
 
 // planned returns where the latest plan puts its pods. Before the first, as after a restart, one is made: with its

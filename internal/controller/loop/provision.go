@@ -73,8 +73,9 @@ type Provision struct {
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision
 	first sync.Once
-	// targets are where the latest plan puts its pods; nil before the first.
+	// targets are where the latest plan puts its pods; nil before the first. seats are those of the pods that still run.
 	targets atomic.Pointer[plan.Targets]
+	seats   atomic.Pointer[map[types.UID]string]
 }
 
 // Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again

@@ -22,6 +22,8 @@ type left struct {
 	force []*corev1.Pod
 	// protected are those of the first group that forbid it, and elapsed those whose time to forbid it is over.
 	protected, elapsed []*corev1.Pod
+	// held are those that stay until their place is ready.
+	held []*corev1.Pod
 	// mistaken pods have a do-not-disrupt that means nothing.
 	mistaken []*corev1.Pod
 	// rules are those that pods are protected by.
@@ -71,13 +73,15 @@ func (l *left) sort(first []*corev1.Pod, t terms) {
 		if !valid {
 			l.mistaken = append(l.mistaken, pod)
 		}
-		switch next(pod, t).action {
-		case evict:
+		switch action := next(pod, t).action; {
+		case action == evict && t.hold != nil && !karpv1.DaemonPod(pod) && t.hold(pod):
+			l.held = append(l.held, pod)
+		case action == evict:
 			l.evict = append(l.evict, pod)
 			if !protection.Until.IsZero() {
 				l.elapsed = append(l.elapsed, pod)
 			}
-		case protected:
+		case action == protected:
 			l.protected = append(l.protected, pod)
 		}
 	}
@@ -96,6 +100,9 @@ func (l left) why() string {
 		named = append(named, fmt.Sprintf("%s/%s forbids it by %s%s", pod.Namespace, pod.Name, p.By, until))
 	}
 	text := fmt.Sprintf("%d pods are waiting to be evicted", len(l.waiting))
+	if len(l.held) > 0 {
+		text += fmt.Sprintf(", %d of them until their places are ready", len(l.held))
+	}
 	if len(named) == 0 {
 		return text
 	}

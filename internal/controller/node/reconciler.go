@@ -44,6 +44,9 @@ type Reconciler struct {
 	// Protection says which annotations protect pods from eviction.
 	Protection karpv1.ProtectionRules
 	Clock      clock.PassiveClock
+	// Seat names the claim or node that the latest plan has for a pod which still runs, empty if it has none. With nil the
+	// drain of a node on notice does not wait for anything (notice.go).
+	Seat func(pod types.UID) string
 	// Workers is how many nodes are worked on at a time; 0 means 500.
 	Workers int
 

@@ -86,7 +86,9 @@ func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error)
 	if err := r.beginDrain(ctx, l); err != nil {
 		return 0, err
 	}
-	left := remaining(l.pods, r.terms(l))
+	terms := r.terms(l)
+	terms.hold = r.holder(ctx, l)
+	left := remaining(l.pods, terms)
 	if len(left.waiting) > 0 {
 		r.push(l, left)
 		return r.Timers.Drain, nil

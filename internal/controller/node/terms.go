@@ -18,6 +18,8 @@ type terms struct {
 	slack time.Duration
 	// stuck is how long after its deletion timestamp a terminating pod is no longer waited for.
 	stuck time.Duration
+	// hold says which workloads had better stay for now; nil for none.
+	hold func(*corev1.Pod) bool
 	// rules say which pods are protected.
 	rules karpv1.ProtectionRules
 }

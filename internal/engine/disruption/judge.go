@@ -199,6 +199,11 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 		}
 		saving -= n.Price + j.nodePrice(r.Pool)
 	}
+	if !paid {
+		if v := j.keepsShare(c, cmd); !v.OK() {
+			return v
+		}
+	}
 	// What has been bought is paid in any case; then it is enough that leaving things as they are costs more. Else it must not
 	// lose by what kube-scheduler will make of it.
 	least := j.least(c)

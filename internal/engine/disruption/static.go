@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -95,14 +96,34 @@ func Static(snap *model.Snapshot) Standing {
 // grow adds the claims that are missing, as far as the pool may have them.
 func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool) {
 	most, why := headroom(p)
-	for range min(missing, most) {
-		c := plan.BareClaim(snap, p, "", func(name string) bool { return taken[name] || snap.Claim(name) != nil })
-		taken[c.Name] = true
-		s.Create = append(s.Create, c)
+	wanted := min(missing, most)
+	claims, v := bare(snap, p, wanted, taken)
+	for int64(len(claims)) < wanted { // of fewer nodes the share is less
+		most, why, wanted = int64(len(claims)), v, int64(len(claims))
+		claims, v = bare(snap, p, wanted, taken)
 	}
+	for i := range claims {
+		taken[claims[i].Name] = true
+	}
+	s.Create = append(s.Create, claims...)
 	if missing > most {
 		s.Short = append(s.Short, Short{Pool: p.Name, Missing: missing - most, Verdict: why})
 	}
+}
+
+// bare are so many claims for the pool, or as many as its share of spot capacity lets it have, and what is in the way of more.
+func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]bool) ([]plan.NewClaim, plan.Verdict) {
+	sharing, names := placement.NewSharing(snap, p, nodes), map[string]bool{}
+	var claims []plan.NewClaim
+	for range nodes {
+		c := plan.BareClaim(snap, p, "", func(name string) bool { return taken[name] || names[name] || snap.Claim(name) != nil })
+		if v := sharing.Narrow(&c); !v.OK() {
+			return claims, v
+		}
+		names[c.Name] = true
+		claims = append(claims, c)
+	}
+	return claims, plan.Verdict{}
 }
 
 // headroom is how many more nodes the pool may have now, and what is in the way of more.
@@ -187,6 +208,7 @@ func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Comma
 			continue
 		}
 		most, why := headroom(p)
+		w.sharing = placement.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
 			var v plan.Verdict
 			switch {
@@ -234,6 +256,7 @@ type wave struct {
 	snap     *model.Snapshot
 	guard    *plan.Guard
 	taken    map[string]bool // names of new claims
+	sharing  *placement.Sharing
 	commands []plan.Command
 }
 
@@ -245,6 +268,10 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	command := plan.NewCommand(w.snap.Now, n.reason, "", []plan.Candidate{plan.CandidateOf(n.Node)})
 	command.Worth.Pods = plan.Inhabitants(n.Node)
 	claim := plan.BareClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
+	if v := w.sharing.Narrow(&claim); !v.OK() {
+		v.Node = n.Name
+		return v
+	}
 	command.Replacements = []plan.NewClaim{claim}
 	if v := w.guard.Admit(command); !v.OK() {
 		return v

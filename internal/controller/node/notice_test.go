@@ -1,0 +1,145 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// on is a node with a Ready condition and labels.
+func on(name string, ready corev1.ConditionStatus, labels map[string]string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+}
+
+// holding is a reconciler whose cluster has claims and nodes that are ready, or not, and whose plan puts the pod "web"
+// onto the one of that name.
+func holding(t *testing.T, seat string) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func(name string, initialized bool) *karpv1.NodeClaim {
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if initialized {
+			c.StatusConditions().SetTrue(karpv1.ConditionInitialized)
+		}
+		return c
+	}
+	leaving := claim("claim-leaving", true)
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{karpv1.FinalizerTermination}, &metav1.Time{Time: now}
+	ours := map[string]string{karpv1.LabelNodePool: "p", karpv1.LabelInitialized: "true"}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		claim("claim-in-flight", false), claim("claim-there", true), leaving,
+		on("node-there", corev1.ConditionTrue, ours), on("node-silent", corev1.ConditionUnknown, ours),
+		on("node-starting", corev1.ConditionTrue, map[string]string{karpv1.LabelNodePool: "p"}), on("node-foreign", corev1.ConditionTrue, nil)).Build()
+	r := &Reconciler{Client: api, Timers: controller.Production()}
+	r.Seat = func(uid types.UID) string {
+		if uid == "web" {
+			return seat
+		}
+		return ""
+	}
+	return r
+}
+
+// TestHold: on notice, a workload stays until its place is ready, or until there is just time to leave.
+func TestHold(t *testing.T) {
+	graced := func(seconds int64) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+	}
+	for _, test := range []struct {
+		name, seat string
+		after      time.Duration // since the notice
+		change     func(*corev1.Pod)
+		want       bool
+	}{
+		{"no plan yet, or no place", "", 0, nil, true},
+		{"its claim is in flight", "claim-in-flight", 0, nil, true},
+		{"its claim is there", "claim-there", 0, nil, false},
+		{"its claim is to leave", "claim-leaving", 0, nil, true},
+		{"its claim is gone", "claim-gone", 0, nil, true},
+		{"there is room on a node", "node-there", 0, nil, false},
+		{"there is room on a node that is not ours", "node-foreign", 0, nil, false},
+		{"there is room on a node that does not report", "node-silent", 0, nil, true},
+		{"there is room on a node that is not initialized", "node-starting", 0, nil, true},
+		{"a second before the reserve", "claim-in-flight", 59 * time.Second, nil, true},
+		{"when the reserve begins", "claim-in-flight", 60 * time.Second, nil, false},
+		{"without a place when the reserve begins", "", 60 * time.Second, nil, false},
+		{"one that needs 90 seconds, in time", "claim-in-flight", 14 * time.Second, graced(90), true},
+		{"one that needs 90 seconds, at the last moment", "claim-in-flight", 15 * time.Second, graced(90), false},
+		{"one that needs more than there is", "claim-in-flight", 0, graced(600), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := holding(t, test.seat)
+			node := on("n", corev1.ConditionTrue, nil)
+			node.DeletionTimestamp = &metav1.Time{Time: now}
+			hold := r.holder(t.Context(), &leave{node: node, now: now.Add(test.after), deadline: now.Add(2 * time.Minute)})
+			if hold == nil {
+				t.Fatal("the node is not on notice")
+			}
+			web := pod("web", func(p *corev1.Pod) { p.UID = "web" })
+			if test.change != nil {
+				test.change(&web)
+			}
+			if got := hold(&web); got != test.want {
+				t.Errorf("held %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNotOnNotice: whose drain has no end or one that is far away, and whose kubelet is silent, is drained at once.
+func TestNotOnNotice(t *testing.T) {
+	node := on("n", corev1.ConditionTrue, nil)
+	node.DeletionTimestamp = &metav1.Time{Time: now}
+	silent := on("n", corev1.ConditionUnknown, nil)
+	silent.DeletionTimestamp = node.DeletionTimestamp
+	r := holding(t, "claim-in-flight")
+	for name, l := range map[string]*leave{
+		"no end":                        {node: node, now: now},
+		"a grace period of ten minutes": {node: node, now: now, deadline: now.Add(10 * time.Minute)},
+		"its kubelet is silent":         {node: silent, now: now, deadline: now.Add(2 * time.Minute)},
+	} {
+		if r.holder(t.Context(), l) != nil {
+			t.Errorf("%s: pods are held", name)
+		}
+	}
+	r.Seat = nil
+	if r.holder(t.Context(), &leave{node: node, now: now, deadline: now.Add(2 * time.Minute)}) != nil {
+		t.Error("pods are held although nobody can say where they go")
+	}
+}
+
+// TestHeldPods: those that are held are neither asked nor deleted, keep daemons waiting, and are told of; who may not stay
+// that long is deleted all the same.
+func TestHeldPods(t *testing.T) {
+	terms := until(now.Add(2 * time.Minute))
+	terms.hold = func(p *corev1.Pod) bool { return p.Name != "ready" }
+	long := int64(300)
+	pods := []corev1.Pod{pod("daemon", owned("apps/v1", "DaemonSet")), pod("held"), pod("ready"),
+		pod("long", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &long })}
+	left := remaining(pods, terms)
+	if len(left.evict) != 1 || left.evict[0].Name != "ready" || len(left.force) != 1 || left.force[0].Name != "long" || len(left.held) != 1 {
+		t.Errorf("evict %v, force %v, held %v", left.evict, left.force, left.held)
+	}
+	if want := "4 pods are waiting to be evicted, 1 of them until their places are ready"; left.why() != want {
+		t.Errorf("it says %q, want %q", left.why(), want)
+	}
+	left = remaining(pods[:1], terms)
+	if len(left.evict) != 1 || len(left.held) != 0 {
+		t.Errorf("a daemon is held: %v", left.held)
+	}
+}

@@ -1,0 +1,130 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Sharing keeps nodes that are bought from a pool's template alone, for no pod in particular, to the share that the pool
+// bounds (spotshare.go). Nodes that are there, claims in flight, and what it narrowed before count.
+type Sharing struct {
+	pool  *model.Pool
+	share *spotShare
+	// more is how many nodes are still to come, the one at hand included: the share is that of what there will be.
+	more int64
+}
+
+// NewSharing counts what the pool has. So many nodes are to be bought together. It is nil, and narrows nothing, where the
+// pool bounds no share; nor does it where the pool wants a variety of types (minValues), which a claim of few types would
+// not have.
+func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
+	variety := slices.ContainsFunc(p.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 })
+	share := spotShareOf(snap, p, nil)
+	if share == nil || variety {
+		return nil
+	}
+	return &Sharing{p, share, nodes}
+}
+
+// Narrow has the claim ask for the cheapest that is open: on demand, or spot of types of one size in one zone. The verdict is
+// a refusal when nothing is; the claim is unchanged then.
+func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
+	if s == nil {
+		return plan.Verdict{}
+	}
+	one, found := s.cheapest()
+	s.more = max(1, s.more-1)
+	if !found {
+		return plan.Verdict{Code: plan.SpotShareReached, Have: s.share.percent}
+	}
+	if one.class < 0 {
+		c.Requirements = append(slices.Clone(c.Requirements), label.Requirement{Key: model.LabelCapacityType, Operator: label.NotIn, Values: []string{spotCapacity}})
+		return plan.Verdict{}
+	}
+	zone := s.pool.Types.Classes[one.class].Zone
+	var names []string
+	for kind := range one.kinds.All() {
+		names = append(names, s.pool.Types.Catalogue.Types[kind].Name)
+	}
+	slices.Sort(names)
+	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {spotCapacity}, model.LabelType: names})
+	s.share.take(s.pool, one.kinds, []string{zone}, true)
+	return plan.Verdict{}
+}
+
+// exactly replaces what the requirements say of the keys. What is put there is within what was.
+func exactly(requirements []label.Requirement, values map[string][]string) []label.Requirement {
+	kept := slices.DeleteFunc(slices.Clone(requirements), func(r label.Requirement) bool { return values[r.Key] != nil })
+	for _, key := range []string{model.LabelType, model.LabelZone, model.LabelCapacityType} {
+		kept = append(kept, label.Requirement{Key: key, Operator: label.In, Values: values[key]})
+	}
+	return kept
+}
+
+// cheapest is the cheapest slot that is open, of equal ones that which has least; class is -1 for what is not spot.
+func (s *Sharing) cheapest() (slot, bool) {
+	p := s.pool
+	var list []slot
+	_, classes := p.Types.Offered(p.Start)
+	for _, i := range classes {
+		if p.Types.Classes[i].CapacityType != spotCapacity {
+			if one, found := s.slotOf(i, p.Eligible.Clone()); found {
+				one.class = -1
+				list = append(list, one)
+			}
+			continue
+		}
+		for rest := range s.share.rests {
+			kinds := bitset.New(p.Types.Len())
+			for kind := range p.Eligible.All() {
+				if kind%s.share.rests == rest {
+					kinds.Add(kind)
+				}
+			}
+			if one, found := s.slotOf(i, kinds); found {
+				list = append(list, one)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return slot{}, false
+	}
+	return slices.MinFunc(list, func(x, y slot) int { return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.load, y.load)) }), true
+}
+
+// slotOf is a class with those of the types that are within their shares, and as large as the cheapest of them: with types of
+// all sizes, the largest would count for the load of each and the smallest for the whole.
+func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
+	p, c := s.pool, &s.pool.Types.Classes[class]
+	one, best := slot{class: class, kinds: bitset.New(p.Types.Len())}, -1
+	var within []int
+	for kind := range kinds.All() {
+		cpu := cpuOf(p, kind)
+		if !c.Types.Has(kind) || c.CapacityType == spotCapacity && !s.share.admits(p, outlet{kind, c.Zone}, s.share.whole+cpu*s.more) {
+			continue
+		}
+		within = append(within, kind)
+		if best < 0 || c.Price[kind] < c.Price[best] {
+			best = kind
+		}
+	}
+	if best < 0 {
+		return one, false
+	}
+	for _, kind := range within {
+		if cpuOf(p, kind) == cpuOf(p, best) {
+			one.kinds.Add(kind)
+			one.load = max(one.load, s.share.load[outlet{kind, c.Zone}])
+		}
+	}
+	one.price = c.Price[best]
+	return one, true
+}
+
+func cpuOf(p *model.Pool, kind int) int64 { return p.Types.Total[kind].At(quantity.CPU) }
