@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/conversion"
 	"github.com/karpenter-go/karpenter/test/permission"
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
@@ -121,6 +122,20 @@ func (w *world) awaitOldVersion(t *testing.T) {
 	if err := w.Delete(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
+	await(t, "the definitions to belong to who applies them, and nobody else", func(ctx context.Context) error {
+		for _, name := range conversion.Definitions() {
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := w.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+				return err
+			}
+			for _, entry := range definition.ManagedFields {
+				if entry.Manager == "karpenter-conversion" && entry.Subresource == "" {
+					return fmt.Errorf("%s: %s", name, entry.FieldsV1.GetRawString())
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // scaleDown lets nobody need a node, and waits until all have left.
