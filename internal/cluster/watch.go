@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
@@ -24,8 +25,12 @@ func CacheOptions(broken func()) cache.Options {
 	}
 }
 
-// Transform is convert.Trim as informers want it.
+// Transform is convert.Trim as informers want it. Of Provisioners, who manages their fields says in which version they
+// were written, which decides what they mean.
 func Transform(obj any) (any, error) {
+	if _, older := obj.(*karpv1alpha5.Provisioner); older {
+		return obj, nil
+	}
 	if object, ok := obj.(client.Object); ok {
 		convert.Trim(object)
 	}

@@ -79,7 +79,9 @@ func (u user) keepKubelet() {
 	if err != nil || text(at(u.root, "metadata", "annotations", beta.AnnotationKubelet)) == string(compact) {
 		return
 	}
-	set(u.root, scalar(string(compact)), "metadata", "annotations", beta.AnnotationKubelet)
+	annotation := scalar(string(compact))
+	annotation.HeadComment = comments(u.kubelet)
+	put(u.root, annotation, "metadata", "annotations", beta.AnnotationKubelet)
 	u.anew = true
 	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
 	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)

@@ -215,6 +215,7 @@ func (m *migration) item(i *item) {
 		r.serverFields()
 		r.class()
 		r.toV1(nil)
+		r.supported(m.options.KubernetesMinor)
 	case i.is(karpv1.Group, "NodeClaim"):
 		r.toV1(m.expiry)
 	case i.is(karpv1.Group, "Machine"):

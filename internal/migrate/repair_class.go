@@ -295,6 +295,25 @@ func (r *repair) images() {
 	}
 }
 
+// lastAL2 is the last minor version of Kubernetes that Amazon Linux 2 has images for.
+// https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html
+const lastAL2 = 32
+
+// supported names images that there are for the cluster's version.
+func (r *repair) supported(minor int) {
+	alias := at(firstOf(r.find("spec.amiSelectorTerms")), "alias")
+	if minor <= lastAL2 || !strings.HasPrefix(text(alias), "al2@") {
+		return
+	}
+	alias.Value = "al2023@latest"
+	take(r.root, "spec", "amiFamily")
+	r.anew = true
+	r.note(Changed, "spec.amiSelectorTerms[0].alias", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", minor)
+	if r.find("spec.userData") != nil {
+		r.note(Advice, "spec.userData", "was for Amazon Linux 2, where bootstrap.sh configures the kubelet; Amazon Linux 2023 reads a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
+	}
+}
+
 func firstOf(list *yaml.Node) *yaml.Node {
 	if all := members(list); len(all) > 0 {
 		return all[0]

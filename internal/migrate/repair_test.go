@@ -137,6 +137,28 @@ func TestVersionRepairs(t *testing.T) {
 	}
 }
 
+func TestImagesOfTheVersion(t *testing.T) {
+	const class = "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
+	for minor, want := range map[int]string{0: "al2@latest", 32: "al2@latest", 33: "al2023@latest"} {
+		result := Run([]File{{Name: "in", Text: []byte(class)}}, Options{KubernetesMinor: minor})
+		if !strings.Contains(string(result.Manifests), "alias: "+want+"\n") {
+			t.Errorf("for 1.%d: got\n%s, want %s", minor, result.Manifests, want)
+		}
+	}
+}
+
+// TestKubeletWithoutItsClass: the class is not in the input, so the settings stay with the pool, and so do comments.
+func TestKubeletWithoutItsClass(t *testing.T) {
+	d, result := run(t, poolWith("v1beta1", "", "requirements: []\nkubelet:\n  # few addresses\n  maxPods: 58\n"))
+	annotation := text(at(d.root, "metadata", "annotations", "compatibility.karpenter.sh/v1beta1-kubelet-conversion"))
+	if annotation != `{"maxPods":58}` || at(d.root, "spec", "template", "spec", "kubelet") != nil || !strings.Contains(string(result.Manifests), "# few addresses") {
+		t.Errorf("got\n%s", result.Manifests)
+	}
+	if again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{}); again.Changed {
+		t.Errorf("migrated again it changes:\n%s", again.Manifests)
+	}
+}
+
 func TestWorkloads(t *testing.T) {
 	pod := func(kind, before, spec string) string {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"

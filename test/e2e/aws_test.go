@@ -23,6 +23,7 @@ import (
 // awsWorld is a cluster whose machines are instances of a simulated AWS. The controller runs with --cloud-provider=aws.
 type awsWorld struct {
 	*cluster
+	name     string // of the EKS cluster
 	sim      *awssim.Cloud
 	kubelets *kubelet.Kubelets
 	log      string
@@ -34,18 +35,24 @@ const awsKey = "AKIAE2E"
 // startAWS starts a cluster of its own with a simulated AWS beside it, and applies the class that all cases share.
 func startAWS(t *testing.T) *awsWorld {
 	t.Helper()
-	w := &awsWorld{cluster: ownClusterOf(t, "aws")}
+	return startAWSFor(t, "sandbox")
+}
+
+// startAWSFor is startAWS for an EKS cluster of another name, and with more IAM roles.
+func startAWSFor(t *testing.T, name string, roles ...string) *awsWorld {
+	t.Helper()
+	w := &awsWorld{cluster: ownClusterOf(t, "aws"), name: name}
 	config, err := w.sandbox.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.kubelets = &kubelet.Kubelets{
 		Client:  w.Client,
-		Cluster: kubelet.Cluster{Name: "sandbox", Endpoint: config.Host, Authority: base64.StdEncoding.EncodeToString(config.CAData)},
+		Cluster: kubelet.Cluster{Name: name, Endpoint: config.Host, Authority: base64.StdEncoding.EncodeToString(config.CAData)},
 		Log:     func(text string) { fmt.Fprintln(os.Stderr, "kubelets:", text) },
 	}
 	w.sim, err = awssim.New(awssim.Options{
-		Cluster: awssim.Cluster{Endpoint: config.Host, CA: string(config.CAData)}, Queue: "interruptions", Seed: 7, Lag: 500 * time.Millisecond, Hook: w.kubelets,
+		Roles: roles, Cluster: awssim.Cluster{Name: name, Endpoint: config.Host, CA: string(config.CAData)}, Queue: "interruptions", Seed: 7, Lag: 500 * time.Millisecond, Hook: w.kubelets,
 		Timing: awssim.Timing{Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, ShuttingDown: 300 * time.Millisecond},
 	})
 	if err != nil {
@@ -73,7 +80,7 @@ func startAWS(t *testing.T) *awsWorld {
 // run starts the controller.
 func (w *awsWorld) run(t *testing.T, flags ...string) {
 	t.Helper()
-	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions"}, quickTimers, flags)...)
+	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=" + w.name, "--interruption-queue=interruptions"}, quickTimers, flags)...)
 }
 
 // stage is where a case plays: it has a pool and a Deployment "app" of its name. The class is there for all.

@@ -69,7 +69,7 @@ func (c *Cloud) layNetwork() {
 	vpc, other := c.newID("vpc"), c.newID("vpc")
 	name := c.opts.Cluster.Name
 	discovery := func(label string) map[string]string {
-		return map[string]string{"karpenter.sh/discovery": name, "Name": name + "-" + label}
+		return map[string]string{"karpenter.sh/discovery": name, "Name": name + "-" + label, "kubernetes.io/cluster/" + name: "owned"}
 	}
 	for k, z := range c.zones {
 		c.addSubnet(vpc, z, netip.AddrFrom4([4]byte{10, 0, byte(32 * k), 0}), false, discovery("private-"+z.name))

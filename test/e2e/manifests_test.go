@@ -1,0 +1,439 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// The matrix: manifests in the style of every year since 2021, applied as they are written to a cluster of the name workshop.
+
+const manifestFolder = "testdata/manifests"
+
+// TestManifests applies them, all beside each other on one cluster. Each buys a node for a pod, which is what the
+// manifest's version documents (expect.yml), and lets it go again. What `karpenter migrate` makes of it buys the same.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	var plays struct {
+		Core []string          `json:"core"`
+		Not  map[string]string `json:"not"`
+	}
+	readYAML(t, "plays.yml", &plays)
+	var expected map[string]map[string]expectation
+	readYAML(t, "expect.yml", &expected)
+	w := startWorkshop(t)
+	t.Run("all", func(t *testing.T) { // ends with the last of them, so that the cluster outlives them
+		for _, name := range manifestNames(t) {
+			switch _, not := plays.Not[name]; {
+			case not || strings.HasPrefix(name, "workload-") || !slices.Contains(plays.Core, name) && effort(0, 1, 1) == 0:
+			case len(expected[name]) == 0:
+				t.Errorf("expect.yml does not say what %s means", name)
+			default:
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					(&manifest{stage: newStage(t, w.cluster, "matrix-"+name), world: w, name: name, expected: expected[name]}).play()
+				})
+			}
+		}
+	})
+	if refused := w.kubelets.Refused(); len(refused) > 0 {
+		t.Errorf("instances did not join: %v", refused)
+	}
+}
+
+func readYAML(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(manifestFolder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func manifestNames(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(manifestFolder, "*.yaml"))
+	if err != nil || len(paths) < 40 {
+		t.Fatalf("%d manifests, %v", len(paths), err)
+	}
+	var names []string
+	for _, path := range paths {
+		names = append(names, strings.TrimSuffix(filepath.Base(path), ".yaml"))
+	}
+	return names
+}
+
+// startWorkshop is a simulated AWS with what the manifests name: a cluster workshop, its instance profiles and roles. The
+// controller serves v1beta1.
+func startWorkshop(t *testing.T) *awsWorld {
+	t.Helper()
+	w := startAWSFor(t, "workshop", "workshop-nodes")
+	for _, profile := range []string{"workshop-nodes", "KarpenterNodeInstanceProfile-workshop", "nodes"} {
+		w.iam(t, url.Values{"Action": {"CreateInstanceProfile"}, "InstanceProfileName": {profile}})
+		w.iam(t, url.Values{"Action": {"AddRoleToInstanceProfile"}, "InstanceProfileName": {profile}, "RoleName": {"workshop-nodes"}})
+	}
+	s := &stage{cluster: w.cluster, t: t, name: "workshop"}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter"}}
+	service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
+	s.create(service)
+	s.apply(filepath.Join("testdata", "workshop.yaml"))
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(t, "--karpenter-service=karpenter", "--webhook-port="+strconv.Itoa(ports[0]))
+	for _, text := range []string{
+		"{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: trial}, spec: {template: {spec: {nodeClassRef: {name: trial}, requirements: []}}}}",
+		"{apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, metadata: {name: trial}, spec: {amiFamily: AL2023, role: a, subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}}",
+	} {
+		await(t, patience, "v1beta1 to be converted", func(ctx context.Context) error {
+			trial := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(text), &trial.Object); err != nil {
+				return err
+			}
+			return w.Create(ctx, trial, client.DryRunAll)
+		})
+	}
+	return w
+}
+
+// iam asks the simulated AWS for something that no controller does. It looks at the scope of a signature, not at the rest.
+func (w *awsWorld) iam(t *testing.T, form url.Values) {
+	t.Helper()
+	form.Set("Version", "2010-05-08")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimPrefix(w.environment[0], "AWS_ENDPOINT_URL="), strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+awsKey+"/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=0")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %s %v", form.Get("Action"), answer.Status, text, err)
+	}
+}
+
+// expectation is what expect.yml says of a pool.
+type expectation struct {
+	Capacity   []string          `json:"capacity"`
+	Types      []string          `json:"types"`
+	Families   []string          `json:"families"`
+	Categories []string          `json:"categories"`
+	Zones      []string          `json:"zones"`
+	Arch       []string          `json:"arch"`
+	CPUOver    string            `json:"cpuOver"`
+	CPUUnder   string            `json:"cpuUnder"`
+	Generation string            `json:"generationOver"`
+	Taints     []string          `json:"taints"`
+	Startup    []string          `json:"startup"`
+	Labels     map[string]string `json:"labels"`
+	Empty      string            `json:"empty"`
+	Expire     string            `json:"expire"`
+	Profile    string            `json:"profile"`
+	MaxPods    string            `json:"maxPods"`
+}
+
+// manifest is one of them, on the stage.
+type manifest struct {
+	*stage
+	world    *awsWorld
+	name     string
+	expected map[string]expectation
+}
+
+// here are the zones of the simulated AWS in place of those that manifests name.
+var here = strings.NewReplacer("test-zone-a", "us-east-1a", "test-zone-b", "us-east-1b")
+
+// play applies the manifest, then what it is migrated to.
+func (m *manifest) play() {
+	text, err := os.ReadFile(filepath.Join(manifestFolder, m.name+".yaml"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	written := here.Replace(string(text))
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		m.create(m.workload(pool))
+	}
+	before := m.act(written, "as it is written")
+	if m.t.Failed() {
+		return
+	}
+	after := m.act(m.migrated(written), "migrated")
+	for pool, bought := range before {
+		if bought != after[pool] {
+			m.t.Errorf("pool %s bought %s, and migrated %s", pool, bought, after[pool])
+		}
+	}
+}
+
+func keysOf[V any](of map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range of {
+			if !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// act applies manifests, scales their workloads up and down, and takes them away. It tells what each pool bought.
+func (m *manifest) act(text, how string) map[string]string {
+	m.t.Helper()
+	objects := m.applyText(text)
+	bought := map[string]string{}
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		m.scale(pool, 1)
+	}
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		await(m.t, patience, how+": the pod of "+pool+" to run", m.running(pool, 1))
+		bought[pool] = m.check(pool, m.expected[pool], how)
+	}
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		m.scale(pool, 0)
+	}
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		if soon(m.expected[pool].Empty) {
+			await(m.t, patience, how+": the empty node of "+pool+" to leave", m.left(pool))
+		}
+	}
+	for _, object := range objects { // a pool takes its nodes with it
+		if kind := object.GetKind(); kind == "Provisioner" || kind == "NodePool" {
+			m.remove(object)
+		}
+	}
+	for _, pool := range slices.Sorted(keysOf(m.expected)) {
+		await(m.t, patience, how+": what "+pool+" bought to leave", m.left(pool))
+		await(m.t, patience, how+": the pool "+pool+" to be gone", m.gone(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}))
+	}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "Provisioner" && kind != "NodePool" {
+			if err := m.Delete(m.t.Context(), object); client.IgnoreNotFound(err) != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
+	for _, object := range objects {
+		await(m.t, patience, how+": "+object.GetKind()+" "+object.GetName()+" to be gone", m.gone(object))
+	}
+	return bought
+}
+
+// soon reports whether a test can wait for an empty node to leave.
+func soon(empty string) bool {
+	d, err := time.ParseDuration(empty)
+	return empty == "at once" || err == nil && d <= time.Minute
+}
+
+// applyText creates the objects of a manifest.
+func (m *manifest) applyText(text string) []*unstructured.Unstructured {
+	m.t.Helper()
+	var objects []*unstructured.Unstructured
+	for decoder := yamlstream.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects
+		} else if err != nil {
+			m.t.Fatal(err)
+		}
+		if len(object.Object) > 0 {
+			m.create(object)
+			objects = append(objects, object)
+		}
+	}
+}
+
+// migrated is what the verb makes of a manifest.
+func (m *manifest) migrated(text string) string {
+	m.t.Helper()
+	command := exec.CommandContext(m.t.Context(), binary, "migrate", "-f", "-", "--cluster-name=workshop", "--kubernetes-version=1.36")
+	command.Stdin = strings.NewReader(text)
+	var out, said bytes.Buffer
+	command.Stdout, command.Stderr = &out, &said
+	if err := command.Run(); err != nil {
+		m.t.Fatalf("karpenter migrate: %v\n%s", err, said.String())
+	}
+	return out.String()
+}
+
+// workload is a Deployment without pods that runs on the nodes of a pool only, and selects it as one did before v1.
+func (m *manifest) workload(pool string) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.stage.name, Name: pool}}
+	app := map[string]string{"app": pool}
+	d.Spec.Replicas, d.Spec.Selector, d.Spec.Template.Labels = new(int32(0)), &metav1.LabelSelector{MatchLabels: app}, app
+	spec := &d.Spec.Template.Spec
+	spec.TerminationGracePeriodSeconds = new(int64(0))
+	spec.NodeSelector = map[string]string{karpv1.LabelNodePool: pool}
+	if strings.HasPrefix(m.name, "v1alpha") {
+		spec.NodeSelector = map[string]string{"karpenter.sh/provisioner-name": pool}
+	}
+	for _, taint := range append(slices.Clone(m.expected[pool].Taints), m.expected[pool].Startup...) { // not that of nodes that have not joined yet
+		key, _, _ := strings.Cut(taint[:strings.LastIndexByte(taint, ':')], "=")
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
+	spec.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{Requests: requests}}}
+	return d
+}
+
+// claims are those of a pool.
+func (m *manifest) claims(ctx context.Context, pool string) ([]karpv1.NodeClaim, error) {
+	list := &karpv1.NodeClaimList{}
+	err := m.List(ctx, list, client.MatchingLabels{karpv1.LabelNodePool: pool})
+	return list.Items, err
+}
+
+// left fails until the pool has no claim.
+func (m *manifest) left(pool string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		claims, err := m.claims(ctx, pool)
+		if err == nil && len(claims) > 0 {
+			err = fmt.Errorf("%d claims are there", len(claims))
+		}
+		return err
+	}
+}
+
+// gone fails while an object is there.
+func (m *manifest) gone(object client.Object) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := m.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil {
+			return fmt.Errorf("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	}
+}
+
+// check compares the node that the pool bought with what is expected, and says what it is.
+func (m *manifest) check(pool string, want expectation, how string) string {
+	m.t.Helper()
+	claims, err := m.claims(m.t.Context(), pool)
+	if err != nil || len(claims) != 1 {
+		m.t.Fatalf("%s: pool %s has %d claims, want 1 (%v)", how, pool, len(claims), err)
+	}
+	claim, pods := claims[0], m.pods(pool)
+	if len(pods) != 1 {
+		m.t.Fatalf("%s: %d pods of %s, want 1", how, len(pods), pool)
+	}
+	node := &corev1.Node{}
+	if err := m.Get(m.t.Context(), client.ObjectKey{Name: pods[0].Spec.NodeName}, node); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, choice := range []struct {
+		label string
+		among []string
+	}{
+		{karpv1.LabelCapacityType, want.Capacity}, {corev1.LabelInstanceTypeStable, want.Types}, {corev1.LabelArchStable, want.Arch},
+		{"karpenter.k8s.aws/instance-family", want.Families}, {"karpenter.k8s.aws/instance-category", want.Categories}, {corev1.LabelTopologyZone, want.Zones},
+	} {
+		for i := range choice.among {
+			choice.among[i] = here.Replace(choice.among[i])
+		}
+		if got := node.Labels[choice.label]; len(choice.among) > 0 && !slices.Contains(choice.among, got) {
+			m.t.Errorf("%s: the node of %s has %s=%s, want one of %v", how, pool, choice.label, got, choice.among)
+		}
+	}
+	m.checkBounds(pool, want, node, how)
+	for name, value := range want.Labels {
+		if node.Labels[name] != value {
+			m.t.Errorf("%s: the node of %s has %s=%q, want %q", how, pool, name, node.Labels[name], value)
+		}
+	}
+	if expire := claim.Spec.ExpireAfter.String(); want.Expire != "" && !sameTime(expire, want.Expire) {
+		m.t.Errorf("%s: the node of %s expires after %s, want %s", how, pool, expire, want.Expire)
+	}
+	m.checkTaints(pool, want, node, how)
+	for _, instance := range m.world.sim.Instances() {
+		if strings.HasSuffix(claim.Status.ProviderID, instance.ID) && want.Profile != "" && instance.Profile != want.Profile && !strings.HasSuffix(instance.Profile, "/"+want.Profile) {
+			m.t.Errorf("%s: the instance of %s has the profile %s, want %s", how, pool, instance.Profile, want.Profile)
+		}
+	}
+	if want.MaxPods != "" && node.Status.Capacity.Pods().String() != want.MaxPods {
+		m.t.Errorf("%s: the node of %s takes %s pods, want %s", how, pool, node.Status.Capacity.Pods(), want.MaxPods)
+	}
+	return strings.Join([]string{node.Labels[corev1.LabelInstanceTypeStable], node.Labels[karpv1.LabelCapacityType]}, " ")
+}
+
+func sameTime(a, b string) bool {
+	x, err := time.ParseDuration(a)
+	if err != nil {
+		return a == b
+	}
+	y, err := time.ParseDuration(b)
+	return err == nil && x == y
+}
+
+func (m *manifest) checkBounds(pool string, want expectation, node *corev1.Node, how string) {
+	m.t.Helper()
+	for _, bound := range []struct {
+		label, limit string
+		over         bool
+	}{{"karpenter.k8s.aws/instance-cpu", want.CPUOver, true}, {"karpenter.k8s.aws/instance-cpu", want.CPUUnder, false}, {"karpenter.k8s.aws/instance-generation", want.Generation, true}} {
+		if bound.limit == "" {
+			continue
+		}
+		limit, wrong := strconv.Atoi(bound.limit)
+		got, err := strconv.Atoi(node.Labels[bound.label])
+		if wrong != nil || err != nil || got == limit || got > limit != bound.over {
+			m.t.Errorf("%s: the node of %s has %s=%s, want it on the right side of %s", how, pool, bound.label, node.Labels[bound.label], bound.limit)
+		}
+	}
+}
+
+// checkTaints looks for the taints, and takes those away that somebody takes away who starts on the node.
+func (m *manifest) checkTaints(pool string, want expectation, node *corev1.Node, how string) {
+	m.t.Helper()
+	var have []string
+	kept := []corev1.Taint{}
+	for _, taint := range node.Spec.Taints {
+		text := taint.Key + ":" + string(taint.Effect)
+		if taint.Value != "" {
+			text = taint.Key + "=" + taint.Value + ":" + string(taint.Effect)
+		}
+		have = append(have, text)
+		if !slices.Contains(want.Startup, text) {
+			kept = append(kept, taint)
+		}
+	}
+	for _, taint := range append(slices.Clone(want.Taints), want.Startup...) {
+		if !slices.Contains(have, taint) {
+			m.t.Errorf("%s: the node of %s has the taints %v, want %s", how, pool, have, taint)
+		}
+	}
+	if len(want.Startup) > 0 {
+		changed := node.DeepCopy()
+		changed.Spec.Taints = kept
+		if err := m.Patch(m.t.Context(), changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
