@@ -275,6 +275,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/legacy/beta",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
+		except:  []string{"./api/karpenter/v1"},
 		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
 	},
 	{

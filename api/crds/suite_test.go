@@ -71,12 +71,11 @@ func TestDefinitions(t *testing.T) {
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
 		{"EC2NodeClassStatus", testEC2NodeClassStatus},
+		{"Migrated", testMigrated},
 		{"OlderManifestsAreKeptWhole", testOlderManifestsAreKeptWhole},
 		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},
 		{"OlderPrinterColumns", testOlderPrinterColumns},
 		{"TranslationsAreAccepted", testTranslationsAreAccepted},
-
-		{"Migrated", testMigrated},
 		{"Discovery", testDiscovery},
 		{"PrinterColumns", testPrinterColumns},
 	} {

@@ -71,10 +71,18 @@ func (w *wiring) legacy() *controllerlegacy.Reconciler {
 	}
 }
 
+// manyPods is how many pods a node took where network interfaces did not limit them.
+const manyPods = 110
+
 // legacySettings are what older objects do not say themselves.
 func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
+	before := w.o.older.cluster
 	s := legacy.Settings{
 		Kwok: w.o.cloudProvider == "kwok", ClusterName: w.o.aws.clusterName, DefaultInstanceProfile: w.o.aws.instanceProfile,
+		Tags: before.Tags, Drift: before.Drift,
+	}
+	if before.ManyPods {
+		s.MaxPods = manyPods
 	}
 	if provider, isAWS := w.provider.(*aws.Provider); isAWS {
 		facts, _ := provider.Sources().Cluster.Facts(ctx) // with an error they are the last ones, and there have been some

@@ -115,9 +115,6 @@ func joined(a, b settings.Cluster) settings.Cluster {
 	if a.Name == "" {
 		a.Name = b.Name
 	}
-	if a.InstanceProfile == "" {
-		a.InstanceProfile = b.InstanceProfile
-	}
 	if len(a.Tags) == 0 {
 		a.Tags = b.Tags
 	}

@@ -60,8 +60,8 @@ func TestOlderEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.older.cluster.InstanceProfile != "nodes" {
-		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.older.cluster.InstanceProfile)
+	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.aws.instanceProfile != "nodes" {
+		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.aws.instanceProfile)
 	}
 	notes := o.olderNotes()
 	for _, want := range []string{
@@ -98,6 +98,30 @@ func TestOlderConfigMap(t *testing.T) {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note with %q in:\n%s", want, notes)
 		}
+	}
+}
+
+// Every old setting that has a flag today has one that there is.
+func TestOlderSettingsHaveFlags(t *testing.T) {
+	all := map[string]string{
+		"batchMaxDuration": "30s", "batchIdleDuration": "2s", "aws.clusterName": "blue", "aws.clusterEndpoint": "https://example.org",
+		"aws.clusterCABundle": "Q0E=", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q",
+		"aws.reservedENIs": "1", "aws.defaultInstanceProfile": "nodes",
+	}
+	o, err := optionsOf(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.readOlder(t.Context(), globalSettings(t, all, http.StatusOK)); err != nil {
+		t.Fatal(err)
+	}
+	if notes := o.olderNotes(); len(notes) != len(all) {
+		t.Errorf("%d settings, and the notes %q", len(all), notes)
+	}
+	a := o.aws
+	if a.clusterName != "blue" || a.clusterEndpoint != "https://example.org" || a.caBundle != "Q0E=" || !a.isolatedVPC || a.memoryOverhead != 0.1 ||
+		a.queue != "q" || a.reservedENIs != 1 || a.instanceProfile != "nodes" || o.batchMax.Seconds() != 30 || o.batchIdle.Seconds() != 2 {
+		t.Errorf("options %+v", a)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestTopOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const page, begin, end = "../../docs/top.md", "<!-- top --once -->\n```\n", "```\n<!-- end -->"
+	const page, begin, end = "../../docs/top.md", "<!-- top --once -->\n```text\n", "```\n<!-- end -->"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,9 @@ func (s *Store) applyPool(name string, e *entry) {
 		s.pools[name] = &pool{why: "the catalogue of instance types has not been read yet"}
 		p = s.pools[name]
 	}
-	news := p.object == nil || p.object.Generation != object.Generation
+	// Kubelet settings of its own are part of what a pool asks for, and no part of its generation.
+	news := p.object == nil || p.object.Generation != object.Generation ||
+		p.object.Annotations[karpv1.AnnotationKubelet] != object.Annotations[karpv1.AnnotationKubelet]
 	p.object, p.scheduled = object, convert.Scheduled(object)
 	if news {
 		p.refusal = refusal{}

@@ -33,8 +33,8 @@ type Server struct {
 	Port      int
 	// SecretNamespace is where SecretName is.
 	SecretNamespace string
-	Clock     clock.WithTicker
-	Log       logr.Logger
+	Clock           clock.WithTicker
+	Log             logr.Logger
 	// Look is how often the Secret and the definitions are looked at even if nothing happens (0: half a minute).
 	Look time.Duration
 

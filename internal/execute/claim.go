@@ -117,6 +117,9 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	}
 	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
+	if settings, own := pool.Annotations[karpv1.AnnotationKubelet]; own {
+		claim.Annotations[karpv1.AnnotationKubelet] = settings
+	}
 	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(planned.MinValuesRelaxed)
 	if promises := planned.Promises(); len(promises) > 0 {
 		claim.Annotations[karpv1.AnnotationPods] = strings.Join(promises, " ")

@@ -119,7 +119,7 @@ func (b *bench) get(o client.Object) {
 
 func (b *bench) pool(name string) *karpv1.NodePool {
 	pool := &karpv1.NodePool{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`}},
 		Spec: karpv1.NodePoolSpec{Template: karpv1.NodeClaimTemplate{
 			ObjectMeta: karpv1.ObjectMeta{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "n"}},
 			Spec: karpv1.NodeClaimTemplateSpec{
@@ -211,7 +211,7 @@ func testCreate(t *testing.T, b *bench) {
 			Name: "create-1",
 			Labels: map[string]string{"team": "a", "rack": "7", "disk": "nvme", karpv1.LabelNodePool: "create",
 				"karpenter.kwok.sh/kwoknodeclass": "default"},
-			Annotations: map[string]string{"note": "n", karpv1.AnnotationNodePoolHash: pool.Hash(),
+			Annotations: map[string]string{"note": "n", karpv1.AnnotationNodePoolHash: pool.Hash(), karpv1.AnnotationKubelet: `{"maxPods":7}`,
 				karpv1.AnnotationNodePoolHashVersion: karpv1.HashVersion, karpv1.AnnotationMinValuesRelaxed: "false", karpv1.AnnotationBoughtBy: "provisioned"},
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "create", UID: pool.UID,

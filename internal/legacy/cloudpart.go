@@ -224,7 +224,7 @@ func (w *world) readTemplate(object *unstructured.Unstructured) *template {
 }
 
 func (t *template) result() Result {
-	r := Result{Kind: KindAWSNodeTemplate, Name: t.name, Version: t.version, Notes: t.notes.sorted()}
+	r := Result{Kind: KindAWSNodeTemplate, Name: t.name, Version: t.version, Unused: !t.claimed, Notes: t.notes.sorted()}
 	if class := t.cloud.class(t.name, t.kubelet, t.settings); class != nil {
 		r.Classes = []*awsv1.EC2NodeClass{class}
 	}

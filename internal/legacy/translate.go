@@ -31,6 +31,10 @@ type Settings struct {
 	// MaxPods is the number of pods of nodes that no kubelet settings limit, where it does not follow from network
 	// interfaces: 110 if aws.enableENILimitedPodDensity was false. 0 otherwise.
 	MaxPods int32
+	// Separate are the Provisioners that have a class of their own beside that of their template, and keep it as long as
+	// their kubelet settings differ from those of the template's class: when another Provisioner goes, nothing changes for
+	// them. Empty for objects of which nothing has been made yet.
+	Separate map[string]bool
 	// Drift says that nodes which differ from their Provisioner were replaced (featureGates.driftEnabled, false by default).
 	Drift bool
 }
@@ -48,6 +52,9 @@ type Result struct {
 	Classes []*awsv1.EC2NodeClass
 	// Simulated is the class of a Provisioner where machines are simulated.
 	Simulated *kwokv1alpha1.KWOKNodeClass
+	// Unused says of an AWSNodeTemplate that no Provisioner uses the class of its name, so that nothing says what its kubelet
+	// settings should be: those that it has may stay.
+	Unused bool
 	// Notes are all that is said differently, sorted by field. What is not mentioned is said as it was.
 	Notes []Note
 }
@@ -89,11 +96,11 @@ type world struct {
 
 // connect gives every Provisioner its class. The oldest Provisioner that uses a template decides about the kubelet
 // settings of the class of the template's name, so that a new Provisioner changes nothing for those that are there;
-// one with others gets a class of its own.
+// one with others gets a class of its own, and keeps it.
 func (w *world) connect() {
 	byAge := slices.Clone(w.provisioners)
 	slices.SortStableFunc(byAge, func(a, b *provisioner) int {
-		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+		return cmp.Or(order(w.settings.Separate[a.name], w.settings.Separate[b.name]), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	taken := map[string]bool{}
 	for name := range w.templates {
@@ -106,11 +113,27 @@ func (w *world) connect() {
 		case p.foreign != nil:
 			p.pool.Spec.Template.Spec.NodeClassRef = *p.foreign
 		case p.templateName == "":
-			p.own(free(taken, p.name, "provider"), p.inline)
+			p.own(free(taken, p.name, inlineSuffix), p.inline)
 		default:
 			w.use(p, taken)
 		}
 	}
+}
+
+const inlineSuffix = "provider"
+
+// InlineClass is the name of the class of a Provisioner with an inline provider, if an AWSNodeTemplate has the Provisioner's.
+func InlineClass(provisioner string) string { return provisioner + "-" + inlineSuffix }
+
+// order puts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // free is the first name that is not taken, and takes it: the wished one, or with more behind it.
@@ -133,11 +156,11 @@ func (w *world) use(p *provisioner, taken map[string]bool) {
 			p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class, which is not made here: set spec.kubelet of EC2NodeClass %q", p.templateName)
 		}
 		return
-	case !t.claimed || sameKubelet(t.kubelet, p.kubelet):
+	case !t.claimed && !w.settings.Separate[p.name], t.claimed && sameKubelet(t.kubelet, p.kubelet):
 		p.share(t)
 	default:
 		p.own(free(taken, t.name+"-"+p.name, "kubelet"), t.cloud)
-		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "kubelet settings are the class's today, and class %s has those of another Provisioner: this one has a class of its own", t.name)
+		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "kubelet settings are the class's today, and class %s has, or had, those of another Provisioner: this one has a class of its own", t.name)
 	}
 	p.restrict(t.restrictions, t.name)
 }

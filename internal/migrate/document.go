@@ -3,6 +3,7 @@ package migrate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -115,24 +116,49 @@ func (d *document) parse() error {
 	if node.FootComment != "" {
 		d.root.FootComment = joinComments(d.root.FootComment, node.FootComment)
 	}
-	return expand(d.root, 0)
+	if err := (&expansion{left: mostAliases}).expand(d.root, 0); err != nil {
+		return err
+	}
+	return simple(d.root)
 }
 
-// expand puts what aliases and merge keys stand for in their place.
-func expand(node *yaml.Node, depth int) error {
+// simple refuses names of fields that are no texts. Two opening braces of a template are read as such.
+func simple(node *yaml.Node) error {
+	for i, child := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: a field's name is no text", child.Line)
+		}
+		if err := simple(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostAliases is how many values aliases may stand for in one document: a few lines can stand for billions.
+const mostAliases = 100_000
+
+// expansion puts what aliases and merge keys stand for in their place.
+type expansion struct{ left int }
+
+func (e *expansion) expand(node *yaml.Node, depth int) error {
 	if depth > 200 {
-		return fmt.Errorf("is nested deeper than 200 levels")
+		return errors.New("is nested deeper than 200 levels")
 	}
 	if node.Kind == yaml.MappingNode {
 		merge(node)
 	}
 	for i, child := range node.Content {
 		if child.Kind == yaml.AliasNode {
+			e.left -= count(child.Alias)
+			if e.left < 0 {
+				return fmt.Errorf("has aliases for more than %d values", mostAliases)
+			}
 			child = clone(child.Alias)
 			child.Anchor = ""
 			node.Content[i] = child
 		}
-		if err := expand(child, depth+1); err != nil {
+		if err := e.expand(child, depth+1); err != nil {
 			return err
 		}
 	}
@@ -140,10 +166,19 @@ func expand(node *yaml.Node, depth int) error {
 	return nil
 }
 
+// count is how many values there are.
+func count(node *yaml.Node) int {
+	n := 1
+	for _, child := range node.Content {
+		n += count(child)
+	}
+	return n
+}
+
 // merge takes the fields of "<<", those that are not there.
 func merge(node *yaml.Node) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Tag != "!!merge" {
+		if node.Content[i].Tag != "!!merge" || len(node.Content) > mostAliases {
 			continue
 		}
 		sources := []*yaml.Node{node.Content[i+1]}

@@ -73,7 +73,8 @@ func size(node *yaml.Node) int {
 // graviton reports whether an instance type has an ARM processor: the letter g behind the generation, or a1.
 func graviton(name string) bool {
 	family, _, _ := strings.Cut(name, ".")
-	return family == "a1" || strings.Contains(strings.TrimLeft(family, "abcdefhijklmnopqrstuvwxyz-gu"), "g")
+	generation := strings.IndexAny(family, "0123456789")
+	return family == "a1" || generation >= 0 && strings.Contains(family[generation:], "g")
 }
 
 // label takes a label of the group's nodes, unless it is one that is written on nodes in any case.

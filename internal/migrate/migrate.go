@@ -10,6 +10,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // Options are what manifests do not say.
@@ -45,7 +46,7 @@ type Result struct {
 // Run brings the documents of all files to v1.
 func Run(files []File, options Options) Result {
 	m := migration{options: options}
-	m.settings = settings{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
+	m.settings = known{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
 	for _, file := range files {
 		for _, d := range split(file) {
 			m.read(d)
@@ -65,7 +66,7 @@ func Run(files []File, options Options) Result {
 // migration is everything on its way through.
 type migration struct {
 	options  Options
-	settings settings
+	settings known
 	all      []*document
 	items    []*item
 	values   []byte
@@ -93,6 +94,7 @@ func (m *migration) read(d *document) {
 	entry := &Entry{Origin: d.origin, Object: "text"}
 	switch {
 	case err != nil:
+		d.root = nil
 		entry.note(Impossible, "", "is not YAML: %s (templates are to be rendered first)", err)
 	case d.root == nil:
 		return // comments
@@ -165,6 +167,13 @@ func (m *migration) sources() {
 
 // globalSettings makes values of the ConfigMap.
 func (m *migration) globalSettings(i *item) {
+	data := map[string]string{}
+	for _, key := range fields(at(i.root, "data")) {
+		data[key] = text(at(i.root, "data", key))
+	}
+	if _, err := settings.FromConfigMap(data); err != nil { // it would keep a controller from starting
+		i.note(Impossible, "data", "%s", err)
+	}
 	values := &document{root: valuesOf(at(i.root, "data")), anew: true}
 	r := repair{document: values, Entry: i.Entry}
 	m.settings = m.settings.over(r.values())

@@ -284,15 +284,6 @@ func block(node *yaml.Node) {
 	}
 }
 
-// decode reads a value as JSON does.
-func decode(node *yaml.Node, into any) error {
-	encoded, err := json.Marshal(plain(node))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(encoded, into)
-}
-
 // plain is the value as JSON knows it.
 func plain(node *yaml.Node) any {
 	switch {

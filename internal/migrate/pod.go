@@ -27,7 +27,7 @@ func (p *pods) walk(node *yaml.Node, path string) {
 	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i].Value, node.Content[i+1]
 		below := under(path, name)
-		if name == "spec" && members(at(value, "containers")) != nil {
+		if name == "spec" && at(value, "containers") != nil {
 			p.spec(value, below)
 			p.metadata(node, path)
 			continue
@@ -170,6 +170,7 @@ func (p *pods) workload(kind string) {
 	case at(spec, "template") == nil:
 	case at(spec, "selector") == nil && !empty(labels):
 		copied := clone(labels)
+		block(copied)
 		var lines []string
 		for line := range strings.Lines(encode(copied, false)) {
 			lines = append(lines, "    "+strings.TrimSuffix(line, "\n"))

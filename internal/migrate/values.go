@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // Values of the Helm chart. Package charts/karpenter understands older names by itself (templates/_read.tpl); what it does
@@ -27,6 +29,8 @@ var renamedValues = []renamedValue{
 	{"settings.aws.vmMemoryOverheadPercent", "settings.vmMemoryOverheadPercent", `0.075`},
 	{"settings.aws.interruptionQueueName", "settings.interruptionQueue", `""`},
 	{"settings.aws.reservedENIs", "settings.reservedENIs", `"0"`},
+	{"settings.aws.defaultInstanceProfile", "settings.defaultInstanceProfile", `""`},
+	{"aws.defaultInstanceProfile", "settings.defaultInstanceProfile", `""`},
 	{"controller.batchMaxDuration", "settings.batchMaxDuration", `10s`},
 	{"controller.batchIdleDuration", "settings.batchIdleDuration", `1s`},
 	{"controller.logLevel", "logLevel", `info`},
@@ -52,7 +56,7 @@ var goneValues = []goneValue{
 	{"settings.assumeRoleDuration", "no role is assumed"},
 	{"settings.featureGates.driftEnabled", driftIsOn},
 	{"settings.featureGates.drift", driftIsOn},
-	{"webhook", "there are no webhooks"},
+	{"webhook", "there are none but the one that converts older versions of the API (conversion.enabled)"},
 	{"logEncoding", "the log is JSON"},
 	{"controller.logEncoding", "the log is JSON"},
 	{"logConfig.logEncoding", "the log is JSON"},
@@ -64,8 +68,6 @@ var movedValues = []goneValue{
 	{"settings.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
 	{"settings.aws.tags", "put them into spec.tags of every EC2NodeClass"},
 	{"settings.tags", "put them into spec.tags of every EC2NodeClass"},
-	{"settings.aws.defaultInstanceProfile", "put it into spec.instanceProfile of every EC2NodeClass"},
-	{"aws.defaultInstanceProfile", "put it into spec.instanceProfile of every EC2NodeClass"},
 	{"settings.aws.enableENILimitedPodDensity", "put maxPods: 110 into spec.kubelet of every EC2NodeClass"},
 }
 
@@ -79,7 +81,7 @@ func isValues(root *yaml.Node) bool {
 }
 
 // values brings the values of one document to today's names, and returns what they say about the cluster.
-func (r *repair) values() settings {
+func (r *repair) values() known {
 	found := readSettings(r.root)
 	for _, row := range renamedValues {
 		r.renamedValue(row)
@@ -94,7 +96,7 @@ func (r *repair) values() settings {
 		switch {
 		case empty(value) || text(value) == "" && value.Kind == yaml.ScalarNode:
 		case row.old == "settings.aws.enableENILimitedPodDensity" && text(value) == "true": // as it always is
-		case strings.HasSuffix(row.old, "tags"), strings.HasSuffix(row.old, "defaultInstanceProfile"), strings.HasSuffix(row.old, "PodDensity"):
+		case strings.HasSuffix(row.old, "tags"), strings.HasSuffix(row.old, "PodDensity"):
 			r.note(Changed, row.old, "is not of the chart any more; objects of older versions that are read together with it take it over; otherwise %s", row.why)
 		default:
 			r.note(Impossible, row.old, "cannot be translated: %s", row.why)
@@ -166,8 +168,8 @@ func (r *repair) image() {
 	r.note(Changed, "controller.image", "is the image of another program's release and is left out: the chart has its own")
 }
 
-// settings are what older versions took from values or the ConfigMap, and translating their objects needs.
-type settings struct {
+// known is what older versions took from values or the ConfigMap, and translating their objects needs.
+type known struct {
 	clusterName, clusterEndpoint string
 	defaultInstanceProfile       string
 	tags                         map[string]string
@@ -176,7 +178,7 @@ type settings struct {
 }
 
 // readSettings reads them from values, whatever chart those are for.
-func readSettings(root *yaml.Node) settings {
+func readSettings(root *yaml.Node) known {
 	first := func(paths ...string) string {
 		for _, path := range paths {
 			if value := text(at(root, strings.Split(path, ".")...)); value != "" {
@@ -185,10 +187,10 @@ func readSettings(root *yaml.Node) settings {
 		}
 		return ""
 	}
-	s := settings{
+	s := known{
 		clusterName:            first("settings.clusterName", "settings.aws.clusterName", "clusterName", "controller.clusterName"),
 		clusterEndpoint:        first("settings.clusterEndpoint", "settings.aws.clusterEndpoint", "clusterEndpoint", "controller.clusterEndpoint"),
-		defaultInstanceProfile: first("settings.aws.defaultInstanceProfile", "aws.defaultInstanceProfile"),
+		defaultInstanceProfile: first("settings.defaultInstanceProfile", "settings.aws.defaultInstanceProfile", "aws.defaultInstanceProfile"),
 		allPods:                first("settings.aws.enableENILimitedPodDensity") == "false",
 		drift:                  first("settings.featureGates.driftEnabled", "settings.featureGates.drift") == "true",
 	}
@@ -205,7 +207,7 @@ func readSettings(root *yaml.Node) settings {
 }
 
 // over takes what is known here, else what another source says.
-func (s settings) over(other settings) settings {
+func (s known) over(other known) known {
 	pick := func(a, b string) string {
 		if a != "" {
 			return a
@@ -222,12 +224,15 @@ func (s settings) over(other settings) settings {
 }
 
 // GlobalSettings is the name of the ConfigMap that held the controller's settings from v0.19 to v0.32.
-const GlobalSettings = "karpenter-global-settings"
+const GlobalSettings = settings.ConfigMap
 
 // isSettings reports whether a document is that ConfigMap.
 func isSettings(root *yaml.Node) bool {
 	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata", "name")) == GlobalSettings
 }
+
+// tagPrefix began the key of a tag until v0.24.
+const tagPrefix = "aws.tags."
 
 // valuesOf makes values of the ConfigMap's data, under the names that the chart had for them.
 func valuesOf(data *yaml.Node) *yaml.Node {
@@ -235,12 +240,16 @@ func valuesOf(data *yaml.Node) *yaml.Node {
 	for _, key := range fields(data) {
 		value := at(data, key)
 		comment := value.LineComment
-		if tag, found := strings.CutPrefix(key, "aws.tags."); found {
-			set(root, scalar(value.Value), "settings", "aws", "tags", tag)
+		if strings.HasPrefix(key, tagPrefix) {
 			continue
 		}
 		set(root, typed(key, value.Value), append([]string{"settings"}, strings.Split(key, ".")...)...)
 		at(root, append([]string{"settings"}, strings.Split(key, ".")...)...).LineComment = comment
+	}
+	for _, key := range fields(data) {
+		if tag, found := strings.CutPrefix(key, tagPrefix); found {
+			set(root, scalar(at(data, key).Value), "settings", "aws", "tags", tag)
+		}
 	}
 	return root
 }

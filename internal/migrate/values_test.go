@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // TestValuesAgreeWithTheChart compares the tables with those of the chart, which reads older values by itself.
@@ -103,3 +106,44 @@ func TestNewNameWins(t *testing.T) {
 		}
 	}
 }
+
+// TestValuesAgreeWithTheController: what the controller reads of the ConfigMap by itself, and what migrating makes of it, are
+// the same settings.
+func TestValuesAgreeWithTheController(t *testing.T) {
+	data := map[string]string{"batchMaxDuration": "20s", "batchIdleDuration": "2s", "aws.clusterName": "prod", "aws.clusterEndpoint": "https://a.example.com",
+		"aws.clusterCABundle": "YQ==", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q", "aws.reservedENIs": "2",
+		"featureGates.driftEnabled": "true", "aws.tags": `{"a":"b"}`, "aws.tags.c": "d", "aws.enableENILimitedPodDensity": "false", "aws.defaultInstanceProfile": "p"}
+	old, err := settings.FromConfigMap(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata:\n")
+	for key, value := range data {
+		text.WriteString("  " + key + ": '" + value + "'\n")
+	}
+	d := document{text: text.String()}
+	if err := d.parse(); err != nil {
+		t.Fatal(err)
+	}
+	values := &document{root: valuesOf(at(d.root, "data"))}
+	found := (&repair{document: values, Entry: &Entry{}}).values()
+	got := map[string]string{}
+	for _, name := range fields(at(values.root, "settings")) {
+		got[strings.ToLower(name)] = value(at(values.root, "settings", name))
+	}
+	want := map[string]string{}
+	for _, setting := range old.Settings {
+		want[strings.ReplaceAll(setting.Flag, "-", "")] = setting.Value
+	}
+	want["defaultinstanceprofile"] = "p" // the controller has it from old.Cluster
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings (-controller +here):\n%s", diff)
+	}
+	wanted := known{clusterName: old.Cluster.Name, clusterEndpoint: "https://a.example.com", defaultInstanceProfile: old.Cluster.InstanceProfile, tags: old.Cluster.Tags, allPods: old.Cluster.ManyPods, drift: old.Cluster.Drift}
+	if diff := cmp.Diff(wanted, found, cmp.AllowUnexported(known{})); diff != "" {
+		t.Errorf("what older objects depend on (-controller +here):\n%s", diff)
+	}
+}
+
+func value(node *yaml.Node) string { return node.Value }

@@ -29,6 +29,7 @@ func (w *world) runAWS(t *testing.T) {
 		"AWS_ACCESS_KEY_ID=AKIACHART", "AWS_SECRET_ACCESS_KEY=secret", "AWS_EC2_METADATA_DISABLED=true")
 	w.create(t, "aws.yaml")
 	w.awaitBound(t, 2)
+	w.olderOnAWS(t)
 	w.scaleDown(t, "cloud")
 	// The class goes when nothing needs it: its finalizer is the controller's.
 	for _, object := range []struct{ version, kind, name string }{{"karpenter.sh/v1", "NodePool", "cloud"}, {"karpenter.k8s.aws/v1", "EC2NodeClass", "default"}} {

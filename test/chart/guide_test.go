@@ -2,6 +2,7 @@ package chart
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,53 +10,60 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
-const guideFile = "../../docs/install.md"
-
-// block is a piece of code of the guide, and what stands before it about who runs it.
-type block struct{ who, language, text string }
+// block is a piece of code of a page, and the mark above it that says who runs it.
+type block struct{ page, who, language, text string }
 
 var fenced = regexp.MustCompile("(?m)(?:^<!-- (.*?) -->\n)?^```(\\w+)\n((?s:.*?))^```$")
 
-// guide are the pieces of code of docs/install.md.
+// guide are the pieces of code of README.md and docs/. That each has a mark is seen to in test/docs.
 func guide(t *testing.T) []block {
 	t.Helper()
-	text, err := os.ReadFile(guideFile)
+	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var blocks []block
-	for _, match := range fenced.FindAllStringSubmatch(string(text), -1) {
-		blocks = append(blocks, block{match[1], match[2], match[3]})
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range fenced.FindAllStringSubmatch(string(text), -1) {
+			blocks = append(blocks, block{page, match[1], match[2], match[3]})
+		}
 	}
-	if len(blocks) < 8 {
-		t.Fatalf("%s has %d blocks; the way in which this test reads it is broken", guideFile, len(blocks))
+	if len(blocks) < 40 {
+		t.Fatalf("the pages have %d blocks; the way in which this test reads them is broken", len(blocks))
 	}
 	return blocks
 }
 
-// TestInstallGuide holds the guide to its promise: each block is run by a test, or says why not. The commands of Helm are
-// run here, as `helm template` would.
+var helmCommand = regexp.MustCompile(`(?m)^helm (install|upgrade) `)
+
+// TestInstallGuide runs the commands of Helm that the pages write, as `helm template` would. None may be left out.
 func TestInstallGuide(t *testing.T) {
 	helm := 0
 	for _, b := range guide(t) {
-		if !strings.HasPrefix(b.who, "not run: ") && b.who != "run by: TestInstallGuide" && b.who != "run by: TestOnSandbox" {
-			t.Errorf("%q stands before a block, want who runs it:\n%s", b.who, b.text)
-		}
 		if b.who != "run by: TestInstallGuide" {
+			if b.language == "sh" && helmCommand.MatchString(b.text) {
+				t.Errorf("%s: who runs it? %q stands before\n%s", b.page, b.who, b.text)
+			}
 			continue
 		}
 		made := owners{}
 		for command := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+			command, _, _ := strings.Cut(command, " #")
 			words := strings.Fields(command)
 			made.add(t, strings.Join(words[:min(len(words), 3)], " "), runHelm(t, words))
 			helm++
 		}
 	}
-	if helm < 6 {
+	if helm < 7 {
 		t.Errorf("%d commands of Helm were run, want all of the guide's", helm)
 	}
 }
@@ -69,6 +77,9 @@ func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 		return nil
 	}
 	o := order{release: words[2], namespace: "default", path: "../../" + words[3], with: values{}}
+	if o.path == mainChart && words[1] == "upgrade" {
+		o.with = values(minimal()) // the values of before stay
+	}
 	for i := 4; i < len(words); i++ {
 		switch words[i] {
 		case "--namespace":
@@ -84,9 +95,6 @@ func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 		default:
 			t.Errorf("%s: this test does not know %s", command, words[i])
 		}
-	}
-	if o.path == mainChart && words[1] == "upgrade" {
-		o.with = minimal() // the values are those of before
 	}
 	r, err := o.template(t)
 	if err != nil {
@@ -131,25 +139,105 @@ func TestChartsShareNothing(t *testing.T) {
 	}
 }
 
-// followGuide has the API server look at the objects of the guide, as strictly as it can, without making them.
+// followGuide has the API server look at the objects of the pages, as strictly as it can, without making them.
 func (w *world) followGuide(t *testing.T) {
 	n := 0
 	for _, b := range guide(t) {
 		if b.language != "yaml" {
 			continue
 		}
-		objects, err := rendering.Parse(b.text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
+		for _, object := range objectsOf(t, b) {
 			n++
 			if err := w.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("the %s %s of the guide: %v", object.GetKind(), object.GetName(), err)
+				t.Errorf("%s: the %s %s: %v", b.page, object.GetKind(), object.GetName(), err)
 			}
 		}
 	}
-	if n < 5 {
-		t.Errorf("the guide has %d objects, want classes, pools and a workload", n)
+	if n < 8 {
+		t.Errorf("the pages have %d objects, want classes, pools, workloads and parts of them", n)
+	}
+}
+
+// objectsOf are the objects of a block, or the one that it is a part of.
+func objectsOf(t *testing.T, b block) []*unstructured.Unstructured {
+	t.Helper()
+	if b.who == "run by: TestOnSandbox" {
+		objects, err := rendering.Parse(b.text)
+		if err != nil {
+			t.Fatalf("%s: %v", b.page, err)
+		}
+		for _, object := range objects {
+			if object.GetNamespace() == "" && object.GetKind() == "Deployment" {
+				object.SetNamespace("default")
+			}
+		}
+		return objects
+	}
+	where, is := strings.CutPrefix(b.who, "part of: ")
+	if !is {
+		return nil
+	}
+	kind, path, _ := strings.Cut(where, " ")
+	whole, is := wholes[kind]
+	if !is {
+		t.Fatalf("%s: this test does not know of what a %s must have", b.page, kind)
+	}
+	var part map[string]any
+	if err := yaml.UnmarshalStrict([]byte(b.text), &part); err != nil {
+		t.Fatalf("%s: %v\n%s", b.page, err, b.text)
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(whole), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range part {
+		if err := unstructured.SetNestedField(object.Object, value, append(strings.Split(path, "."), key)...); err != nil {
+			t.Fatalf("%s: %s.%s: %v", b.page, path, key, err)
+		}
+	}
+	return []*unstructured.Unstructured{object}
+}
+
+// wholes are the smallest objects of the kinds that pages write parts of.
+var wholes = map[string]string{
+	"NodePool": `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: part}, spec: {disruption: {consolidateAfter: 0s}, template: {spec: {
+		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
+		requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}`,
+	"Pod": `{apiVersion: v1, kind: Pod, metadata: {name: part, namespace: default}, spec: {containers: [{name: a, image: a}]}}`,
+}
+
+// TestGitOps renders the chart as the objects of Argo CD and Flux that the pages show would have it rendered.
+func TestGitOps(t *testing.T) {
+	seen := map[string]int{}
+	for _, b := range guide(t) {
+		if b.who != "run by: TestGitOps" {
+			continue
+		}
+		objects, err := rendering.Parse(b.text)
+		if err != nil {
+			t.Fatalf("%s: %v", b.page, err)
+		}
+		for _, object := range objects {
+			var path string
+			var with map[string]any
+			switch seen[object.GetKind()]++; object.GetKind() {
+			case "Application":
+				path, _, _ = unstructured.NestedString(object.Object, "spec", "source", "path")
+				with, _, _ = unstructured.NestedMap(object.Object, "spec", "source", "helm", "valuesObject")
+			case "HelmRelease":
+				path, _, _ = unstructured.NestedString(object.Object, "spec", "chart", "spec", "chart")
+				with, _, _ = unstructured.NestedMap(object.Object, "spec", "values")
+			default:
+				continue
+			}
+			// A chart of which nothing is said that it could not be called without.
+			r, err := template(t, "../../"+strings.TrimPrefix(path, "./"), with)
+			if err != nil || strings.Contains(r.notes, "About the values") {
+				t.Errorf("%s: the %s %s: %v\n%s", b.page, object.GetKind(), object.GetName(), err, r.notes)
+			}
+		}
+	}
+	if seen["Application"] != 2 || seen["HelmRelease"] != 2 {
+		t.Errorf("the pages show %v, want both charts with Argo CD and with Flux", seen)
 	}
 }

@@ -44,6 +44,9 @@ var unneeded = map[string]string{
 	"get ec2nodeclasses.karpenter.k8s.aws":               "read live while it is being deleted",
 	"create configmaps in karpenter":                     "the chart makes the ConfigMap; who deletes it gets another from the controller",
 	"update configmaps in kube-system":                   "a simulated machine is written down anew when it registers late",
+
+	"update provisioners/finalizers.karpenter.sh":          "likewise what a Provisioner has become",
+	"update awsnodetemplates/finalizers.karpenter.k8s.aws": "likewise what an AWSNodeTemplate has become",
 }
 
 // run plays with a fleet while the controller is nobody but the chart's service account.
@@ -53,6 +56,7 @@ func (w *world) run(t *testing.T) {
 	w.awaitBound(t, 4)
 	w.awaitCost(t)
 	w.guarded(t, true)
+	w.older(t)
 	// As `kubectl delete nodeclaims --all`: nodes are drained, and others bought.
 	if err := w.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
 		t.Fatal(err)
@@ -167,7 +171,8 @@ func (w *world) awaitBound(t *testing.T, want int) {
 // guarded asks, without doing it, whether a definition may be deleted.
 func (w *world) guarded(t *testing.T, want bool) {
 	t.Helper()
-	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
+		"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws"} {
 		await(t, fmt.Sprintf("deletion of %s to be refused: %t", name, want), func(ctx context.Context) error {
 			err := w.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
 			switch {

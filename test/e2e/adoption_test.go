@@ -13,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -147,11 +149,7 @@ func TestAdoption(t *testing.T) {
 	}
 	s.scale("app", 8)
 	await(t, patience, "all pods to run", s.running("app", 8))
-	for _, e := range s.ledger.claimsOf("adopted") {
-		if !e.gone {
-			s.canBeHandedBack(e.object)
-		}
-	}
+	await(t, patience, "all to be as Karpenter would take it over", s.canBeHandedBack)
 	s.scale("app", 0)
 	s.patch(pool, `{"spec":{"disruption":{"consolidateAfter":"0s"}}}`)
 	await(t, patience, "the nodes to leave", s.empty)
@@ -221,10 +219,18 @@ func (s *stage) takenOver(claims ...string) error {
 	return nil
 }
 
-// canBeHandedBack complains about what Karpenter would miss on a claim and its node.
-func (s *stage) canBeHandedBack(claim *karpv1.NodeClaim) {
-	s.t.Helper()
-	var missing []string
+// canBeHandedBack fails while Karpenter would miss something on a claim or its node.
+func (s *stage) canBeHandedBack(context.Context) error {
+	for _, e := range s.ledger.claimsOf(s.name) {
+		if missing := s.missing(e.object); !e.gone && len(missing) > 0 {
+			return fmt.Errorf("claim %s lacks %s", e.object.Name, strings.Join(missing, ", "))
+		}
+	}
+	return nil
+}
+
+// missing is what Karpenter would miss on a claim and its node.
+func (s *stage) missing(claim *karpv1.NodeClaim) (missing []string) {
 	want := func(what string, there bool) {
 		if !there {
 			missing = append(missing, what)
@@ -253,7 +259,62 @@ func (s *stage) canBeHandedBack(claim *karpv1.NodeClaim) {
 		want("the node's owner", len(node.OwnerReferences) == 1 && node.OwnerReferences[0].UID == claim.UID)
 		want("the node's provider id", node.Spec.ProviderID == claim.Status.ProviderID)
 	}
-	if len(missing) > 0 {
-		s.t.Errorf("claim %s lacks %s", claim.Name, strings.Join(missing, ", "))
+	return missing
+}
+
+// What the controller finds on AWS looks as Karpenter v1.x left it: nothing of ours is on the objects, the hashes are its, and
+// a node is marked by a command that it had in memory. Nothing is replaced, and everything can be ended.
+func testAWSLeft(t *testing.T, w *awsWorld) {
+	s := w.stage(t, "aws-left")
+	s.scale("app", 6)
+	await(t, patience, "all pods to run", s.running("app", 6))
+	await(t, patience, "all claims to be as Karpenter would take them over", s.canBeHandedBack)
+	before := s.ledger.count(s.name)
+	if err := w.controller.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.ledger.claimsOf(s.name) {
+		s.asKarpenterLeaves(e.object, map[string]string{
+			"karpenter.sh/nodepool-hash": "6821555240594823858", "karpenter.sh/nodepool-hash-version": "v3",
+			"karpenter.k8s.aws/ec2nodeclass-hash": "4763107571234123412", "karpenter.k8s.aws/ec2nodeclass-hash-version": "v4",
+		})
+	}
+	s.asKarpenterLeaves(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}},
+		map[string]string{"karpenter.sh/nodepool-hash": "6821555240594823858", "karpenter.sh/nodepool-hash-version": "v3"})
+	s.asKarpenterLeaves(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		map[string]string{"karpenter.k8s.aws/ec2nodeclass-hash": "4763107571234123412", "karpenter.k8s.aws/ec2nodeclass-hash-version": "v4"})
+	s.patch(s.node(s.pods("app")[0]), `{"spec":{"taints":[{"key":"karpenter.sh/disrupted","effect":"NoSchedule"}]}}`)
+
+	w.run(t, quickTimers[0]+",drift=1s,type-drift=1s") // one flag --timers: the last one counts
+	var claims []string
+	for _, e := range s.ledger.claimsOf(s.name) {
+		claims = append(claims, e.object.Name)
+	}
+	await(t, patience, "the claims to be ours, undrifted and unmarked", func(context.Context) error { return s.takenOver(claims...) })
+	s.scale("app", 12)
+	await(t, patience, "more pods to run", s.running("app", 12))
+	s.boughtOnce()
+	for _, e := range s.ledger.claimsOf(s.name)[:before.claimsEver] {
+		if e.gone || e.object.DeletionTimestamp != nil {
+			t.Errorf("claim %s was replaced: %q", e.object.Name, reasonOf(e.object))
+		}
+	}
+	s.scale("app", 0)
+	await(t, patience, "everything to go", s.empty)
+}
+
+// asKarpenterLeaves takes our annotations off the object and gives it those of Karpenter.
+func (s *stage) asKarpenterLeaves(object client.Object, annotations map[string]string) {
+	s.t.Helper()
+	if err := s.Get(s.t.Context(), keyOf(object), object); err != nil {
+		s.t.Fatal(err)
+	}
+	base := object.DeepCopyObject().(client.Object)
+	left := maps.Clone(object.GetAnnotations())
+	maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, karpv1.OwnAnnotationPrefix) })
+	maps.Copy(left, annotations)
+	object.SetAnnotations(left)
+	if err := s.Patch(s.t.Context(), object, client.MergeFrom(base)); err != nil {
+		s.t.Fatal(err)
 	}
 }

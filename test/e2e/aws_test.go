@@ -202,6 +202,7 @@ func TestAWS(t *testing.T) {
 		core bool // also in the core set
 	}{
 		{"scale up and down", testAWSScale, true},
+		{"tools", testAWSTools, true},
 		{"cheapest pools are sold out", testAWSSoldOut, true},
 		{"half the fleet is interrupted", testAWSInterrupted, true},
 		{"subnets are full", testAWSFullSubnets, false},
@@ -211,6 +212,7 @@ func TestAWS(t *testing.T) {
 		{"credentials have expired", testAWSExpired, false},
 		{"two controllers", testAWSTwoControllers, false},
 		{"killed while launching", testAWSKilled, false},
+		{"left by Karpenter", testAWSLeft, false},
 	} {
 		if test.core || effort(0, 1, 1) > 0 {
 			t.Run(test.name, func(t *testing.T) { test.run(t, w) })

@@ -1,9 +1,12 @@
 package stack
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -233,5 +236,59 @@ func TestNames(t *testing.T) {
 	a, b := terraform(t, one), terraform(t, two)
 	if a.node.name == b.node.name || a.controller.name == b.controller.name || a.queue.name == b.queue.name {
 		t.Errorf("two clusters share names: %s, %s, %s", a.node.name, a.controller.name, a.queue.name)
+	}
+}
+
+// manual is the page that says how to do it by hand.
+const manual = "../../docs/aws.md"
+
+// TestPolicyByHand: the documented policy is one managed policy for a cluster's name as long as the page allows, and the
+// names that the page makes of it are names.
+func TestPolicyByHand(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := regexp.MustCompile(`the cluster's may have (\d+) here`).FindSubmatch(text)
+	if allowed == nil {
+		t.Fatalf("%s does not say how long a cluster's name may be", manual)
+	}
+	most, err := strconv.Atoi(string(allowed[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.Repeat("c", most)
+	for _, role := range []string{"KarpenterNodeRole-", "KarpenterController-"} {
+		if !strings.Contains(string(text), role+"$CLUSTER") || len(role+name) > 64 {
+			t.Errorf("the role %s$CLUSTER, which %s makes or not, has %d characters", role, manual, len(role+name))
+		}
+	}
+	o := usual(name)
+	o.partition, o.region = "aws-us-gov", "ap-southeast-7"
+	filled, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": o.source(t, "KarpenterNodeRole-"+name, name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := size(string(filled)); n > 6144 {
+		t.Errorf("for a cluster's name of %d characters the policy has %d, 6,144 at most", most, n)
+	}
+}
+
+// TestRulesByHand: the commands of the page make a rule for each event that the controller acts on, and for no other.
+func TestRulesByHand(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[notice.Event]int{}
+	for _, match := range regexp.MustCompile(`(?m)^rule \w+ +(\S+) +"([^"]+)"$`).FindAllStringSubmatch(string(text), -1) {
+		have[notice.Event{Source: match[1], DetailType: match[2]}]++
+	}
+	want := map[notice.Event]int{}
+	for _, event := range notice.Events() {
+		want[event] = 1
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("rules of %s (-events +page):\n%s", manual, diff)
 	}
 }

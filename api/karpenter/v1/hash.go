@@ -28,6 +28,7 @@ type hashedTemplate struct {
 	NodeClassName          string
 	TerminationGracePeriod *int64 // nanoseconds; nil: none
 	ExpireAfter            *int64 // nanoseconds; nil: never
+	Kubelet                string // AnnotationKubelet of the pool
 }
 
 type hashedTaint struct {
@@ -37,7 +38,8 @@ type hashedTaint struct {
 
 // Hash is the drift hash of the pool: a decimal uint64 that changes when, and only
 // when, nodes made from the template before and after would differ in labels,
-// annotations, taints, node class, termination grace period or expiry. The order of
+// annotations, taints, node class, termination grace period, expiry or kubelet settings
+// that are the pool's own (AnnotationKubelet). The order of
 // taints and the spelling of durations ("60m", "1h") do not matter, and an empty map
 // or list is like an absent one.
 func (p *NodePool) Hash() string {
@@ -50,6 +52,7 @@ func (p *NodePool) Hash() string {
 		NodeClassGroup: template.Spec.NodeClassRef.Group,
 		NodeClassKind:  template.Spec.NodeClassRef.Kind,
 		NodeClassName:  template.Spec.NodeClassRef.Name,
+		Kubelet:        p.Annotations[AnnotationKubelet],
 	}
 	if period := template.Spec.TerminationGracePeriod; period != nil {
 		input.TerminationGracePeriod = new(int64(period.Duration))

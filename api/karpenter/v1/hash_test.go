@@ -100,6 +100,19 @@ func TestHashSeesEveryListedField(t *testing.T) {
 	}
 }
 
+// Kubelet settings of v1beta1 are on the pool itself, not in its template.
+func TestHashSeesKubeletSettings(t *testing.T) {
+	seen := map[string]bool{hashedPool().Hash(): true}
+	for _, settings := range []string{`{"maxPods":7}`, `{"maxPods":8}`} {
+		pool := hashedPool()
+		pool.Annotations = map[string]string{AnnotationKubelet: settings}
+		if seen[pool.Hash()] {
+			t.Errorf("%s: hash is the same as with others", settings)
+		}
+		seen[pool.Hash()] = true
+	}
+}
+
 func TestHashIgnoresTheRest(t *testing.T) {
 	want := hashedPool().Hash()
 	for _, test := range []struct {

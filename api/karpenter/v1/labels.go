@@ -64,6 +64,9 @@ const (
 	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
 	// AnnotationSafeToEvict is what the Cluster Autoscaler goes by: "false" on a pod keeps its node.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	// AnnotationKubelet, on a pool or claim, are kubelet settings (JSON) that count in place of those of its node class. They
+	// come from spec.template.spec.kubelet or spec.kubelet of v1beta1.
+	AnnotationKubelet = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
 	AnnotationPodDeletionCost = corev1.PodDeletionCost
 )

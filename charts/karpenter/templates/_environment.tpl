@@ -95,5 +95,5 @@
 {{- if not (has "CPU_REQUESTS" $own) }}
 {{- $env = append $env (dict "name" "CPU_REQUESTS" "valueFrom" (dict "resourceFieldRef" (dict "containerName" $root.Values.controller.containerName "divisor" "1m" "resource" "requests.cpu"))) }}
 {{- end }}
-{{- toYaml (concat $env $root.Values.controller.env) }}
+{{- toYaml (concat $env ($root.Values.controller.env | default list)) }}
 {{- end }}

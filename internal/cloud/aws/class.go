@@ -117,6 +117,9 @@ func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]clou
 	if err != nil {
 		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
 	}
+	if class, err = withKubelet(class, pool.Annotations); err != nil {
+		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+	}
 	goods, err := p.selling(ctx, class)
 	if err != nil {
 		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
@@ -31,10 +32,13 @@ type shelf struct {
 	stock   []catalog.Type
 	byName  map[string]*catalog.Type
 	version uint64
-	places  map[types.UID]*place
+	places  map[types.UID]map[string]*place
 }
 
-// place is that of one class. Its lock is held while it is filled, so that many who ask at once have it filled once.
+// mostVariants bounds how many places a class keeps: pools may have kubelet settings of their own, which change.
+const mostVariants = 50
+
+// place is that of one class, with the kubelet settings that a pool has in place of its own (withKubelet). Its lock is held while it is filled, so that many who ask at once have it filled once.
 type place struct {
 	mu         sync.Mutex
 	key        string
@@ -53,7 +57,7 @@ type marketState struct {
 func newShelf(p *Provider, stock []catalog.Type) *shelf {
 	s := &shelf{
 		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent, ReservedENIs: p.opts.ReservedENIs},
-		memory:   p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, places: map[types.UID]*place{},
+		memory:   p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, places: map[types.UID]map[string]*place{},
 	}
 	s.setTypes(stock)
 	return s
@@ -101,10 +105,16 @@ type goods struct {
 // of is what the class sells. It fails when a setting of the class cannot be read.
 func (s *shelf) of(class *awsv1.EC2NodeClass, ipv6 bool) (goods, error) {
 	s.mu.Lock()
-	p := s.places[class.UID]
+	variant := class.Annotations[karpv1.AnnotationKubelet]
+	variants := s.places[class.UID]
+	if variants == nil || len(variants) >= mostVariants && variants[variant] == nil {
+		variants = map[string]*place{}
+		s.places[class.UID] = variants
+	}
+	p := variants[variant]
 	if p == nil {
 		p = &place{}
-		s.places[class.UID] = p
+		variants[variant] = p
 	}
 	stock, version := s.stock, s.version
 	s.mu.Unlock()

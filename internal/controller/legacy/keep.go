@@ -75,6 +75,9 @@ func (r *Reconciler) keep(ctx context.Context, s *source, want client.Object) (*
 	}
 	base := live.DeepCopyObject().(client.Object)
 	setSpec(live, want)
+	if class, isClass := live.(*awsv1.EC2NodeClass); isClass && s.result.Unused {
+		class.Spec.Kubelet = base.(*awsv1.EC2NodeClass).Spec.Kubelet // the nodes of a Provisioner that is gone may still be there
+	}
 	if err := r.own(s, live); err != nil {
 		return nil, err
 	}

@@ -82,6 +82,7 @@ func TestController(t *testing.T) {
 		{"ATakenNameIsLeftAlone", takenName},
 		{"OneBadObjectStopsNoOther", badObject},
 		{"WhatIsNotWantedGoes", notWanted},
+		{"WhoGoesChangesNothingForOthers", others},
 		{"WhatLostItsOwnerIsOwnedAgain", orphan},
 		{"StatusesOfOldControllersAreReplaced", oldStatus},
 		{"NothingIsWrittenTwice", quiet},
@@ -483,6 +484,48 @@ spec: {launchTemplate: mine, subnetSelector: {a: b}}`)
 		w.t.Error("a class that machines are made with is gone")
 	}
 }
+
+// The class of the one that goes keeps its kubelet settings while its nodes may be there, and the other keeps its own class.
+func others(w *world) {
+	w.start()
+	w.apply(strings.Replace(template, "spec: {providerRef: {name: shared}}", "spec: {providerRef: {name: shared}, kubeletConfiguration: {maxPods: 7}}", 1))
+	w.pool("dense", "is there", there)
+	w.pool("plain", "is there", there)
+	var first, second string
+	w.until("one of them has a class of its own", func() bool {
+		for _, pair := range [][2]string{{"dense", "plain"}, {"plain", "dense"}} {
+			if w.read("shared-"+pair[1], &awsv1.EC2NodeClass{}) {
+				first, second = pair[0], pair[1]
+				return true
+			}
+		}
+		return false
+	})
+	pool := w.pool(second, "names its class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "shared-"+second })
+	own := w.class("shared-"+second, "is there", there)
+	shared := w.class("shared", "has kubelet settings", func(c *awsv1.EC2NodeClass) bool { return c.Spec.Kubelet != nil })
+	w.must(w.Delete(w.t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: first}}))
+	w.until("the first is gone", func() bool { return !w.read(first, &karpv1alpha5.Provisioner{}) })
+	// What comes after has been looked at after the deletion.
+	w.apply(strings.ReplaceAll(everySmall, "NAME", "later"))
+	w.provisioner("later", karpv1alpha5.ConditionApplied, "True", "")
+	if diff := cmp.Diff(pool.Spec, w.pool(second, "is there", there).Spec); diff != "" {
+		w.t.Errorf("the other's pool: %s", diff)
+	}
+	if diff := cmp.Diff(own.Spec, w.class("shared-"+second, "is there", there).Spec); diff != "" {
+		w.t.Errorf("the other's class: %s", diff)
+	}
+	if diff := cmp.Diff(shared.Spec, w.class("shared", "is there", there).Spec); diff != "" {
+		w.t.Errorf("the template's class: %s", diff)
+	}
+}
+
+// everySmall is the least Provisioner with a cloud part.
+const everySmall = `
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: NAME}
+spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`
 
 func orphan(w *world) {
 	w.start()

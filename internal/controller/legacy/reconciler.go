@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,10 +165,38 @@ func (r *Reconciler) translate(ctx context.Context, sources []*source) error {
 		}
 		objects = append(objects, object)
 	}
-	for i, result := range legacy.Translate(objects, r.Settings(ctx)) {
+	settings := r.Settings(ctx)
+	var err error
+	if settings.Separate, err = r.separate(ctx); err != nil {
+		return err
+	}
+	for i, result := range legacy.Translate(objects, settings) {
 		sources[i].result = result
 	}
 	return nil
+}
+
+// separate are the Provisioners that have an EC2NodeClass of their own beside that of their template: one that is made of
+// an inline provider has the Provisioner's name.
+func (r *Reconciler) separate(ctx context.Context) (map[string]bool, error) {
+	if r.Simulated {
+		return nil, nil
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := r.Client.List(ctx, &classes); err != nil {
+		return nil, fmt.Errorf("listing EC2NodeClasses: %w", err)
+	}
+	names := map[string]bool{}
+	for i := range classes.Items {
+		owner := metav1.GetControllerOf(&classes.Items[i])
+		if owner == nil || owner.Kind != karpv1alpha5.Kind {
+			continue
+		}
+		if name := classes.Items[i].Name; name != owner.Name && name != legacy.InlineClass(owner.Name) {
+			names[owner.Name] = true
+		}
+	}
+	return names, nil
 }
 
 // untyped is the object as it is in the API.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // The versions, and the groups whose kinds are converted.
@@ -20,7 +22,7 @@ const (
 const (
 	// AnnotationKubelet, on a pool or claim of v1, is its spec.template.spec.kubelet or spec.kubelet of v1beta1, as JSON. It
 	// wins over the kubelet settings of the node class. Upstream's name.
-	AnnotationKubelet = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
+	AnnotationKubelet = karpv1.AnnotationKubelet
 	// AnnotationNodeClassReference, on a pool or claim of v1, is its nodeClassRef of v1beta1, as JSON, where it is not what
 	// v1's would be turned into. Upstream's name.
 	AnnotationNodeClassReference = "compatibility.karpenter.sh/v1beta1-nodeclass-reference"

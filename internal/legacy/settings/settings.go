@@ -39,8 +39,6 @@ type Setting struct {
 type Cluster struct {
 	// Name of the EKS cluster; empty if it was not given by an old name.
 	Name string
-	// InstanceProfile is that of templates which name none; may be empty.
-	InstanceProfile string
 	// Tags are those of all instances.
 	Tags map[string]string
 	// ManyPods is set where aws.enableENILimitedPodDensity was "false": a node took 110 pods, whatever its interfaces.
@@ -106,7 +104,7 @@ var ofConfigMap = map[string]row{
 	"aws.nodeNameConvention":         {advice: "a node's name is the image's affair", read: text},
 	"aws.assumeRoleARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
 	"aws.assumeRoleDuration":         {advice: "no role is assumed", read: duration},
-	"aws.defaultInstanceProfile":     {advice: classes + "spec.instanceProfile", read: text, keep: profile},
+	"aws.defaultInstanceProfile":     {flag: "default-instance-profile", read: text},
 	"aws.enableENILimitedPodDensity": {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
 	"aws.tags":                       {advice: classes + "spec.tags", read: pairs, quiet: "{}", keep: tags},
 }
@@ -115,7 +113,7 @@ var ofEnvironment = map[string]row{
 	"LEADER_ELECT":                 {flag: "disable-leader-election", read: inverted},
 	"AWS_ISOLATED_VPC":             {flag: "isolated-vpc", read: boolean},
 	"VM_MEMORY_OVERHEAD":           {flag: "vm-memory-overhead-percent", read: fraction},
-	"AWS_DEFAULT_INSTANCE_PROFILE": {advice: classes + "spec.instanceProfile", read: text, keep: profile},
+	"AWS_DEFAULT_INSTANCE_PROFILE": {flag: "default-instance-profile", read: text},
 	"AWS_ENI_LIMITED_POD_DENSITY":  {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
 	"AWS_ENABLE_POD_ENI":           {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
 	"AWS_NODE_NAME_CONVENTION":     {advice: "a node's name is the image's affair", read: text},
@@ -124,7 +122,6 @@ var ofEnvironment = map[string]row{
 	"LOGGING_CONFIG":               {advice: "the log is JSON; see LOG_LEVEL, LOG_OUTPUT_PATHS and LOG_ERROR_OUTPUT_PATHS", read: text},
 }
 
-func profile(c *Cluster, v string) { c.InstanceProfile = v }
 func density(c *Cluster, v string) { c.ManyPods = v == "false" }
 
 func tags(c *Cluster, v string) {

@@ -33,6 +33,7 @@ func TestConfigMap(t *testing.T) {
 			{"cluster-ca-bundle", "Q0E=", "aws.clusterCABundle"},
 			{"cluster-endpoint", "https://example.org", "aws.clusterEndpoint"},
 			{"cluster-name", "blue", "aws.clusterName"},
+			{"default-instance-profile", "nodes", "aws.defaultInstanceProfile"},
 			{"interruption-queue", "queue", "aws.interruptionQueueName"},
 			{"isolated-vpc", "true", "aws.isolatedVPC"},
 			{"reserved-enis", "1", "aws.reservedENIs"},
@@ -43,7 +44,7 @@ func TestConfigMap(t *testing.T) {
 			"aws.clusterCABundle is CLUSTER_CA_BUNDLE now (settings.clusterCABundle of the chart)",
 			"aws.clusterEndpoint is CLUSTER_ENDPOINT now (settings.clusterEndpoint of the chart)",
 			"aws.clusterName is CLUSTER_NAME now (settings.clusterName of the chart)",
-			"aws.defaultInstanceProfile has no counterpart: every EC2NodeClass says it for itself: spec.instanceProfile",
+			"aws.defaultInstanceProfile is DEFAULT_INSTANCE_PROFILE now (settings.defaultInstanceProfile of the chart)",
 			"aws.enableENILimitedPodDensity has no counterpart: every EC2NodeClass says it for itself: spec.kubelet.maxPods: 110",
 			"aws.interruptionQueueName is INTERRUPTION_QUEUE now (settings.interruptionQueue of the chart)",
 			"aws.isolatedVPC is ISOLATED_VPC now (settings.isolatedVPC of the chart)",
@@ -57,7 +58,7 @@ func TestConfigMap(t *testing.T) {
 			"batchMaxDuration is BATCH_MAX_DURATION now (settings.batchMaxDuration of the chart)",
 			`featureGates.driftEnabled has no counterpart: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
 		},
-		Cluster: Cluster{Name: "blue", InstanceProfile: "nodes", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
+		Cluster: Cluster{Name: "blue", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
 	}
 	for i, note := range old.Notes {
 		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
@@ -80,17 +81,17 @@ func TestEnvironment(t *testing.T) {
 	}
 	want := Old{
 		Settings: []Setting{
+			{"default-instance-profile", "nodes", "AWS_DEFAULT_INSTANCE_PROFILE"},
 			{"disable-leader-election", "true", "LEADER_ELECT"},
 			{"isolated-vpc", "true", "AWS_ISOLATED_VPC"},
 			{"vm-memory-overhead-percent", "0.1", "VM_MEMORY_OVERHEAD"},
 		},
 		Notes: []string{
-			"environment variable AWS_DEFAULT_INSTANCE_PROFILE has no counterpart: every EC2NodeClass says it for itself: spec.instanceProfile",
+			"environment variable AWS_DEFAULT_INSTANCE_PROFILE is DEFAULT_INSTANCE_PROFILE now (settings.defaultInstanceProfile of the chart)",
 			"environment variable AWS_ISOLATED_VPC is ISOLATED_VPC now (settings.isolatedVPC of the chart)",
 			"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
 			"environment variable VM_MEMORY_OVERHEAD is VM_MEMORY_OVERHEAD_PERCENT now (settings.vmMemoryOverheadPercent of the chart)",
 		},
-		Cluster: Cluster{InstanceProfile: "nodes"},
 	}
 	if diff := cmp.Diff(want, old); diff != "" {
 		t.Error(diff)

@@ -47,13 +47,15 @@ func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 }
 
 func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
-	if expressions := class.Spec.Kubelet.Expressions(); len(expressions) > 0 {
+	var invalid *userdata.KubeletError
+	refused := errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid)
+	expressions := class.Spec.Kubelet.Expressions()
+	switch {
+	case refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || len(expressions) == 0):
+		return wrong(invalid.Reason, "%s", invalid.Error())
+	case len(expressions) > 0:
 		return wrong(awsv1.ReasonKubeletExpressionsDisabled, "spec.%s: expressions are accepted and not yet acted on; use numbers and amounts",
 			strings.Join(expressions, ", spec."))
-	}
-	var invalid *userdata.KubeletError
-	if errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid) {
-		return wrong(invalid.Reason, "%s", invalid.Error())
 	}
 	return nil
 }

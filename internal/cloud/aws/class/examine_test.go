@@ -29,6 +29,9 @@ func TestExamine(t *testing.T) {
 			pods := intstr.FromString("vcpus * 10")
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods}
 		}, want: "False KubeletExpressionsDisabled spec.kubelet.maxPods"},
+		{name: "an expression, and what is wrong in any case", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}, KubeReserved: map[string]string{"cpu": "vcpus * 10"}}
+		}, want: "False InvalidKubeletConfiguration clusterDNS"},
 		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},

@@ -19,6 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Options of a Launcher. All but Observe and those with a default are needed.
@@ -215,7 +216,11 @@ func planError(err error) error {
 	if errors.As(err, &insufficient) {
 		return err
 	}
-	return &cloud.CreateError{Reason: "InvalidUserData", Message: err.Error(), Err: err}
+	reason := awsv1.ReasonInvalidUserData
+	if size := new(userdata.SizeError); errors.As(err, &size) {
+		reason = awsv1.ReasonUserDataSizeLimitExceeded
+	}
+	return &cloud.CreateError{Reason: reason, Message: err.Error(), Err: err}
 }
 
 func (l *Launcher) fail(s *seat, err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Claims that are alike are bought with one call, and each has the same machine whenever it asks again, from a new process
@@ -429,6 +431,9 @@ func TestCreateErrors(t *testing.T) {
 		{"user data that is none", func(w *world) {
 			w.class.Spec.UserData = aws.String("Content-Type: multipart/mixed; boundary=\"x\"\n\nbroken")
 		}, "InvalidUserData"},
+		{"user data that labels of the pool make too long", func(w *world) {
+			w.class.Spec.UserData = aws.String("#!/bin/sh\n" + strings.Repeat("#", userdata.Limit-600))
+		}, "UserDataSizeLimitExceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, awssim.Options{}, func(ctx context.Context, w *world) {

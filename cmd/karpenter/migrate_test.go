@@ -1,0 +1,196 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+const todaysPool = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: default
+spec:
+  template:
+    spec:
+      requirements: []
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+`
+
+// TestMigrateFiles runs the verb on files: what it prints, and how it ends.
+func TestMigrateFiles(t *testing.T) {
+	olderPool := strings.Replace(strings.Replace(todaysPool, "/v1\n", "/v1beta1\n", 1), "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", 1)
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata: {aws.clusterName: prod}\n"
+	for _, test := range []struct {
+		name      string
+		files     map[string]string
+		arguments []string
+		code      int
+		prints    []string // nothing: nothing at all
+		says      []string
+	}{
+		{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 as before"}},
+		{"today's, checked", map[string]string{"a.yaml": todaysPool}, []string{"--check"}, 0, nil, nil},
+		{"older", map[string]string{"a.yaml": olderPool}, nil, 0, []string{"apiVersion: karpenter.sh/v1\n", "group: karpenter.k8s.aws"}, []string{"changed", "NodePool default (", "a.yaml: document 1)"}},
+		{"older, checked", map[string]string{"a.yaml": olderPool}, []string{"--check"}, 1, nil, []string{"changed"}},
+		{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
+		{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a time"}},
+		{"a field that nobody knows", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
+		{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 1 to 100"}},
+		{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
+		{"values of the chart", map[string]string{"a.yaml": settings}, []string{"--values", "VALUES", "--report", "REPORT"}, 0, []string{"#   settings:\n#     clusterName: prod\n"}, []string{"settings.clusterName"}},
+		{"nothing", nil, nil, 2, nil, []string{"no file named"}},
+		{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},
+		{"a version", map[string]string{"a.yaml": todaysPool}, []string{"--kubernetes-version=new"}, 2, nil, []string{"1.34"}},
+		{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			folder := files(t, test.files)
+			beside := t.TempDir()
+			arguments := []string{"migrate", "-f", folder}
+			for _, argument := range test.arguments {
+				if argument == "VALUES" || argument == "REPORT" {
+					argument = filepath.Join(beside, argument)
+				}
+				arguments = append(arguments, argument)
+			}
+			out, said, err := runBoth(t, "", arguments...)
+			if err != nil {
+				said += err.Error()
+			}
+			if got := codeOf(err); got != test.code {
+				t.Errorf("it ended with %d (%v), want %d", got, err, test.code)
+			}
+			for _, text := range test.prints {
+				if !strings.Contains(out, text) {
+					t.Errorf("it printed\n%s, want %q", out, text)
+				}
+			}
+			if len(test.prints) == 0 && out != "" {
+				t.Errorf("it printed %q, want nothing", out)
+			}
+			for _, text := range test.says {
+				if !strings.Contains(said, text) {
+					t.Errorf("it said\n%s, want %q", said, text)
+				}
+			}
+			if test.name == "values of the chart" {
+				checkBeside(t, beside)
+			}
+		})
+	}
+}
+
+// codeOf is the exit code that main makes of an error.
+func codeOf(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return 2
+	}
+	return 1
+}
+
+// checkBeside reads the values and the report that were written beside.
+func checkBeside(t *testing.T, folder string) {
+	t.Helper()
+	values, err := os.ReadFile(filepath.Join(folder, "VALUES"))
+	if err != nil || string(values) != "settings:\n  clusterName: prod\n" {
+		t.Errorf("values are %q (%v)", values, err)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "REPORT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report migrate.Report
+	if err := json.Unmarshal(text, &report); err != nil || len(report) != 1 || report[0].Object != "ConfigMap karpenter-global-settings" {
+		t.Errorf("the report is %s (%v)", text, err)
+	}
+}
+
+// TestMigrateLive reads a cluster that serves Provisioners, pools of today, and workloads with old names.
+func TestMigrateLive(t *testing.T) {
+	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.Install(t.Context(), config, []*apiextensionsv1.CustomResourceDefinition{provisioners(t)}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: older}, spec: {providerRef: {name: a}, ttlSecondsAfterEmpty: 30, consolidation: {enabled: false}}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-global-settings, namespace: default}, data: {aws.clusterName: prod, featureGates.driftEnabled: \"true\"}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: default}, data: {a: b}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {karpenter.sh/provisioner-name: older}, containers: [{name: c, image: i}]}}}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, said, err := runBoth(t, "", "migrate", "--live", "--kubeconfig", s.Kubeconfig())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for _, text := range []string{"kind: NodePool\nmetadata:\n  name: older\n", "consolidateAfter: 30s", "clusterName: prod", "name: old\n", "karpenter.sh/nodepool: older"} {
+		if !strings.Contains(out, text) {
+			t.Errorf("it did not print %q", text)
+		}
+	}
+	for _, text := range []string{"name: new\n", "name: another\n", "uid:", "resourceVersion", "managedFields", "status:", "Provisioner"} {
+		if strings.Contains(out, text) {
+			t.Errorf("it printed %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s\n%s", out, said)
+	}
+	again, said, err := runBoth(t, out, "migrate", "-f", "-", "--check")
+	if err != nil || again != "" {
+		t.Errorf("what it printed would change again: %v\n%s", err, said)
+	}
+}
+
+// provisioners is the definition of the kind as older charts had it, as far as storing its objects goes.
+func provisioners(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	text := `metadata: {name: provisioners.karpenter.sh}
+spec:
+  group: karpenter.sh
+  scope: Cluster
+  names: {kind: Provisioner, plural: provisioners, singular: provisioner, listKind: ProvisionerList}
+  versions:
+  - name: v1alpha5
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+	if err := yaml.Unmarshal([]byte(text), definition); err != nil {
+		t.Fatal(err)
+	}
+	return definition
+}

@@ -1,0 +1,222 @@
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+)
+
+// theirTemplate is the name of a launch template of Karpenter's: its prefix and a decimal hash.
+const theirTemplate = "karpenter.k8s.aws/1182371493862931451"
+
+// theirTags are those that Karpenter gives to what it makes (AWS specification 4.6).
+func theirTags(kind ec2types.ResourceType, more ...ec2types.Tag) []ec2types.TagSpecification {
+	tag := func(key, value string) ec2types.Tag {
+		return ec2types.Tag{Key: aws.String(key), Value: aws.String(value)}
+	}
+	tags := append([]ec2types.Tag{
+		tag("karpenter.sh/nodepool", "pool"), tag("karpenter.k8s.aws/ec2nodeclass", "default"), tag("eks:eks-cluster-name", testCluster),
+		tag("kubernetes.io/cluster/"+testCluster, "owned"),
+	}, more...)
+	return []ec2types.TagSpecification{{ResourceType: kind, Tags: tags}}
+}
+
+// theirInstance is one that Karpenter has bought by a fleet, without a client token; tags are those that it adds later.
+func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, image string) {
+	t.Helper()
+	of := w.class(t, "default").Status
+	var amd64 awsv1.AMI
+	for _, ami := range of.AMIs {
+		if strings.Contains(ami.Name, "x86_64-standard") {
+			amd64 = ami
+		}
+	}
+	var groups []string
+	for _, g := range of.SecurityGroups {
+		groups = append(groups, g.ID)
+	}
+	_, err := w.clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(theirTemplate), TagSpecifications: theirTags(ec2types.ResourceTypeLaunchTemplate),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId:           aws.String(amd64.ID),
+			NetworkInterfaces: []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: groups}},
+		},
+	})
+	check(t, err)
+	out, err := w.clients.EC2.CreateFleet(t.Context(), &ec2.CreateFleetInput{
+		Type:                        ec2types.FleetTypeInstant,
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
+		OnDemandOptions:             &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice},
+		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(theirTemplate), Version: aws.String("$Latest")},
+			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: aws.String(of.Subnets[0].ID), ImageId: aws.String(amd64.ID)}},
+		}},
+		TagSpecifications: theirTags(ec2types.ResourceTypeInstance, tags...),
+	})
+	check(t, err)
+	if len(out.Instances) != 1 || len(out.Errors) > 0 {
+		t.Fatalf("instances %v, errors %v", out.Instances, out.Errors)
+	}
+	return "aws:///" + of.Subnets[0].Zone + "/" + out.Instances[0].InstanceIds[0], amd64.ID
+}
+
+// theirClaim is the claim of an instance as Karpenter v1.14 leaves it.
+func (w *world) theirClaim(t *testing.T, name, id, image string) *karpv1.NodeClaim {
+	t.Helper()
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID("uid-" + name), Finalizers: []string{"karpenter.sh/termination"},
+			Labels: map[string]string{
+				"karpenter.sh/nodepool": "pool", "karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/capacity-type": "on-demand",
+				corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: w.class(t, "default").Status.Subnets[0].Zone,
+			},
+			Annotations: map[string]string{
+				"karpenter.k8s.aws/ec2nodeclass-hash": "4763107571234123412", "karpenter.k8s.aws/ec2nodeclass-hash-version": "v4",
+				"karpenter.k8s.aws/tagged": "true", "compatibility.karpenter.k8s.aws/cluster-name-tagged": "true",
+				"karpenter.sh/nodepool-hash": "6821555240594823858", "karpenter.sh/nodepool-hash-version": "v3",
+			},
+		},
+		Spec: karpv1.NodeClaimSpec{
+			NodeClassRef: karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}, Requirements: []karpv1.Requirement{},
+		},
+	}
+	check(t, w.api.Create(t.Context(), claim))
+	claim.Status.ProviderID, claim.Status.ImageID = id, image
+	check(t, w.api.Status().Update(t.Context(), claim))
+	return claim
+}
+
+// What Karpenter v1.x has bought is ours: its instances are machines of their claims, nothing has drifted although its
+// hashes are made another way, its launch templates go when nothing uses them, and its machines can be ended.
+func TestKarpentersInstances(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	id, image := w.theirInstance(t, ec2types.Tag{Key: aws.String("karpenter.sh/nodeclaim"), Value: aws.String("pool-x7k2p")},
+		ec2types.Tag{Key: aws.String("Name"), Value: aws.String("ip-10-0-0-7.ec2.internal")})
+	claim := w.theirClaim(t, "pool-x7k2p", id, image)
+	w.hashedByKarpenter(t, p)
+
+	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	if version := claim.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"]; version != awsv1.HashVersion {
+		t.Errorf("the claim has the hash version %q, want %q", version, awsv1.HashVersion)
+	}
+	if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+		t.Errorf("drifted: %q, %v", reason, err)
+	}
+	machines, err := p.Machines(t.Context())
+	check(t, err)
+	if len(machines) != 1 || machines[0].ProviderID != id || machines[0].Claim != claim.Name || machines[0].Labels[karpv1.LabelNodePool] != "pool" ||
+		machines[0].Labels[karpv1.LabelCapacityType] != "on-demand" || machines[0].Allocatable["cpu"] == 0 {
+		t.Errorf("machines: %+v", machines)
+	}
+	w.sweeps(t, p)
+	check(t, p.Terminate(t.Context(), id))
+	awaitGone(t, w.sim)
+	if err := p.Terminate(t.Context(), id); !errors.Is(err, cloud.ErrNotFound) {
+		t.Errorf("ending what has ended: %v", err)
+	}
+}
+
+// hashedByKarpenter gives the class Karpenter's hash, and has our controller of classes look at it.
+func (w *world) hashedByKarpenter(t *testing.T, p *Provider) {
+	t.Helper()
+	c := w.class(t, "default")
+	c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash"], c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] = "4763107571234123412", "v4"
+	check(t, w.api.Update(t.Context(), c))
+	r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+	check(t, err)
+	if version := w.class(t, "default").Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"]; version != awsv1.HashVersion {
+		t.Errorf("the class has the hash version %q, want %q", version, awsv1.HashVersion)
+	}
+}
+
+// sweeps has the launch templates of before deleted once they are idle, and not sooner.
+func (w *world) sweeps(t *testing.T, p *Provider) {
+	t.Helper()
+	names := func() int {
+		out, err := w.clients.EC2.DescribeLaunchTemplates(t.Context(), &ec2.DescribeLaunchTemplatesInput{
+			Filters: []ec2types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{testCluster}}}})
+		check(t, err)
+		n := 0
+		for _, template := range out.LaunchTemplates {
+			if aws.ToString(template.LaunchTemplateName) == theirTemplate {
+				n++
+			}
+		}
+		return n
+	}
+	check(t, p.launcher.AdoptTemplates(t.Context()))
+	check(t, p.launcher.SweepTemplates(t.Context()))
+	if names() != 1 {
+		t.Error("a launch template of before is gone at once")
+	}
+	w.clock.skip(launch.TemplateIdle + time.Minute)
+	check(t, p.launcher.SweepTemplates(t.Context()))
+	if names() != 0 {
+		t.Error("a launch template of before stays for ever")
+	}
+}
+
+// An instance that Karpenter bought and had not noted on its claim when it was taken away is nobody's: it is listed without a
+// claim, for the collector to end, and the claim gets a machine of its own.
+func TestKarpentersInstanceInFlight(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	stray, _ := w.theirInstance(t)
+	claim := w.theirClaim(t, "pool-zz5rd", "", "")
+	claim.Annotations = map[string]string{"karpenter.sh/nodepool-hash": "6821555240594823858", "karpenter.sh/nodepool-hash-version": "v3"}
+	check(t, w.api.Update(t.Context(), claim))
+	machine, err := p.Launch(t.Context(), claim)
+	check(t, err)
+	machines, err := p.Machines(t.Context())
+	check(t, err)
+	owners := map[string]string{}
+	for _, m := range machines {
+		owners[m.ProviderID] = m.Claim
+	}
+	if owner, listed := owners[stray]; len(machines) != 2 || !listed || owner != "" || owners[machine.ProviderID] != claim.Name || machine.ProviderID == stray {
+		t.Errorf("machines and their claims: %v; that of the claim is %s, the stray %s", owners, machine.ProviderID, stray)
+	}
+}
+
+// awaitGone settles the cloud until it has no instance that runs.
+func awaitGone(t *testing.T, sim *awssim.Cloud) {
+	t.Helper()
+	deadline, tick := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer deadline.Stop()
+	defer tick.Stop()
+	for {
+		running := 0
+		for _, i := range sim.Instances() {
+			if i.State != "terminated" {
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("%d instances are still there", running)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package aws
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
+)
+
+// withKubelet is the class as a pool or a claim with these annotations has it: kubelet settings that were written in
+// v1beta1, where they were the pool's, are in an annotation there, and are used in place of those of the class. The class
+// itself is not changed. An error says what the kubelet would refuse.
+func withKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*awsv1.EC2NodeClass, error) {
+	text, ok := annotations[karpv1.AnnotationKubelet]
+	if !ok {
+		return class, nil
+	}
+	settings := &awsv1.KubeletConfiguration{}
+	if !bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{")) {
+		return nil, fmt.Errorf("reading the annotation %s: want a JSON object such as {\"maxPods\":110}", karpv1.AnnotationKubelet)
+	}
+	if err := json.Unmarshal([]byte(text), settings); err != nil {
+		return nil, fmt.Errorf("reading the annotation %s: %w", karpv1.AnnotationKubelet, err)
+	}
+	var refused *userdata.KubeletError
+	if errors.As(userdata.CheckKubelet(class.Family(), settings), &refused) {
+		return nil, fmt.Errorf("reading the annotation %s: %w", karpv1.AnnotationKubelet, refused)
+	}
+	own := class.DeepCopy()
+	own.Spec.Kubelet = settings
+	if own.Annotations == nil {
+		own.Annotations = map[string]string{}
+	}
+	own.Annotations[karpv1.AnnotationKubelet] = text // tells it apart on the shelf
+	return own, nil
+}

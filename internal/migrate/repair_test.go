@@ -1,0 +1,243 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A pool that is right, into which tests put what is wrong.
+func poolWith(version, spec, template string) string {
+	return "apiVersion: karpenter.sh/" + version + "\nkind: NodePool\nmetadata:\n  name: a\nspec:\n" + indent(spec, "  ") + "  template:\n    spec:\n" + indent(template, "      ") +
+		"      nodeClassRef:\n        group: karpenter.k8s.aws\n        kind: EC2NodeClass\n        name: default\n"
+}
+
+func indent(text, by string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(by + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// run migrates one text and reads what came out.
+func run(t *testing.T, text string) (*document, Result) {
+	t.Helper()
+	result := Run([]File{{Name: "in", Text: []byte(text)}}, Options{})
+	d := split(File{Name: "out", Text: result.Manifests})[0]
+	if err := d.parse(); err != nil {
+		t.Fatal(err)
+	}
+	return d, result
+}
+
+func TestPoolRepairs(t *testing.T) {
+	const none = "requirements: []\n"
+	for _, test := range []struct {
+		name, version, spec, template string
+		path, want                    string // as a flow of JSON
+		outcome                       Outcome
+	}{
+		{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements", `[{"key":"a","operator":"Exists"}]`, Repaired},
+		{"requirements in both places", "v1", "requirements: [{key: a, operator: Exists}]", "requirements: [{key: b, operator: Exists}]", "template.spec.requirements", `[{"key":"b","operator":"Exists"},{"key":"a","operator":"Exists"}]`, Repaired},
+		{"labels in the template's spec", "v1", "", "labels: {a: b}\n" + none, "template.metadata.labels", `{"a":"b"}`, Repaired},
+		{"taints beside the template", "v1", "taints: [{key: a, effect: NoSchedule}]", none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a"}]`, Repaired},
+		{"limits in the template", "v1", "", "limits: {cpu: 5}\n" + none, "limits", `{"cpu":5}`, Repaired},
+		{"limits.resources", "v1", "limits: {resources: {cpu: 5}}", none, "limits", `{"cpu":5}`, Repaired},
+		{"weight in the template", "v1", "", "weight: 5\n" + none, "weight", `5`, Repaired},
+		{"a weight in quotes", "v1", `weight: "5"`, none, "weight", `5`, Repaired},
+		{"seconds", "v1", "", "expireAfter: 2592000\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
+		{"seconds that are no minutes", "v1", "", "expireAfter: 90\n" + none, "template.spec.expireAfter", `"90s"`, Repaired},
+		{"days", "v1", "", "expireAfter: 30d\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
+		{"weeks", "v1", "", "expireAfter: 2w\n" + none, "template.spec.expireAfter", `"336h"`, Repaired},
+		{"never in small letters", "v1", "", "expireAfter: never\n" + none, "template.spec.expireAfter", `"Never"`, Repaired},
+		{"no time at all", "v1", "", "expireAfter: soon\n" + none, "template.spec.expireAfter", `"soon"`, Impossible},
+		{"expireAfter where v1beta1 had it", "v1", "disruption: {expireAfter: 24h}", none, "template.spec.expireAfter", `"24h"`, Repaired},
+		{"expireAfter where v1 has it, in v1beta1", "v1beta1", "", "expireAfter: 24h\n" + none, "template.spec.expireAfter", `"24h"`, Repaired},
+		{"expireAfter beside the template", "v1", "expireAfter: 24h", none, "template.spec.expireAfter", `"24h"`, Repaired},
+		{"ttlSecondsUntilExpired", "v1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
+		{"ttlSecondsUntilExpired in v1beta1", "v1beta1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
+		{"ttlSecondsAfterEmpty", "v1", "ttlSecondsAfterEmpty: 30", none, "disruption", `{"consolidateAfter":"30s","consolidationPolicy":"WhenEmpty"}`, Repaired},
+		{"consolidation", "v1", "consolidation: {enabled: true}", none, "disruption", `{"consolidationPolicy":"WhenEmptyOrUnderutilized"}`, Repaired},
+		{"consolidation that is off", "v1", "consolidation: {enabled: false}", none, "disruption", `{"consolidateAfter":"Never","consolidationPolicy":"WhenEmpty"}`, Repaired},
+		{"consolidation in v1beta1", "v1beta1", "consolidation: {enabled: true}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+		{"the older policy", "v1", "disruption: {consolidationPolicy: WhenUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+		{"the newer policy in v1beta1", "v1beta1", "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+		{"the policy beside disruption", "v1", "consolidationPolicy: WhenEmpty\nconsolidateAfter: 1m", none, "disruption", `{"consolidateAfter":"1m","consolidationPolicy":"WhenEmpty"}`, Repaired},
+		{"values that are no list", "v1", "", "requirements: [{key: a, operator: In, values: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+		{"values that are numbers", "v1", "", "requirements: [{key: a, operator: Gt, values: [2]}]", "template.spec.requirements", `[{"key":"a","operator":"Gt","values":["2"]}]`, Repaired},
+		{"value for values", "v1", "", "requirements: [{key: a, operator: In, value: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+		{"an operator in small letters", "v1", "", "requirements: [{key: a, operator: notin, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"NotIn","values":["b"]}]`, Repaired},
+		{"no operator", "v1", "", "requirements: [{key: a, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+		{"a capacity type", "v1", "", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on_demand, Spot]}]", "template.spec.requirements", `[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand","spot"]}]`, Repaired},
+		{"an old label", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance.cpu, operator: In, values: [\"4\"]}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["4"]}]`, Changed},
+		{"a label that is gone", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Exists}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-pods","operator":"Exists"}]`, Impossible},
+		{"no requirements", "v1", "", "", "template.spec.requirements", `[]`, Repaired},
+		{"a taint's value", "v1", "", "taints: [{key: a, value: true, effect: NoSchedule}]\n" + none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a","value":"true"}]`, Repaired},
+		{"a taint without effect", "v1", "", "taints: [{key: a}]\n" + none, "template.spec.taints", `[{"key":"a"}]`, Impossible},
+		{"a budget's number", "v1", "disruption: {budgets: [{nodes: 5}]}", none, "disruption.budgets", `[{"nodes":"5"}]`, Repaired},
+		{"a budget without duration", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun}]}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
+		{"a budget of days", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 1d}]}", none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+		{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}", none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+		{"a budget in place of the list", "v1", "disruption: {budgets: {nodes: \"0\"}}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
+		{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none, "disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},
+		{"an amount", "v1", "limits: {memory: 100GB}", none, "limits", `{"memory":"100G"}`, Repaired},
+		{"no amount", "v1", "limits: {memory: much}", none, "limits", `{"memory":"much"}`, Impossible},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, result := run(t, poolWith(test.version, test.spec, test.template))
+			got, want := at(d.root, strings.Split("spec."+test.path, ".")...), &document{text: test.want}
+			if err := want.parse(); err != nil {
+				t.Fatal(err)
+			}
+			if !same(want.root, got) {
+				t.Errorf("%s: got\n%s\nwant %s", test.path, result.Manifests, test.want)
+			}
+			if result.Report.Count(test.outcome) == 0 {
+				t.Errorf("the report does not say %s:\n%s", test.outcome, result.Report.Text())
+			}
+			again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{})
+			if again.Changed {
+				t.Errorf("migrated again it changes:\n%s", again.Report.Text())
+			}
+		})
+	}
+}
+
+func TestReferenceRepairs(t *testing.T) {
+	const want = "      nodeClassRef:\n"
+	for _, test := range []struct{ name, version, reference string }{
+		{"of v1beta1", "v1beta1", "{apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: a}"},
+		{"of v1beta1 without version", "v1beta1", "{name: a}"},
+		{"of v1beta1 in v1", "v1", "{apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: a}"},
+		{"name only", "v1", "{name: a}"},
+		{"a text", "v1", "a"},
+		{"a group with a version", "v1", "{group: karpenter.k8s.aws/v1, kind: EC2NodeClass, name: a}"},
+		{"an AWSNodeTemplate", "v1", "{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, name: a}"},
+	} {
+		d, result := run(t, "apiVersion: karpenter.sh/"+test.version+"\nkind: NodePool\nmetadata: {name: p}\nspec:\n  template:\n    spec:\n"+want+"        "+test.reference+"\n      requirements: []\n")
+		reference := at(d.root, "spec", "template", "spec", "nodeClassRef")
+		if diff := cmp.Diff(map[string]any{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "a"}, plain(reference)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%s", test.name, diff, result.Manifests)
+		}
+	}
+}
+
+func TestVersionRepairs(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"apiVersion: karpenter.sh/v1alpha5\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n", "karpenter.sh/v1"},
+		{"apiVersion: karpenter.sh/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {role: a, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}]}\n", "karpenter.k8s.aws/v1"},
+		{"apiVersion: karpenter.k8s.aws/v1beta1\nkind: AWSNodeTemplate\nmetadata: {name: a}\nspec: {instanceProfile: a, subnetSelector: {a: b}, securityGroupSelector: {a: b}}\n", "karpenter.k8s.aws/v1"},
+	} {
+		d, result := run(t, test.text)
+		if got := text(at(d.root, "apiVersion")); got != test.want || result.Report.Count(Repaired) == 0 {
+			t.Errorf("%s\nbecame %s, want %s\n%s", test.text, got, test.want, result.Report.Text())
+		}
+	}
+}
+
+func TestWorkloads(t *testing.T) {
+	pod := func(kind, before, spec string) string {
+		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"
+	}
+	const selector = "  selector:\n    matchLabels: {app: a}\n"
+	for _, test := range []struct{ name, in, want string }{
+		{"nothing to do", pod("Deployment", selector, "nodeSelector: {a: b}\n"), pod("Deployment", selector, "nodeSelector: {a: b}\n")},
+		{"a selector of nodes", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: a}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: a}\n")},
+		{"in quotes", pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/provisioner-name\": a}\n"), pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/nodepool\": a}\n")},
+		{"a topology key", pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: node.k8s.aws/capacity-type # even\n"), pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: karpenter.sh/capacity-type # even\n")},
+		{"no selector", pod("Deployment", "", ""), pod("Deployment", "  selector:\n    matchLabels:\n      app: a\n", "")},
+		{"a toleration of the taint of leaving nodes", pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disruption\n    operator: Exists\n"), pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disrupted\n    operator: Exists\n")},
+		{"a number in a selector", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: 5}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: \"5\"}\n")},
+	} {
+		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
+		if diff := cmp.Diff(strings.TrimRight(test.want, "\n")+"\n", string(result.Manifests)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if result.Changed != (test.in != test.want) {
+			t.Errorf("%s: changed is %t", test.name, result.Changed)
+		}
+	}
+}
+
+func TestSafeToEvict(t *testing.T) {
+	const in = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"\nspec:\n  containers: []\n"
+	const want = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    karpenter.sh/do-not-disrupt: \"true\"\n    cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"\nspec:\n  containers: []\n"
+	const scaler = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: scaler}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: \"registry.k8s.io/autoscaling/cluster-autoscaler:v1.30.0\"}]}}}\n"
+	for _, test := range []struct {
+		name, in, want string
+		options        Options
+	}{
+		{"nobody asks", in, in, Options{}},
+		{"asked for", in, want, Options{HonourSafeToEvict: true}},
+		{"with a Cluster Autoscaler", in + scaler, want + scaler, Options{}},
+	} {
+		got := string(Run([]File{{Name: "in", Text: []byte(test.in)}}, test.options).Manifests)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestStrangeInput: nothing breaks, and what is not understood passes.
+func TestStrangeInput(t *testing.T) {
+	for _, test := range []struct {
+		name, in   string
+		impossible int
+	}{
+		{"nothing", "", 0},
+		{"comments", "# a\n---\n# b\n", 0},
+		{"a template", "apiVersion: v1\nkind: {{ .Values.kind }}\nmetadata: {name: {{ .Release.Name }}}\n", 1},
+		{"a text", "hello\n", 1},
+		{"a list", "- a\n- b\n", 1},
+		{"an unknown kind", "apiVersion: example.com/v1\nkind: Thing\nspec: {template: {spec: {}}}\n", 0},
+		{"tabs", "\tkind: a\n", 1},
+		{"a bomb", "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + bomb("abcdefghij"), 1},
+		{"an alias of what it is in", "a: &a {b: *a, c: *a}\n", 1},
+	} {
+		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
+		if result.Changed || strings.TrimSpace(string(result.Manifests)) != strings.TrimSpace(test.in) || result.Report.Count(Impossible) != test.impossible {
+			t.Errorf("%s: changed %t, printed %q\n%s", test.name, result.Changed, result.Manifests, result.Report.Text())
+		}
+	}
+}
+
+// bomb is a line for each letter but the first, each ten times the one before it.
+func bomb(letters string) string {
+	var b strings.Builder
+	for i := 1; i < len(letters); i++ {
+		last := "*" + letters[i-1:i]
+		b.WriteString(letters[i:i+1] + ": &" + letters[i:i+1] + " [" + strings.Repeat(last+", ", 9) + last + "]\n")
+	}
+	return b.String()
+}
+
+func TestAliases(t *testing.T) {
+	const in = "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\nx: &r\n  key: karpenter.sh/capacity-type\n  operator: In\nspec:\n  template:\n    spec:\n      nodeClassRef: {name: a}\n      requirements:\n        - <<: *r\n          values: [spot]\n"
+	d, result := run(t, in)
+	got := plain(at(d.root, "spec", "template", "spec", "requirements"))
+	want := []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"spot"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, result.Manifests)
+	}
+}
+
+func FuzzRun(f *testing.F) {
+	for _, spec := range []string{poolWith("v1", "taints: {a: b}", ""), poolWith("v1beta1", "limits: [a]", "kubelet: 5"),
+		"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec: {tags: [a], subnetSelectorTerms: {tags: 5}, blockDeviceMappings: [5]}\n",
+		"apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nspec: {provider: 5, limits: {resources: [1]}, requirements: {a: b}}\n",
+		"apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: a}\nmanagedNodeGroups: [{name: 5, taints: a, labels: [b]}]\n",
+		"settings: {aws: [a], featureGates: 5}\nclusterName: {a: b}\n", "kind: List\nitems: [5, {kind: List, items: []}]\n"} {
+		f.Add([]byte(spec))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) > 1<<16 {
+			return
+		}
+		once := Run([]File{{Name: "in", Text: in}}, Options{})
+		if again := Run([]File{{Name: "in", Text: in}}, Options{}); string(again.Manifests) != string(once.Manifests) {
+			t.Errorf("twice is not the same:\n%s\n%s", once.Manifests, again.Manifests)
+		}
+	})
+}

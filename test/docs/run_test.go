@@ -1,0 +1,130 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+// desk is where commands are typed: an empty folder that has what a clone has and the commands need, bin/karpenter on the
+// PATH, kubectl beside it, and a cache of its own, so that nothing is left behind.
+type desk struct {
+	t      testing.TB
+	folder string
+	env    []string
+}
+
+// patience is for one block on a loaded machine.
+const patience = 5 * time.Minute
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	folder := t.TempDir()
+	bin := filepath.Join(folder, "bin")
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "karpenter"), "./cmd/karpenter")
+	build.Dir = root
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building karpenter: %v\n%s", err, output)
+	}
+	for _, name := range []string{"api", "charts", "docs", "deploy"} {
+		there, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(there, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assets := sandboxtest.Assets(t)
+	// Ports that another program on this machine may have are left alone.
+	env := append(os.Environ(), "PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+filepath.Join(folder, "cache"),
+		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "KUBECONFIG="+filepath.Join(folder, "my.kubeconfig"))
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		env = append(env, "KARPENTER_SANDBOX_CACHE="+filepath.Dir(assets)) // the control plane is there, and need not be built again
+	}
+	return &desk{t: t, folder: folder, env: env}
+}
+
+// try types a block: every command must end well. What runs on in the background ends with the test.
+func (d *desk) try(name, text string) {
+	d.t.Helper()
+	log, err := os.Create(filepath.Join(d.t.TempDir(), "output"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	// What is behind the $ of an alias is known only to an interactive shell, unless it is told to look.
+	shell := exec.Command("bash", "-euo", "pipefail", "-c", "shopt -s expand_aliases\n"+text)
+	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = d.folder, d.env, log, log
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := shell.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	group := -shell.Process.Pid
+	d.t.Cleanup(func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+	late := time.AfterFunc(patience, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+	err = shell.Wait()
+	if !late.Stop() {
+		err = fmt.Errorf("it took more than %v", patience)
+	}
+	if err != nil {
+		output, _ := os.ReadFile(log.Name())
+		d.t.Fatalf("%s: %v\n%s\nprinted\n%s%s", name, err, text, output, d.behind())
+	}
+}
+
+// behind is what the controller that a page started said last.
+func (d *desk) behind() string {
+	log, err := os.ReadFile(filepath.Join(d.folder, "controller.log"))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+	return "\nand the controller's log ends\n" + strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// TestShell types what needs no cluster, page by page in order.
+func TestShell(t *testing.T) {
+	all := marked(t, "run: shell")
+	if len(all) < 2 {
+		t.Errorf("only %d blocks are run here", len(all))
+	}
+	d := newDesk(t)
+	for _, b := range all {
+		d.try(b.String(), b.text)
+	}
+}
+
+// TestCluster types docs/sandbox.md, which starts a control plane and a controller, and then what other pages do with such a
+// cluster.
+func TestCluster(t *testing.T) {
+	first, then := marked(t, "run: sandbox"), marked(t, "run: cluster")
+	if len(first) < 2 || len(then) < 5 {
+		t.Errorf("%d blocks start a cluster, and %d use it", len(first), len(then))
+	}
+	d := newDesk(t)
+	t.Cleanup(func() {
+		down := exec.Command(filepath.Join(d.folder, "bin", "karpenter"), "sandbox", "down")
+		down.Dir, down.Env = d.folder, d.env
+		if output, err := down.CombinedOutput(); err != nil {
+			t.Errorf("stopping the sandbox: %v\n%s", err, output)
+		}
+	})
+	for _, b := range first {
+		if b.page != "docs/sandbox.md" {
+			t.Errorf("%v: only docs/sandbox.md starts clusters; want run: cluster", b)
+			continue
+		}
+		d.try(b.String(), b.text)
+	}
+	for _, b := range then {
+		d.try(b.String(), b.text)
+	}
+}

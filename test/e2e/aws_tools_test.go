@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// tool runs a verb about the cluster, with an environment of its own beside what is not AWS's.
+func (w *awsWorld) tool(ctx context.Context, environment []string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, binary, append(arguments, "--kubeconfig", w.sandbox.Kubeconfig())...)
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "AWS_") })
+	command.Env = append(command.Env, environment...)
+	output, err := command.Output()
+	return string(output), err
+}
+
+// What the tools say of a fleet on AWS is what the fleet is, without asking AWS; asked, AWS says the prices; and the doctor
+// finds nothing until something is wrong.
+func testAWSTools(t *testing.T, w *awsWorld) {
+	s := w.stage(t, "aws-tools")
+	s.scale("app", 4)
+	await(t, patience, "all pods to run", s.running("app", 4))
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("AWS is asked: %s", r.URL) }))
+	defer silent.Close()
+	nobody := []string{"AWS_ENDPOINT_URL=" + silent.URL, "AWS_EC2_METADATA_DISABLED=true"}
+	s.toldByTop(nobody, "on demand those built in, of us-east-1 on ")
+	s.toldByTop(w.environment, "on demand and spot those of AWS in us-east-1 at ", "--cloud-provider=aws")
+	for _, c := range []struct {
+		arguments []string
+		want      string
+	}{
+		{[]string{"explain", "pool", "aws-tools"}, "pool aws-tools: "},
+		{[]string{"explain", "pool", "aws-tools"}, "prices: on demand those built in, of us-east-1 on "},
+		{[]string{"simulate", "--live"}, "prices: on demand those built in, of us-east-1 on "},
+		{[]string{"simulate", "--live", "--disrupt"}, "prices: on demand those built in, of us-east-1 on "},
+	} {
+		if output, err := w.tool(t.Context(), nobody, c.arguments...); err != nil || !strings.Contains(output, c.want) {
+			t.Errorf("karpenter %v: %v, want %q in\n%s", c.arguments, err, c.want, output)
+		}
+	}
+	s.consult("")
+	w.sim.RemoveRole("AWSServiceRoleForEC2Spot")
+	s.consult("SpotRoleMissing")
+	w.sim.AddRole("/aws-service-role/spot.amazonaws.com/", "AWSServiceRoleForEC2Spot")
+	s.scale("app", 0)
+	await(t, patience, "everything to go", s.empty)
+}
+
+// toldByTop compares what top says of the nodes with what they are.
+func (s *awsStage) toldByTop(environment []string, source string, flags ...string) {
+	s.t.Helper()
+	output, err := s.world.tool(s.t.Context(), environment, append([]string{"top", "-o", "json", "--filter", "aws-tools"}, flags...)...)
+	var fleet struct {
+		PriceSource string
+		Nodes       []struct {
+			Name, InstanceType, Zone, CapacityType string
+			PricePerHour                           float64
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(output), &fleet) != nil || !strings.HasPrefix(fleet.PriceSource, source) {
+		s.t.Fatalf("karpenter top %v: %v, want prices from %q in\n%s", flags, err, source, output)
+	}
+	told := map[string]string{}
+	for _, n := range fleet.Nodes {
+		told[n.Name] = fmt.Sprint(n.InstanceType, n.Zone, n.CapacityType)
+		if n.PricePerHour <= 0 {
+			s.t.Errorf("karpenter top %v: node %s costs %v", flags, n.Name, n.PricePerHour)
+		}
+	}
+	for _, pod := range s.pods("app") {
+		node := s.node(pod)
+		if is := node.Labels[corev1.LabelInstanceTypeStable] + node.Labels[corev1.LabelTopologyZone] + node.Labels[karpv1.LabelCapacityType]; told[node.Name] != is {
+			s.t.Errorf("karpenter top %v: node %s is %q, want %q", flags, node.Name, told[node.Name], is)
+		}
+	}
+}
+
+// consult awaits that the doctor finds what has the code, and nothing else; nothing at all for no code.
+func (s *awsStage) consult(code string) {
+	s.t.Helper()
+	await(s.t, patience, "the doctor to find "+code, func(ctx context.Context) error {
+		output, err := s.world.tool(ctx, s.world.environment, "doctor", "-o", "json", "--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=interruptions")
+		var report struct {
+			Findings []struct{ Code string }
+		}
+		if wrong := json.Unmarshal([]byte(output), &report); wrong != nil {
+			return fmt.Errorf("%w: %w: %s", err, wrong, output)
+		}
+		var codes []string
+		for _, f := range report.Findings {
+			codes = append(codes, f.Code)
+		}
+		if strings.Join(codes, " ") != code || (err == nil) != (code == "") {
+			return fmt.Errorf("it ended with %v and printed\n%s", err, output)
+		}
+		return nil
+	})
+}
