@@ -80,22 +80,29 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		ours := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if !ours {
+		at := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
+		if at < 0 {
 			continue
 		}
-		if problem, fix := f.conversion(d); problem != "" {
+		if problem, fix := f.conversion(d, converts(f.Expected[at])); problem != "" {
 			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
 		}
 	}
 	return list
 }
 
-// conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is.
-func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition) (problem, fix string) {
+// converts reports whether a webhook converts the objects of a definition.
+func converts(d *apiextensionsv1.CustomResourceDefinition) bool {
+	c := d.Spec.Conversion
+	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter && c.Webhook != nil && c.Webhook.ClientConfig != nil
+}
+
+// conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is. Wanted says
+// that its versions differ in more than their name.
+func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, wanted bool) (problem, fix string) {
 	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
-	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
-		if several {
+	if !converts(d) {
+		if several && wanted {
 			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
 				"upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"
 		}
