@@ -80,29 +80,26 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		at := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if at < 0 {
+		want := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
+		if want < 0 {
 			continue
 		}
-		if problem, fix := f.conversion(d, converts(f.Expected[at])); problem != "" {
+		c := f.Expected[want].Spec.Conversion
+		// Versions that keep every field, as those of Provisioners, differ in name only.
+		differ := len(d.Spec.Versions) > 1 && c != nil && c.Strategy == apiextensionsv1.WebhookConverter
+		if problem, fix := f.conversion(d, differ); problem != "" {
 			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
 		}
 	}
 	return list
 }
 
-// converts reports whether a webhook converts the objects of a definition.
-func converts(d *apiextensionsv1.CustomResourceDefinition) bool {
+// conversion says what is wrong with the conversion of a definition's objects, which are said differently in several versions
+// or not, and what to do; "" if nothing is.
+func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several bool) (problem, fix string) {
 	c := d.Spec.Conversion
-	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter && c.Webhook != nil && c.Webhook.ClientConfig != nil
-}
-
-// conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is. Wanted says
-// that its versions differ in more than their name.
-func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, wanted bool) (problem, fix string) {
-	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
-	if !converts(d) {
-		if several && wanted {
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		if several {
 			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
 				"upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"
 		}
