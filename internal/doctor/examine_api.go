@@ -80,25 +80,26 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		ours := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if ours < 0 {
+		want := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
+		if want < 0 {
 			continue
 		}
-		if problem, fix := f.conversion(d, f.Expected[ours]); problem != "" {
+		c := f.Expected[want].Spec.Conversion
+		// Versions that keep every field, as those of Provisioners, differ in name only.
+		differ := len(d.Spec.Versions) > 1 && c != nil && c.Strategy == apiextensionsv1.WebhookConverter
+		if problem, fix := f.conversion(d, differ); problem != "" {
 			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
 		}
 	}
 	return list
 }
 
-// conversion says what is wrong with the conversion of a definition's objects, beside the one that this version has, and
-// what to do; "" if nothing is.
-func (f *Facts) conversion(d, want *apiextensionsv1.CustomResourceDefinition) (problem, fix string) {
-	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
+// conversion says what is wrong with the conversion of a definition's objects, which are said differently in several versions
+// or not, and what to do; "" if nothing is.
+func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several bool) (problem, fix string) {
+	c := d.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
-		// Versions of which objects differ in their name only, those of Provisioner, need no webhook.
-		needed := want.Spec.Conversion != nil && want.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-		if several && needed {
+		if several {
 			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
 				"upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"
 		}
@@ -124,10 +125,10 @@ func (f *Facts) conversion(d, want *apiextensionsv1.CustomResourceDefinition) (p
 			"this version converts nothing: kubectl patch customresourcedefinition " + d.Name + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
 	case stored:
 		return "objects of an older version are stored, no client can read them without the webhook that converts them, and " + why,
-			"run the controller with its webhook (chart: conversion.enabled=true), which rewrites them; its log says what keeps it from that"
+			"run the controller with its webhook (chart: webhook.enabled=true), which rewrites them; its log says what keeps it from that"
 	}
 	return "objects of older versions are converted by a webhook, and " + why,
-		"see the controller's log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
+		"see the controller's log; with --webhook-port=0 (chart: webhook.enabled=false) older versions are refused on purpose"
 }
 
 // trusted says whether a bundle of certificates has one that is valid.
