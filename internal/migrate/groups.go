@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ func (m *migration) clusterGroups() []*nodeGroup {
 
 // eksctlGroup reads one group.
 func eksctlGroup(i *item, node *yaml.Node) *nodeGroup {
-	name := text(at(node, "name"))
+	name := objectName(text(at(node, "name")))
 	g := &nodeGroup{name: name, className: name, source: i, least: -1, most: -1, labels: map[string]string{}, arch: "amd64"}
 	g.types = slices.Concat(texts(at(node, "instanceType")), texts(at(node, "instanceTypes")), texts(at(node, "instancesDistribution", "instanceTypes")))
 	g.types = slices.DeleteFunc(g.types, func(one string) bool { return one == "mixed" || one == "" })
@@ -60,6 +61,13 @@ func eksctlGroup(i *item, node *yaml.Node) *nodeGroup {
 	g.selector(at(node, "instanceSelector"))
 	g.class = g.eksctlClass(i.root, node)
 	return g
+}
+
+var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// objectName is a group's name as an object may have it.
+func objectName(group string) string {
+	return strings.Trim(unnamable.ReplaceAllString(strings.ToLower(group), "-"), "-.")
 }
 
 func size(node *yaml.Node) int {
@@ -302,6 +310,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		if name == "" || at(labels, "karpenter.sh/nodepool") != nil {
 			continue
 		}
+		name = objectName(name)
 		g := byName[name]
 		if g == nil {
 			source := i

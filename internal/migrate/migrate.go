@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -258,7 +257,11 @@ func (m *migration) version(i *item, group string) {
 		}
 	}
 	if wanted = group + "/" + wanted; wanted != i.apiVersion {
-		i.note(Repaired, "apiVersion", "%s has no kind %s; it is read as %s", cmp.Or(i.apiVersion, "nothing"), i.kind, wanted)
+		if i.apiVersion == "" {
+			i.note(Repaired, "apiVersion", "is missing; it is read as %s", wanted)
+		} else {
+			i.note(Repaired, "apiVersion", "%s has no kind %s; it is read as %s", i.apiVersion, i.kind, wanted)
+		}
 		set(i.root, scalar(wanted), "apiVersion")
 		i.apiVersion, i.anew = wanted, true
 	}
@@ -290,9 +293,15 @@ func (r *repair) bare() {
 	}
 }
 
-// lastApplied takes away what kubectl adds, and says whether it was there.
+// lastApplied takes away the annotations that kubectl and older controllers add, and says whether one was there.
 func (r *repair) lastApplied() bool {
-	found := take(r.root, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration") != nil
+	found := false
+	for _, annotation := range []string{"kubectl.kubernetes.io/last-applied-configuration", karpv1.Group + "/provisioner-hash", awsv1.Group + "/nodetemplate-hash"} {
+		found = take(r.root, "metadata", "annotations", annotation) != nil || found
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		r.textual(at(r.root, "metadata", field), "metadata."+field)
+	}
 	prune(r.root, "metadata", "annotations")
 	return found
 }

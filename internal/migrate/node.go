@@ -3,6 +3,7 @@ package migrate
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,10 +89,13 @@ func empty(node *yaml.Node) bool {
 	return node == nil || node.Tag == "!!null" || node.Kind != yaml.ScalarNode && len(node.Content) == 0
 }
 
+// ambiguous are texts that YAML 1.1, which kubectl reads, takes for truth values, or for numbers to the base of 60.
+var ambiguous = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
+
 func scalar(value string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 	var plain yaml.Node
-	if yaml.Unmarshal([]byte(value), &plain) != nil || len(plain.Content) != 1 || plain.Content[0].Tag != "!!str" || plain.Content[0].Value != value {
+	if ambiguous.MatchString(value) || yaml.Unmarshal([]byte(value), &plain) != nil || len(plain.Content) != 1 || plain.Content[0].Tag != "!!str" || plain.Content[0].Value != value {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node

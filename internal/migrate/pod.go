@@ -214,7 +214,10 @@ func (p *pods) selectorValues(node *yaml.Node) {
 
 // quote makes a text of a number, a truth value or a date, and says whether it was one.
 func quote(node *yaml.Node) bool {
-	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!str" || node.Tag == "!!null" {
+	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
+		return false
+	}
+	if node.Tag == "!!str" && (node.Style != 0 || !ambiguous.MatchString(node.Value)) {
 		return false
 	}
 	node.Tag, node.Style = "!!str", yaml.DoubleQuotedStyle

@@ -1,14 +1,10 @@
 package migrate
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
@@ -197,7 +193,7 @@ func (r *repair) oldTimes() {
 func (r *repair) classReference() {
 	path := "spec.template.spec.nodeClassRef"
 	reference := r.find(path)
-	if reference == nil {
+	if reference == nil || reference.Tag == "!!null" {
 		if r.find("spec.template.spec") != nil {
 			r.note(Impossible, path, "is missing: the node class must be named")
 		}
@@ -363,166 +359,6 @@ func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 			r.anew = true
 			r.note(Changed, path, "%s is %s now", name, today)
 		}
-	}
-}
-
-var spans = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
-
-// duration makes a time of a number of seconds, and of days and weeks, which the API does not know.
-func (r *repair) duration(path string) {
-	node := r.find(path)
-	value := text(node)
-	if value == "" || value == karpv1.Never || spans.MatchString(value) {
-		return
-	}
-	wanted := ""
-	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil && seconds >= 0 {
-		wanted = span(time.Duration(seconds) * time.Second)
-	} else if strings.EqualFold(value, karpv1.Never) {
-		wanted = karpv1.Never
-	} else if count, err := strconv.ParseInt(value[:len(value)-1], 10, 32); err == nil && count >= 0 && strings.HasSuffix(value, "d") {
-		wanted = strconv.FormatInt(24*count, 10) + "h"
-	} else if err == nil && count >= 0 && strings.HasSuffix(value, "w") {
-		wanted = strconv.FormatInt(7*24*count, 10) + "h"
-	} else if d, err := time.ParseDuration(value); err == nil && d >= 0 {
-		wanted = span(d)
-	}
-	if wanted == "" {
-		r.note(Impossible, path, "is %q, want a time such as 30s, 5m or 720h, or Never", value)
-		return
-	}
-	*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wanted, HeadComment: node.HeadComment, LineComment: node.LineComment, FootComment: node.FootComment}
-	r.repaired(path, "is "+value+", want a time: "+wanted)
-}
-
-// span is a time in the greatest unit that says it.
-func span(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "0s"
-	case d%time.Hour == 0:
-		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
-	case d%time.Minute == 0:
-		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
-	}
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
-}
-
-// policy gives the consolidation policy the name of the object's version.
-func (r *repair) policy() {
-	node := r.find("spec.disruption.consolidationPolicy")
-	value := text(node)
-	today, renamed := names.ConsolidationPolicy(value)
-	switch {
-	case r.beta && value == string(karpv1.ConsolidateWhenEmptyOrUnderutilized):
-		node.Value = "WhenUnderutilized" // and back again, when the version is
-		r.note(Repaired, "spec.disruption.consolidationPolicy", "is a value of v1, not of v1beta1")
-	case !r.beta && renamed:
-		node.Value = today
-		r.repaired("spec.disruption.consolidationPolicy", value+" is "+today+" in v1")
-	case strings.EqualFold(value, string(karpv1.ConsolidateWhenEmpty)) && value != string(karpv1.ConsolidateWhenEmpty):
-		node.Value = string(karpv1.ConsolidateWhenEmpty)
-		r.repaired("spec.disruption.consolidationPolicy", "is "+node.Value)
-	}
-}
-
-// budgets looks through them. One that names a schedule and no duration holds at all times: that keeps more nodes.
-func (r *repair) budgets() {
-	list := r.find("spec.disruption.budgets")
-	if list != nil && list.Kind == yaml.MappingNode {
-		member := clone(list)
-		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
-		r.repaired("spec.disruption.budgets", "is a list")
-	}
-	for i, budget := range members(list) {
-		path := "spec.disruption.budgets[" + itoa(i) + "]"
-		if quote(at(budget, "nodes")) {
-			r.repaired(path+".nodes", "is a text, in quotes")
-		}
-		schedule, duration := at(budget, "schedule"), at(budget, "duration")
-		switch {
-		case schedule != nil && duration == nil:
-			inherit(at(budget, "nodes"), take(budget, "schedule"))
-			r.repaired(path+".schedule", "needs a duration, and has none: the budget holds at all times now; say how long it is to hold (was: "+schedule.Value+")")
-		case schedule == nil && duration != nil:
-			inherit(at(budget, "nodes"), take(budget, "duration"))
-			r.repaired(path+".duration", "needs a schedule, and has none: the budget holds at all times now (was: "+duration.Value+")")
-		case duration != nil:
-			r.budgetDuration(duration, path+".duration")
-		}
-		for _, reason := range members(at(budget, "reasons")) {
-			for _, known := range []karpv1.DisruptionReason{karpv1.DisruptionEmpty, karpv1.DisruptionDrifted, karpv1.DisruptionUnderutilized} {
-				if strings.EqualFold(reason.Value, string(known)) && reason.Value != string(known) {
-					reason.Value = string(known)
-					r.repaired(path+".reasons", "is "+reason.Value)
-				}
-			}
-		}
-	}
-}
-
-// inherit gives the comments of a value that is left out to another one.
-func inherit(node, left *yaml.Node) {
-	if node != nil && node.LineComment == "" {
-		node.LineComment = comments(left)
-	}
-}
-
-var budgetSpan = regexp.MustCompile(`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`)
-
-func (r *repair) budgetDuration(node *yaml.Node, path string) {
-	if budgetSpan.MatchString(node.Value) {
-		return
-	}
-	d, err := time.ParseDuration(node.Value)
-	if seconds, wrong := strconv.ParseInt(node.Value, 10, 32); wrong == nil {
-		d, err = time.Duration(seconds)*time.Second, nil
-	}
-	if days, found := strings.CutSuffix(node.Value, "d"); found {
-		if n, wrong := strconv.Atoi(days); wrong == nil {
-			d, err = time.Duration(n)*24*time.Hour, nil
-		}
-	}
-	if err != nil || d <= 0 {
-		r.note(Impossible, path, "is %q, want hours and minutes such as 8h or 8h30m", node.Value)
-		return
-	}
-	d = (d + time.Minute - 1).Truncate(time.Minute)
-	wanted := span(d)
-	r.repaired(path, "is "+node.Value+", want hours and minutes: "+wanted)
-	*node = *scalar(wanted)
-}
-
-// number makes a number of a text.
-func (r *repair) number(path string) {
-	node := r.find(path)
-	if node == nil || node.Tag != "!!str" {
-		return
-	}
-	if _, err := strconv.ParseInt(node.Value, 10, 64); err != nil {
-		r.note(Impossible, path, "is %q, want a whole number", node.Value)
-		return
-	}
-	node.Tag, node.Style = "!!int", 0
-	r.repaired(path, "is a number, without quotes")
-}
-
-// amounts looks through amounts of resources.
-func (r *repair) amounts(path string) {
-	list := r.find(path)
-	for _, name := range fields(list) {
-		node := at(list, name)
-		value := strings.TrimSpace(text(node))
-		if _, err := resource.ParseQuantity(value); err == nil {
-			continue
-		}
-		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi", "TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
-		if _, err := resource.ParseQuantity(wanted); err != nil || value == "" {
-			r.note(Impossible, path+"."+name, "is %q, want an amount such as 1000 or 1000Gi", value)
-			continue
-		}
-		node.Value = wanted
-		r.repaired(path+"."+name, "is "+value+", want an amount: "+wanted)
 	}
 }
 

@@ -46,6 +46,7 @@ func TestPoolRepairs(t *testing.T) {
 		{"limits in the template", "v1", "", "limits: {cpu: 5}\n" + none, "limits", `{"cpu":5}`, Repaired},
 		{"limits.resources", "v1", "limits: {resources: {cpu: 5}}", none, "limits", `{"cpu":5}`, Repaired},
 		{"weight in the template", "v1", "", "weight: 5\n" + none, "weight", `5`, Repaired},
+		{"a truth value of older YAML", "v1", "", "labels: {a: yes}\n" + none, "template.metadata.labels", `{"a":"yes"}`, Repaired},
 		{"a weight in quotes", "v1", `weight: "5"`, none, "weight", `5`, Repaired},
 		{"seconds", "v1", "", "expireAfter: 2592000\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
 		{"seconds that are no minutes", "v1", "", "expireAfter: 90\n" + none, "template.spec.expireAfter", `"90s"`, Repaired},
@@ -143,6 +144,16 @@ func TestImagesOfTheVersion(t *testing.T) {
 		result := Run([]File{{Name: "in", Text: []byte(class)}}, Options{KubernetesMinor: minor})
 		if !strings.Contains(string(result.Manifests), "alias: "+want+"\n") {
 			t.Errorf("for 1.%d: got\n%s, want %s", minor, result.Manifests, want)
+		}
+	}
+}
+
+// TestQuotes: what is written is read by kubectl as the texts that it is.
+func TestQuotes(t *testing.T) {
+	_, result := run(t, "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec:\n  providerRef: {name: a}\n  labels: {a: \"on\", b: \"12:30\", c: \"5\", d: e}\n")
+	for _, want := range []string{`a: "on"`, `b: "12:30"`, `c: "5"`, `d: e`} {
+		if !strings.Contains(string(result.Manifests), want) {
+			t.Errorf("got\n%s, want %s in it", result.Manifests, want)
 		}
 	}
 }

@@ -46,6 +46,10 @@ func TestManifests(t *testing.T) {
 	readYAML(t, "expect.yml", &expected)
 	w := startWorkshop(t)
 	t.Run("all", func(t *testing.T) { // ends with the last of them, so that the cluster outlives them
+		t.Run("workloads", func(t *testing.T) {
+			t.Parallel()
+			(&manifest{stage: newStage(t, w.cluster, "matrix-workloads"), world: w, name: "workloads"}).playWorkloads()
+		})
 		for _, name := range manifestNames(t) {
 			switch _, not := plays.Not[name]; {
 			case not || strings.HasPrefix(name, "workload-") || !slices.Contains(plays.Core, name) && effort(0, 1, 1) == 0:
@@ -247,6 +251,62 @@ func (m *manifest) act(text, how string) map[string]string {
 	return bought
 }
 
+// playWorkloads applies Deployments with old names: one that is spread over zones, as it is written and migrated, and one
+// whose pods shun each other, which has no selector before it is migrated.
+func (m *manifest) playWorkloads() {
+	for _, test := range []struct {
+		app             string
+		migrated        bool
+		replicas, nodes int // the fewest nodes
+		zones           int
+		labels          map[string]string
+	}{
+		{"spread", false, 6, 3, 3, map[string]string{karpv1.LabelNodePool: "default"}},
+		{"spread", true, 6, 3, 3, map[string]string{karpv1.LabelNodePool: "default"}},
+		{"apart", true, 3, 3, 1, map[string]string{karpv1.LabelCapacityType: "spot", "karpenter.k8s.aws/instance-family": "m5"}},
+	} {
+		text, err := os.ReadFile(filepath.Join(manifestFolder, "workload-"+test.app+".yaml"))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		how := test.app + ", as it is written"
+		if test.migrated {
+			text, how = []byte(m.migrated(string(text))), test.app+", migrated"
+		}
+		objects := m.applyText(string(text))
+		await(m.t, patience, how+": all pods to run", m.running(test.app, test.replicas))
+		await(m.t, patience, how+": pods to be where they should", m.spread(test.app, test.nodes, test.zones, test.labels))
+		for _, object := range objects {
+			m.remove(object)
+		}
+		await(m.t, patience, how+": empty nodes to leave", m.left("default"))
+	}
+}
+
+// spread fails until the pods of a Deployment are on so many nodes and zones, all with the labels.
+func (m *manifest) spread(app string, nodes, zones int, labels map[string]string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		onNode, inZone := map[string]int{}, map[string]int{}
+		for _, pod := range m.pods(app) {
+			node := &corev1.Node{}
+			if err := m.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+				return err
+			}
+			onNode[node.Name]++
+			inZone[node.Labels[corev1.LabelTopologyZone]]++
+			for name, want := range labels {
+				if got := node.Labels[name]; got != want {
+					return fmt.Errorf("node %s has %s=%q, want %q", node.Name, name, got, want)
+				}
+			}
+		}
+		if len(onNode) < nodes || len(inZone) < zones {
+			return fmt.Errorf("pods are on the nodes %v in the zones %v, want %d nodes and %d zones or more", onNode, inZone, nodes, zones)
+		}
+		return nil
+	}
+}
+
 // soon reports whether a test can wait for an empty node to leave.
 func soon(empty string) bool {
 	d, err := time.ParseDuration(empty)
@@ -265,6 +325,9 @@ func (m *manifest) applyText(text string) []*unstructured.Unstructured {
 			m.t.Fatal(err)
 		}
 		if len(object.Object) > 0 {
+			if strings.HasPrefix(object.GetAPIVersion(), "apps/") {
+				object.SetNamespace(m.stage.name)
+			}
 			m.create(object)
 			objects = append(objects, object)
 		}
@@ -336,18 +399,15 @@ func (m *manifest) gone(object client.Object) func(context.Context) error {
 // check compares the node that the pool bought with what is expected, and says what it is.
 func (m *manifest) check(pool string, want expectation, how string) string {
 	m.t.Helper()
-	claims, err := m.claims(m.t.Context(), pool)
-	if err != nil || len(claims) != 1 {
-		m.t.Fatalf("%s: pool %s has %d claims, want 1 (%v)", how, pool, len(claims), err)
-	}
-	claim, pods := claims[0], m.pods(pool)
-	if len(pods) != 1 {
-		m.t.Fatalf("%s: %d pods of %s, want 1", how, len(pods), pool)
-	}
-	node := &corev1.Node{}
-	if err := m.Get(m.t.Context(), client.ObjectKey{Name: pods[0].Spec.NodeName}, node); err != nil {
-		m.t.Fatal(err)
-	}
+	claim, node := karpv1.NodeClaim{}, &corev1.Node{}
+	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may be another one by now: who evicts for taints may be late
+		claims, err := m.claims(ctx, pool)
+		if err != nil || len(claims) != 1 || claims[0].Status.NodeName == "" {
+			return fmt.Errorf("%d claims are there, want one with a node (%w)", len(claims), err)
+		}
+		claim = claims[0]
+		return m.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
+	})
 	for _, choice := range []struct {
 		label string
 		among []string
