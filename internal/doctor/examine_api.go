@@ -80,8 +80,11 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		ours := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if !ours {
+		converted := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool {
+			c := want.Spec.Conversion
+			return want.Name == d.Name && c != nil && c.Strategy == apiextensionsv1.WebhookConverter
+		})
+		if !converted { // not ours, or of one schema in all versions
 			continue
 		}
 		if problem, fix := f.conversion(d); problem != "" {
