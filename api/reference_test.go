@@ -38,7 +38,7 @@ var sections = []struct{ title, prefix string }{
 type key struct{ name, value, says string }
 
 func TestReferenceOfAnnotations(t *testing.T) {
-	keys := keysOf(t, "./karpenter/v1", "./aws/v1", "./kwok/v1alpha1", "../internal/cloud/kwok", "../internal/cloud/aws/launch")
+	keys := keysOf(t, "./karpenter/v1", "../internal/legacy/beta", "./aws/v1", "./kwok/v1alpha1", "../internal/cloud/kwok", "../internal/cloud/aws/launch")
 	var b strings.Builder
 	b.WriteString(head)
 	for _, section := range sections {
@@ -101,7 +101,7 @@ func keysOf(t *testing.T, folders ...string) []key {
 	if len(keys) < 40 {
 		t.Fatalf("%d keys", len(keys))
 	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name), strings.Compare(a.says, b.says)) })
 	return slices.CompactFunc(keys, func(a, b key) bool { return a.value == b.value })
 }
 

@@ -6,23 +6,31 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
 // The verb on a real API server: without CRDs a clear line; with them it becomes ready, serves metrics and no
-// profiles, and ends with 0 when it is told to.
+// profiles, and ends with 0 when it is told to. Definitions of older kinds may come later.
 func TestControllerRuns(t *testing.T) {
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
 	metrics, health := freePort(t), freePort(t)
 	arguments := []string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + s.Kubeconfig(), "--log-level=error",
-		"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health)}
+		"--timers=class-recheck=100ms", "--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health)}
 
 	code, stderr := runVerb(t.Context(), arguments)
 	if code != 1 || !strings.Contains(stderr, "does not serve karpenter.sh/v1; install the CRDs first") || strings.Count(stderr, "\n") != 1 {
@@ -37,7 +45,8 @@ func TestControllerRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
+	older := func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Spec.Names.Kind == karpv1alpha5.Kind }
+	if err := sandbox.Install(t.Context(), config, slices.DeleteFunc(slices.Clone(definitions), older)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -63,10 +72,33 @@ func TestControllerRuns(t *testing.T) {
 	if got := fetch(at + "/debug/pprof/"); !strings.Contains(got, "404") {
 		t.Errorf("/debug/pprof/ is served without being asked for: %.100q", got)
 	}
+	olderKindsComeLater(t, config, definitions)
 	stop()
 	if got := <-ended; got != "0 " {
 		t.Errorf("it ended with %q", got)
 	}
+}
+
+// olderKindsComeLater installs all definitions and awaits that a Provisioner becomes a pool.
+func olderKindsComeLater(t *testing.T, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Create(t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "older"}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a Provisioner has become a pool", func() bool {
+		return api.Get(t.Context(), client.ObjectKey{Name: "older"}, &karpv1.NodePool{}) == nil
+	})
 }
 
 func runVerb(ctx context.Context, arguments []string) (code int, stderr string) {

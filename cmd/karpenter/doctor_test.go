@@ -310,6 +310,11 @@ func (c *clinic) blockedDrain() (heal func()) {
 func TestDoctor(t *testing.T) {
 	c := newClinic(t)
 	var told string
+	defer func() {
+		if t.Failed() {
+			t.Log(told)
+		}
+	}()
 	eventually(t, "all is well", func() bool {
 		codes, report, err := c.consult(time.Now, "--patience=0s")
 		told = fmt.Sprintf("%v %+v", err, report)

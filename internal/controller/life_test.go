@@ -265,7 +265,7 @@ func testCreateError(t *testing.T, s *apiServer) {
 // A cloud words each refusal anew (request ids), and a launch writes onto its claim: neither may start the next one.
 func testCreateErrorPauses(t *testing.T, s *apiServer) {
 	w := in(t, s)
-	w.timers.Retry, w.timers.RetryMax = time.Minute, time.Minute
+	w.timers.Retry, w.timers.RetryMax = 5*time.Minute, 5*time.Minute
 	asked := atomic.Int32{}
 	w.cloud.refuse = func(claim *karpv1.NodeClaim) error {
 		if claim.Name != "refused" {
@@ -289,7 +289,7 @@ func testCreateErrorPauses(t *testing.T, s *apiServer) {
 		w.launched(other)
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("the cloud was asked %d times, want once a minute", n)
+		t.Errorf("the cloud was asked %d times, want once in five minutes", n)
 	}
 	if w.read(claim); claim.StatusConditions().Get(karpv1.ConditionLaunched).Message != "request 1 is not allowed" {
 		t.Errorf("condition %+v", claim.StatusConditions().Get(karpv1.ConditionLaunched))

@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		"drain-min":           "name=duration",
 		"drain-min=fast":      `"fast" is not a positive duration`,
 		"drain-min=0s":        `"0s" is not a positive duration`,
-		"drain-min=1s,nap=1s": "drain-min, pod-stuck", // the known names
+		"drain-min=1s,nap=1s": "drain-min, notice, drain-reserve, pod-stuck", // the known names
 	} {
 		if _, err := controller.Parse(text); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Parse(%q): error %v, want one with %q", text, err, part)

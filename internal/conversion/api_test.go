@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,15 +28,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/api/crds"
-	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
 // world is a real API server, and the test's part of it.
 type world struct {
 	client.WithWatch
-	t      *testing.T
-	config *rest.Config
+	t *testing.T
 }
 
 // TestOnAnAPIServer shares one server, which knows the definitions as they are shipped.
@@ -67,11 +66,12 @@ func TestOnAnAPIServer(t *testing.T) {
 		{"Down", testDown},
 		{"SwitchedOff", testSwitchedOff},
 		{"AppliedAgain", testAppliedAgain},
+		{"AppliedServerSide", testAppliedServerSide},
 		{"Replicas", testReplicas},
 		{"Rotated", testRotated},
 		{"StoredVersions", testStoredVersions},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(&world{api, t, config}) })
+		t.Run(test.name, func(t *testing.T) { test.run(&world{api, t}) })
 	}
 }
 
@@ -441,11 +441,38 @@ func testAppliedAgain(w *world) {
 	definitions, err := crds.Definitions()
 	w.must(err)
 	for _, definition := range definitions {
-		if err := sandbox.Install(w.t.Context(), w.config, []*apiextensionsv1.CustomResourceDefinition{definition}); err != nil && !strings.Contains(err.Error(), "conversion webhook") {
-			w.t.Fatal(err)
-		}
+		found := &apiextensionsv1.CustomResourceDefinition{}
+		w.until("the definition is replaced", func() error {
+			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(definition), found); err != nil {
+				return err
+			}
+			found.Spec = *definition.Spec.DeepCopy()
+			return w.Update(w.t.Context(), found)
+		})
 	}
 	w.until("v1beta1 is served again", func() error { _, err := w.in("v1beta1", object); return err })
+}
+
+// Somebody applies them server-side, as Helm does, without force: no conflict, and they are put right again.
+func testAppliedServerSide(w *world) {
+	w.start(&Server{Namespace: "elsewhere", Service: "mine", Port: w.service("elsewhere", "mine")})
+	object := w.create(betaPool, "general")
+	definitions, err := crds.Definitions()
+	w.must(err)
+	for range 2 {
+		for _, definition := range definitions {
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
+			w.must(err)
+			delete(fields, "status")
+			applied := &unstructured.Unstructured{Object: fields}
+			applied.SetAPIVersion("apiextensions.k8s.io/v1")
+			applied.SetKind("CustomResourceDefinition")
+			w.until("it is applied without a conflict", func() error {
+				return w.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("helm"))
+			})
+		}
+		w.until("v1beta1 is served again", func() error { _, err := w.in("v1beta1", object); return err })
+	}
 }
 
 // Replicas that start at the same moment share one certificate, also if they disagree about nothing but who is first.
@@ -519,7 +546,7 @@ func testStoredVersions(w *world) {
 	storing := func(version string) {
 		w.t.Helper()
 		for _, d := range definitions {
-			if len(d.Spec.Versions) < 2 {
+			if !slices.Contains(Definitions(), d.Name) {
 				continue
 			}
 			found := &apiextensionsv1.CustomResourceDefinition{}
@@ -553,7 +580,7 @@ func testStoredVersions(w *world) {
 	stop := w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter"), Log: lines.logger()})
 	w.storage()
 	for _, d := range definitions {
-		if len(d.Spec.Versions) < 2 {
+		if !slices.Contains(Definitions(), d.Name) {
 			continue
 		}
 		w.until("all is stored in v1", func() error {

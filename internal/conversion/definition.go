@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -51,7 +53,7 @@ func pointTo(ctx context.Context, api client.Client, name string, target apiexte
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &target, ConversionReviewVersions: []string{"v1"}},
 	}
 	if reflect.DeepEqual(definition.Spec.Conversion, want) {
-		return false, nil
+		return false, disown(ctx, api, definition)
 	}
 	service := map[string]any{"namespace": target.Service.Namespace, "name": target.Service.Name, "path": target.Service.Path, "port": target.Service.Port}
 	at := map[string]any{"service": service, "url": nil, "caBundle": nil}
@@ -68,10 +70,32 @@ func pointTo(ctx context.Context, api client.Client, name string, target apiexte
 	if err != nil {
 		return false, fmt.Errorf("changing the definition %s: %w", name, err)
 	}
-	if err := api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner); err != nil {
+	if err := api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner); apierrors.IsConflict(err) {
+		return false, nil // another replica, or whoever applies it: it is looked at again
+	} else if err != nil {
 		return false, fmt.Errorf("telling the API server who converts, in the definition %s: %w", name, err)
 	}
-	return true, nil
+	return true, disown(ctx, api, definition)
+}
+
+// disown leaves what we have written in a definition to nobody. Whoever applies it server-side, Helm for one, with another
+// service would else be told of a conflict, and could not upgrade; so he gets his way, and we put ours back.
+func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
+	entries := slices.DeleteFunc(slices.Clone(definition.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == string(owner) && e.Subresource == ""
+	})
+	if len(entries) == len(definition.ManagedFields) || len(entries) == 0 { // an empty list would mean something else
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": definition.ResourceVersion, "managedFields": entries}})
+	if err != nil {
+		return fmt.Errorf("changing the definition %s: %w", definition.Name, err)
+	}
+	err = api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner)
+	if err != nil && !apierrors.IsConflict(err) { // after a conflict it is looked at again
+		return fmt.Errorf("leaving who converts, in the definition %s, to who applies it: %w", definition.Name, err)
+	}
+	return nil
 }
 
 // olderStored are the definitions whose objects may be stored in another version than v1. One that does not store v1, as

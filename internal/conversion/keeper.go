@@ -81,7 +81,7 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 	if isNew {
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: map[string]string{"app.kubernetes.io/managed-by": "karpenter"}},
-			Type:       corev1.SecretTypeTLS, Data: data,
+			Type:       corev1.SecretTypeOpaque, Data: data, // as the chart makes it, where it cannot have data yet
 		}
 		return m, k.client.Create(ctx, secret)
 	}

@@ -80,20 +80,24 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
 		d := &f.Installed[i]
-		ours := slices.ContainsFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
-		if !ours {
+		want := slices.IndexFunc(f.Expected, func(want *apiextensionsv1.CustomResourceDefinition) bool { return want.Name == d.Name })
+		if want < 0 {
 			continue
 		}
-		if problem, fix := f.conversion(d); problem != "" {
+		c := f.Expected[want].Spec.Conversion
+		// Versions that keep every field, as those of Provisioners, differ in name only.
+		differ := len(d.Spec.Versions) > 1 && c != nil && c.Strategy == apiextensionsv1.WebhookConverter
+		if problem, fix := f.conversion(d, differ); problem != "" {
 			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
 		}
 	}
 	return list
 }
 
-// conversion says what is wrong with the conversion of a definition's objects, and what to do; "" if nothing is.
-func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition) (problem, fix string) {
-	c, several := d.Spec.Conversion, len(d.Spec.Versions) > 1
+// conversion says what is wrong with the conversion of a definition's objects, which are said differently in several versions
+// or not, and what to do; "" if nothing is.
+func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several bool) (problem, fix string) {
+	c := d.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		if several {
 			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",

@@ -49,7 +49,7 @@ func (p *provisioner) result() Result {
 
 func (w *world) readProvisioner(object *unstructured.Unstructured) *provisioner {
 	p := &provisioner{
-		name: object.GetName(), version: WrittenVersion(object), created: created(object), settings: w.settings, notes: &notes{},
+		name: object.GetName(), version: meantVersion(object), created: created(object), settings: w.settings, notes: &notes{},
 	}
 	p.pool = &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},

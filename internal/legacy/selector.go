@@ -43,8 +43,8 @@ func (c *cloudPart) readSelector(name string) *selector {
 	}
 	s := &selector{}
 	keys := map[string][]string{}
-	for key, text := range pairs {
-		values := split(text)
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		values := split(pairs[key])
 		switch {
 		case slices.Contains(idKeys[:], key):
 			s.ids = append(s.ids, values...)

@@ -47,6 +47,28 @@ func WrittenVersion(object *unstructured.Unstructured) string {
 	return version
 }
 
+// meantVersion is the version whose defaults an object goes by: the one that it was written in, unless that is the newest
+// and the object has what only an older one had. That is what remains of an object that was read from an API server, which
+// gives all of them in the newest version, and applied again.
+func meantVersion(object *unstructured.Unstructured) string {
+	written := WrittenVersion(object)
+	if written != V1Alpha5 {
+		return written
+	}
+	has := func(path ...string) bool {
+		_, found, err := unstructured.NestedFieldNoCopy(object.Object, append([]string{"spec"}, path...)...)
+		return found && err == nil
+	}
+	switch {
+	case has("cluster"): // which v1alpha3 required
+		return V1Alpha3
+	case has("requirements"): // v0.4.1 still had provider.cluster
+	case has("provider", "cluster"):
+		return V1Alpha4
+	}
+	return written
+}
+
 // specFields is how many fields of the spec a manager owns.
 func specFields(entry metav1.ManagedFieldsEntry) int {
 	if entry.Subresource != "" || entry.FieldsV1 == nil {

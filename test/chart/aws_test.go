@@ -24,7 +24,7 @@ func onAWS() values {
 
 // runAWS is the same installation, told to buy from AWS, of which there is a simulated one.
 func (w *world) runAWS(t *testing.T) {
-	w.upgradeTo(t, onAWS())
+	w.upgradeTo(t, releaseName, mainChart, onAWS())
 	stop := w.startController(t, onAWS(), "AWS_ENDPOINT_URL="+w.startAWS(t), "AWS_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID=AKIACHART", "AWS_SECRET_ACCESS_KEY=secret", "AWS_EC2_METADATA_DISABLED=true")
 	w.create(t, "aws.yaml")

@@ -235,7 +235,7 @@ func (w *world) installPrevious(t *testing.T) {
 // upgrade is `helm upgrade` from the released chart to that of the repository, twice: to a version, and to itself.
 func (w *world) upgrade(t *testing.T) {
 	for range 2 {
-		w.upgradeTo(t, installed())
+		w.upgradeTo(t, releaseName, mainChart, installed())
 	}
 	for _, object := range render(t, mainChart, installed()).objects {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopy()); err != nil {
@@ -245,12 +245,12 @@ func (w *world) upgrade(t *testing.T) {
 }
 
 // upgradeTo is `helm upgrade` with these values.
-func (w *world) upgradeTo(t *testing.T, with values) {
+func (w *world) upgradeTo(t *testing.T, release, path string, with values) {
 	t.Helper()
 	upgrade := action.NewUpgrade(w.helm)
 	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
 	upgrade.ServerSideApply = "auto"
-	if _, err := upgrade.RunWithContext(t.Context(), releaseName, load(t, mainChart), with); err != nil {
+	if _, err := upgrade.RunWithContext(t.Context(), release, load(t, path), with); err != nil {
 		t.Fatalf("helm upgrade: %v", err)
 	}
 }

@@ -21,10 +21,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/conversion"
 	"github.com/karpenter-go/karpenter/test/permission"
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
@@ -45,13 +47,23 @@ var unneeded = map[string]string{
 	"create configmaps in karpenter":                     "the chart makes the ConfigMap; who deletes it gets another from the controller",
 	"update configmaps in kube-system":                   "a simulated machine is written down anew when it registers late",
 
-	"update provisioners/finalizers.karpenter.sh":          "likewise what a Provisioner has become",
-	"update awsnodetemplates/finalizers.karpenter.k8s.aws": "likewise what an AWSNodeTemplate has become",
+	"update provisioners/finalizers.karpenter.sh":                 "likewise what a Provisioner has become",
+	"update awsnodetemplates/finalizers.karpenter.k8s.aws":        "likewise what an AWSNodeTemplate has become",
+	"create secrets in karpenter":                                 "the chart makes the Secret; who deletes it gets another from the controller",
+	"update secrets in karpenter":                                 "the certificate of the conversion webhook is renewed after two months",
+	"patch customresourcedefinitions/status.apiextensions.k8s.io": "once, in clusters where objects are stored in v1beta1",
 }
 
 // run plays with a fleet while the controller is nobody but the chart's service account.
 func (w *world) run(t *testing.T) {
+	w.leadHere(t)
 	stop := w.startController(t, installed())
+	// The chart of the previous version brought its own definitions. Those of this one name a service that is not there, which
+	// the controller puts right, each time.
+	for range 2 {
+		w.upgradeTo(t, "karpenter-crd", definitionChart, values{})
+		w.awaitOldVersion(t)
+	}
 	w.create(t, "fleet.yaml")
 	w.awaitBound(t, 4)
 	w.awaitCost(t)
@@ -77,6 +89,53 @@ func (w *world) run(t *testing.T) {
 	w.scaleDown(t, "web", "stubborn")
 	w.guarded(t, false)
 	stop()
+}
+
+// leadHere makes the Service by which the API server finds the controller's webhook: this one runs on the machine of the API
+// server, and takes itself to be in kube-system, as programs outside a cluster do.
+func (w *world) leadHere(t *testing.T) {
+	t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter"}}
+	service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
+	if err := w.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitOldVersion waits until a pool of v1beta1 is accepted.
+func (w *world) awaitOldVersion(t *testing.T) {
+	t.Helper()
+	text := `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"old"},"spec":{"template":{"spec":{"requirements":[],
+		"nodeClassRef":{"apiVersion":"karpenter.kwok.sh/v1alpha1","kind":"KWOKNodeClass","name":"default"}}},"disruption":{"expireAfter":"24h"},"limits":{"cpu":0}}}`
+	pool := &unstructured.Unstructured{}
+	if err := pool.UnmarshalJSON([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the API server to have v1beta1 converted", func(ctx context.Context) error { return w.Create(ctx, pool) })
+	now := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {
+		t.Fatal(err)
+	}
+	if got := now.Spec.Template.Spec.ExpireAfter.String(); got != "24h" {
+		t.Errorf("expireAfter is %s in v1, want 24h", got)
+	}
+	if err := w.Delete(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the definitions to belong to who applies them, and nobody else", func(ctx context.Context) error {
+		for _, name := range conversion.Definitions() {
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := w.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+				return err
+			}
+			for _, entry := range definition.ManagedFields {
+				if entry.Manager == "karpenter-conversion" && entry.Subresource == "" {
+					return fmt.Errorf("%s: %s", name, entry.FieldsV1.GetRawString())
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // scaleDown lets nobody need a node, and waits until all have left.
@@ -254,7 +313,8 @@ func (w *world) startController(t *testing.T, with values, more ...string) (stop
 	}
 	w.metrics = freeAddress(t)
 	_, port, _ := net.SplitHostPort(w.metrics)
-	command := exec.Command(karpenter(t), "controller", "--kubeconfig="+path, "--metrics-port="+port, "--health-probe-port=0",
+	_, webhook, _ := net.SplitHostPort(freeAddress(t))
+	command := exec.Command(karpenter(t), "controller", "--kubeconfig="+path, "--metrics-port="+port, "--health-probe-port=0", "--webhook-port="+webhook,
 		"--timers=disruption-poll=1s,drain-min=1s,collection=5s,class-recheck=5s,bound=1s")
 	command.Env = more
 	for name, value := range environment(deployment(t, with)) {

@@ -209,6 +209,7 @@ func TestAWS(t *testing.T) {
 		core bool // also in the core set
 	}{
 		{"scale up and down", testAWSScale, true},
+		{"older manifests", testAWSOlder, true},
 		{"tools", testAWSTools, true},
 		{"cheapest pools are sold out", testAWSSoldOut, true},
 		{"half the fleet is interrupted", testAWSInterrupted, true},

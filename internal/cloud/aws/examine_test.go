@@ -60,7 +60,7 @@ func newWard(t *testing.T) *ward {
 func (w *ward) examine() (codes []string, text string) {
 	w.t.Helper()
 	p := w.provider(w.t, append([]func(*Options){func(o *Options) {
-		o.Queue, o.Clock = testQueue, clock.RealClock{}
+		o.Queue, o.Clock, o.Clients = testQueue, clock.RealClock{}, w.patient()
 	}}, w.change...)...)
 	for _, f := range p.Examine(w.t.Context()) {
 		codes = append(codes, f.Code+" "+f.Object)
@@ -219,7 +219,7 @@ func (w *ward) sicknesses() []sickness {
 			return func() { tag(testCluster) }
 		}},
 		{"AWS does not answer something", []string{"CannotLook sqs:GetQueueUrl"}, "AWS did not answer", func() func() {
-			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl"})
+			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl", Code: "SomethingElse", Status: http.StatusBadRequest})
 		}},
 	}
 }

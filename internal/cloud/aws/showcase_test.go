@@ -88,7 +88,7 @@ func TestShowcaseRefreshed(t *testing.T) {
 	if source := s.Source(); source != "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows" {
 		t.Errorf("built in: %q", source)
 	}
-	check(t, s.Refresh(t.Context(), w.clients))
+	check(t, s.Refresh(t.Context(), w.patient()))
 	types, err := s.Catalogue(w.class(t, "default"))
 	check(t, err)
 	_, spot := plain(types)
@@ -117,7 +117,7 @@ func TestShowcaseCannotAsk(t *testing.T) {
 	_, err := w.sim.Inject(awssim.Fault{Action: "GetProducts", Kind: awssim.FaultDeny})
 	check(t, err)
 	s := newShowcase("us-east-1")
-	check(t, s.Refresh(t.Context(), w.clients))
+	check(t, s.Refresh(t.Context(), w.patient()))
 	if source := s.Source(); !strings.Contains(source, "on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be asked: ") || !strings.Contains(source, "; spot those of AWS in us-east-1 at ") {
 		t.Errorf("without the price list: %q", source)
 	}

@@ -41,6 +41,7 @@ type world struct {
 	sim     *awssim.Cloud
 	api     client.WithWatch
 	clients Clients
+	config  aws.Config
 	types   []catalog.Type
 	records *records
 	clock   *shifted
@@ -95,8 +96,9 @@ func newWorldOf(t *testing.T, options awssim.Options, by connection, names ...st
 		check(t, <-served)
 	})
 	w := &world{sim: sim, records: &records{entries: map[types.UID]launch.Entry{}, names: map[types.UID]string{}}, clock: &shifted{}}
-	w.clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(by.endpoint),
-		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
+	w.config = aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(by.endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
+	w.clients = ClientsOf(w.config)
 	for _, name := range names {
 		known, found := catalog.Load().Type(name)
 		if !found {
@@ -111,6 +113,14 @@ func newWorldOf(t *testing.T, options awssim.Options, by connection, names ...st
 	}
 	w.serveAPI(t)
 	return w
+}
+
+// patient are clients for tests of many calls that must not fail: a server of the same process answers at times before the
+// client has noticed that all of its request is written, which net/http then takes for a failure of the connection.
+func (w *world) patient() Clients {
+	config := w.config.Copy()
+	config.RetryMaxAttempts = 10
+	return ClientsOf(config)
 }
 
 // serveAPI makes the API with a class that has been looked after, and one that is not ready.

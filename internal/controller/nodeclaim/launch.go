@@ -31,7 +31,7 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsUnknown() {
 		return launching{before: before}, nil
 	}
-	if failure, left := r.memory.pausing(claim.UID, r.Clock.Now()); failure != nil {
+	if left, failure := r.memory.pausing(claim.UID, r.Clock.Now()); failure != nil {
 		reason, message := launchFailure(failure) // its write may have been lost
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
 		return launching{before: before, again: left}, nil

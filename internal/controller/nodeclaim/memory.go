@@ -75,13 +75,13 @@ func (m *memory) failed(uid types.UID, err error, now time.Time, first, most tim
 }
 
 // pausing is the failure after which a launch is not tried again yet, and how much of the pause is left; nil if it may be.
-func (m *memory) pausing(uid types.UID, now time.Time) (failure error, left time.Duration) {
+func (m *memory) pausing(uid types.UID, now time.Time) (left time.Duration, failure error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.entries[uid]; e != nil && now.Before(e.until) {
-		return e.failure, e.until.Sub(now)
+		return e.until.Sub(now), e.failure
 	}
-	return nil, 0
+	return 0, nil
 }
 
 // shown drops the answer, because the claim as read from the cache shows it, and the cache does not go back.

@@ -3,7 +3,7 @@
 // AWS documents, limits and refusals included. Clients are the unmodified SDK with its endpoint set; every request is
 // told apart by the credential scope that the SDK signs. Signatures are not verified.
 //
-//	request -> faults (freeze, slow, fail, lose) -> credentials -> permission -> token bucket -> parameters -> action
+//	request -> faults (freeze, slow, fail, lose, garble) -> credentials -> permission -> token bucket -> parameters -> action
 //	                                                                                                      |
 //	clock  -> due events: pending -> running -> booted -> shutting-down -> terminated -> forgotten        v
 //	                      spot notices, pools that shrink, messages that expire   ------------>   one state, one lock

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 )
@@ -46,21 +47,38 @@ type Cluster struct {
 	read       *cache[string, Facts]
 
 	mu   sync.Mutex
-	last Facts  // that could be read; empty before the first time
-	told string // version, of those that are not supported
+	last Facts // that could be read; empty before the first time
+	// asking is set while somebody does.
+	asking bool
+	told   string // version, of those that are not supported
 }
 
 func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) *Cluster {
 	return &Cluster{api: api, kubernetes: kubernetes, calls: calls, opts: opts, read: newCache[string, Facts](opts.Now)}
 }
 
+// unread is for how long the last facts are used, and nobody is asked, after they could not be read.
+const unread = time.Minute
+
 // Facts reads the facts. When they cannot be read the last ones come back together with the error: they hardly ever change.
-// Errors: *CallError, those of Kubernetes' functions, or that a fact is missing.
+// Only one caller waits for facts to be read anew, and at most once a minute in vain: every plan and every machine that is
+// listed asks for them. Errors: *CallError, those of Kubernetes' functions, or that a fact is missing.
 func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
+	c.mu.Lock()
+	last, asking := c.last, c.asking
+	c.asking = true
+	c.mu.Unlock()
+	if asking && last.Name != "" {
+		return last, nil
+	}
 	facts, err := c.read.value(ctx, c.opts.Cluster, c.opts.Lifetimes.Cluster, c.ask)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asking = false
 	if err != nil {
+		if c.last.Name != "" {
+			c.read.keep(c.opts.Cluster, c.last, unread)
+		}
 		return c.last, fmt.Errorf("reading the facts of cluster %q: %w", c.opts.Cluster, err)
 	}
 	c.last = facts

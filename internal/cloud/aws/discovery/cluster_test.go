@@ -87,6 +87,50 @@ func TestClusterChanges(t *testing.T) {
 	})
 }
 
+// TestStalledCluster: while EKS takes calls and never answers, one caller waits for it now and then, and everybody else goes on
+// with what is known.
+func TestStalledCluster(t *testing.T) {
+	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
+		_, err := w.Cluster.Facts(ctx)
+		w.must(err)
+		w.pass(5 * time.Minute)
+		_, err = w.aws.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "eks"})
+		w.must(err)
+		took := func() (waited time.Duration, failed error) {
+			began := time.Now()
+			facts, err := w.Cluster.Facts(ctx)
+			if facts.Version != "1.35" {
+				t.Errorf("version %q, want the last one known", facts.Version)
+			}
+			return time.Since(began), err
+		}
+		asked := make(chan error)
+		go func() {
+			waited, err := took()
+			if waited < 10*time.Second || KindOf(err) != Transient {
+				t.Errorf("the one who asks waited %v and got %v", waited, err)
+			}
+			asked <- err
+		}()
+		w.pass(time.Second)
+		for range 1000 {
+			if waited, err := took(); waited > 0 || err != nil {
+				t.Fatalf("another waited %v for the one who asks, and got %v", waited, err)
+			}
+		}
+		<-asked
+		if waited, err := took(); waited > 0 || err != nil {
+			t.Errorf("afterwards one waited %v, and got %v", waited, err)
+		}
+		w.aws.Clear(0)
+		w.aws.SetCluster(awssim.Cluster{Version: "1.36"})
+		w.pass(unread)
+		if facts, err := w.Cluster.Facts(ctx); err != nil || facts.Version != "1.36" {
+			t.Errorf("once EKS answers again: %s, %v", facts.Version, err)
+		}
+	})
+}
+
 // TestUnsupportedVersion: a version that nobody has tried is said once, and used.
 func TestUnsupportedVersion(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {

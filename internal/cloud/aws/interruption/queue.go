@@ -45,7 +45,11 @@ func (w *Watcher) RunQueue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
+		began := w.opts.Clock.Now()
 		messages, err := w.receive(ctx, &url)
+		if err == nil && len(messages) == 0 && w.opts.Clock.Since(began) < firstQueueWait {
+			w.sleep(ctx, firstQueueWait) // SQS would have waited for messages: what answers is something else
+		}
 		if err != nil {
 			<-slots
 			if ctx.Err() == nil {

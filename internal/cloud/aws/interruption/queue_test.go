@@ -269,6 +269,31 @@ func contains(texts []string, prefix, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, prefix) && strings.Contains(s, part) })
 }
 
+// Something in between that answers at once, with nothing, is not asked without a pause; and SQS is heard when it is back.
+func TestEmptyAnswers(t *testing.T) {
+	watching(t, 1, "spot", func(w *world) {
+		for _, f := range []awssim.Fault{{Kind: awssim.FaultFail}, {Kind: awssim.FaultGarble, ContentType: "application/x-amz-json-1.0"}} {
+			f.Service, f.Action = "sqs", "ReceiveMessage"
+			_, err := w.Inject(f)
+			w.must(err)
+		}
+		w.pass(2 * time.Minute)
+		w.locked(func() {
+			if n := w.calls["ReceiveMessage OK"]; n < 30 || n > 130 {
+				t.Errorf("asked %d times in two minutes, want once a second", n)
+			}
+		})
+		w.Clear(0)
+		w.must(w.Interrupt(w.ids[0]))
+		w.pass(time.Minute)
+		w.locked(func() {
+			if len(w.replaced) != 1 {
+				t.Errorf("replaced %v, want the machine that is taken", w.replaced)
+			}
+		})
+	})
+}
+
 // A queue that is not there is told, with its name.
 func TestNoQueue(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
