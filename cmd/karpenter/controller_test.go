@@ -188,7 +188,7 @@ func TestControllerWithoutCluster(t *testing.T) {
 	root := newRootCommand()
 	var stderr bytes.Buffer
 	root.SetErr(&stderr)
-	root.SetArgs([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + kubeconfig})
+	root.SetArgs([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + kubeconfig, "--health-probe-port=0", "--metrics-port=0", "--webhook-port=0"})
 	if code := run(t.Context(), root); code != 1 || !strings.Contains(stderr.String(), "reaching the API server at https://127.0.0.1:1: ") || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("code %d, message %q", code, stderr.String())
 	}
