@@ -114,7 +114,7 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 	path = under(path, "metadata.annotations")
 	annotations := at(node, "metadata", "annotations")
 	for _, name := range fields(annotations) {
-		today, renamed := names.Annotation(name)
+		today, renamed := names.PodAnnotation(name)
 		if !renamed {
 			continue
 		}

@@ -194,6 +194,27 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
+// TestProtection: what pods had and what nodes had say nothing on the other kind, and get no meaning there.
+func TestProtection(t *testing.T) {
+	const evict, consolidate, disrupt = "karpenter.sh/do-not-evict", "karpenter.sh/do-not-consolidate", "karpenter.sh/do-not-disrupt"
+	pod := func(annotation string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    " + annotation + ": \"true\"\nspec:\n  containers: []\n"
+	}
+	pool := func(annotation string) string {
+		return strings.Replace(poolWith("v1", "", "requirements: []\n"), "  template:\n", "  template:\n    metadata:\n      annotations:\n        "+annotation+": \"true\"\n", 1)
+	}
+	for _, test := range []struct{ name, in, want string }{
+		{"a pod that is not to be evicted", pod(evict), pod(disrupt)},
+		{"a pod with what nodes have", pod(consolidate), pod(consolidate)},
+		{"nodes that are not to be consolidated", pool(consolidate), pool(disrupt)},
+		{"nodes with what pods have", pool(evict), pool(evict)},
+	} {
+		if diff := cmp.Diff(test.want, string(Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{}).Manifests)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
 func TestSafeToEvict(t *testing.T) {
 	const in = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"\nspec:\n  containers: []\n"
 	const want = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    karpenter.sh/do-not-disrupt: \"true\"\n    cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"\nspec:\n  containers: []\n"
