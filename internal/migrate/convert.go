@@ -158,6 +158,9 @@ func (m *migration) translate() {
 	}
 }
 
+// outcomes are what the effects that package legacy knows are called here.
+var outcomes = map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}
+
 // translated replaces an older object by what it became.
 func (i *item) translated(result legacy.Result) {
 	for _, n := range result.Notes {
@@ -165,8 +168,7 @@ func (i *item) translated(result legacy.Result) {
 		if n.To != "" {
 			reason = "now " + n.To + ": " + reason
 		}
-		outcome := map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}[n.Effect]
-		i.note(outcome, n.Field, "%s", reason)
+		i.note(outcomes[n.Effect], n.Field, "%s", reason)
 	}
 	old := i.root
 	inline := take(old, "spec", "provider")

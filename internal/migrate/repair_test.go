@@ -138,6 +138,33 @@ func TestVersionRepairs(t *testing.T) {
 	}
 }
 
+// TestSelectorsOfClasses: selectors that AWSNodeTemplates had mean on an EC2NodeClass what they meant there.
+func TestSelectorsOfClasses(t *testing.T) {
+	for _, test := range []struct{ name, field, terms, want string }{
+		{"tags", "subnetSelector: {a: b, c: d}", "subnetSelectorTerms", `[{"tags":{"a":"b","c":"d"}}]`},
+		{"several values", "subnetSelector: {a: \"b, c\", d: e}", "subnetSelectorTerms", `[{"tags":{"a":"b","d":"e"}},{"tags":{"a":"c","d":"e"}}]`},
+		{"ids, and tags beside them", "securityGroupSelector: {aws-ids: \"sg-1,sg-2\", a: b}", "securityGroupSelectorTerms", `[{"id":"sg-1"},{"id":"sg-2"}]`},
+		{"names and owners of images", "amiSelector: {\"aws::name\": \"x,y\", \"aws::owners\": \"self,123456789012\"}", "amiSelectorTerms",
+			`[{"name":"x","owner":"self"},{"name":"y","owner":"self"},{"name":"x","owner":"123456789012"},{"name":"y","owner":"123456789012"}]`},
+		{"ids of images", "amiSelector: {\"aws::ids\": \"ami-2,ami-1\"}", "amiSelectorTerms", `[{"id":"ami-1"},{"id":"ami-2"}]`},
+		{"terms under the name of a selector", "subnetSelector: [{id: subnet-1}]", "subnetSelectorTerms", `[{"id":"subnet-1"}]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, result := run(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n  amiFamily: AL2\n  # why\n  "+test.field+"\n")
+			want := &document{text: test.want}
+			if err := want.parse(); err != nil {
+				t.Fatal(err)
+			}
+			if got := at(d.root, "spec", test.terms); !same(want.root, got) {
+				t.Errorf("got\n%s\nwant %s", result.Manifests, test.want)
+			}
+			if result.Report.Count(Repaired) == 0 || !strings.Contains(string(result.Manifests), "# why") {
+				t.Errorf("got\n%s\n%s", result.Manifests, result.Report.Text())
+			}
+		})
+	}
+}
+
 func TestImagesOfTheVersion(t *testing.T) {
 	const class = "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
 	for minor, want := range map[int]string{0: "al2@latest", 32: "al2@latest", 33: "al2023@latest"} {
