@@ -197,6 +197,17 @@ func TestKubeletWithoutItsClass(t *testing.T) {
 	}
 }
 
+// TestMovedKubeletReplacesNodes: whoever applies what is printed over running nodes is told what becomes of those.
+func TestMovedKubeletReplacesNodes(t *testing.T) {
+	const class = "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
+	for kubelet, want := range map[string]int{"kubelet: {maxPods: 58}\n": 2, "": 0} {
+		result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n"+kubelet) + class)}}, Options{})
+		if got := strings.Count(result.Report.Text(), "applied to a running cluster"); got != want {
+			t.Errorf("%q: said %d times, want %d (of the pool and of the class):\n%s", kubelet, got, want, result.Report.Text())
+		}
+	}
+}
+
 func TestWorkloads(t *testing.T) {
 	pod := func(kind, before, spec string) string {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"
