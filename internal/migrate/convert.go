@@ -25,6 +25,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		r.betaDefaults()
 	}
 	before, _ := wire(r.root).(map[string]any)
+	groupAsVersion(before)
 	after, err := beta.Converter{Expiry: expiry}.ToV1(before)
 	if err != nil {
 		r.note(Impossible, "", "%s", err)
@@ -61,6 +62,16 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		alias.LineComment = comments(family)
 	}
 	prune(r.root, "spec", "disruption")
+}
+
+// groupAsVersion says the group of a pool's reference, which has been put right already, as v1beta1 does.
+func groupAsVersion(pool map[string]any) {
+	reference, _, _ := unstructured.NestedFieldNoCopy(pool, "spec", "template", "spec", "nodeClassRef")
+	if fields, ok := reference.(map[string]any); ok && fields["group"] != nil && fields["apiVersion"] == nil {
+		group, _ := fields["group"].(string)
+		fields["apiVersion"] = group + "/v1beta1"
+		delete(fields, "group")
+	}
 }
 
 // describe notes what reads differently now.

@@ -24,8 +24,13 @@ func (m *migration) kubelets() {
 	for _, i := range m.items {
 		if i.is(karpv1.Group, "NodePool") && !i.gone {
 			class := text(at(i.root, "spec", "template", "spec", "nodeClassRef", "name"))
-			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == "EC2NodeClass" {
+			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == awsv1.Kind {
 				users[class] = append(users[class], user{i, i.kubelet()})
+			} else if i.kubelet() != nil {
+				i.note(Changed, "spec.template.spec.kubelet", "is left out: only an EC2NodeClass has kubelet settings")
+				take(i.root, "metadata", "annotations", beta.AnnotationKubelet)
+				prune(i.root, "metadata", "annotations")
+				i.anew = true
 			}
 		}
 	}

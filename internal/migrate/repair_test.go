@@ -125,6 +125,20 @@ func TestReferenceRepairs(t *testing.T) {
 	}
 }
 
+// TestPoolsOfKwok: the class is of another group, and has no kubelet.
+func TestPoolsOfKwok(t *testing.T) {
+	for _, reference := range []string{"{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, name: a}", "{kind: KWOKNodeClass, name: a}"} {
+		d, result := run(t, "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: p}\nspec:\n  template:\n    spec:\n      requirements: []\n      kubelet: {maxPods: 5}\n      nodeClassRef: "+reference+"\n")
+		spec := at(d.root, "spec", "template", "spec")
+		if diff := cmp.Diff(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "a"}, plain(at(spec, "nodeClassRef"))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reference, diff)
+		}
+		if strings.Contains(string(result.Manifests), "maxPods") || !strings.Contains(result.Report.Text(), "only an EC2NodeClass") {
+			t.Errorf("%s: printed\n%s\n%s", reference, result.Manifests, result.Report.Text())
+		}
+	}
+}
+
 func TestVersionRepairs(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"apiVersion: karpenter.sh/v1alpha5\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n", "karpenter.sh/v1"},
