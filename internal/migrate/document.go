@@ -132,9 +132,17 @@ func (d *document) parse() error {
 	return simple(d.root)
 }
 
-// simple refuses names of fields that are no texts. Two opening braces of a template are read as such.
+// simple refuses names of fields that are no texts, and fields that are there twice. Two opening braces of a template are
+// read as such a name.
 func simple(node *yaml.Node) error {
+	seen := map[string]bool{}
 	for i, child := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
+			if seen[child.Value] {
+				return fmt.Errorf("line %d: the field %s is there twice", child.Line, child.Value)
+			}
+			seen[child.Value] = true
+		}
 		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: a field's name is no text", child.Line)
 		}

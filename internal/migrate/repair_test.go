@@ -222,6 +222,24 @@ func TestMovedKubeletReplacesNodes(t *testing.T) {
 	}
 }
 
+// TestContradiction: a pod that selects a pool by both names, with different values, ran nowhere; that is told.
+func TestContradiction(t *testing.T) {
+	_, result := run(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeSelector: {karpenter.sh/provisioner-name: a, karpenter.sh/nodepool: b}\n  containers: []\n")
+	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests), "provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
+		t.Errorf("printed\n%s\n%s", result.Manifests, result.Report.Text())
+	}
+}
+
+// TestOneObjectTwice: what would overwrite each other when it is applied is told, with both places.
+func TestOneObjectTwice(t *testing.T) {
+	const provisioner = "---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec: {providerRef: {name: default}}\n"
+	result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n") + provisioner)}}, Options{})
+	const want = "NodePool a is printed twice, from NodePool a (in: document 1) too"
+	if report := result.Report.Text(); !strings.Contains(report, want) || result.Report.Count(Impossible) != 1 {
+		t.Errorf("the report is\n%s, want %q", report, want)
+	}
+}
+
 func TestWorkloads(t *testing.T) {
 	pod := func(kind, before, spec string) string {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"
@@ -230,6 +248,7 @@ func TestWorkloads(t *testing.T) {
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing to do", pod("Deployment", selector, "nodeSelector: {a: b}\n"), pod("Deployment", selector, "nodeSelector: {a: b}\n")},
 		{"a selector of nodes", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: a}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: a}\n")},
+		{"both names of a label", pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n  karpenter.sh/provisioner-name: a\n"), strings.Replace(pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n"), "i   #", "i #", 1)},
 		{"in quotes", pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/provisioner-name\": a}\n"), pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/nodepool\": a}\n")},
 		{"a topology key", pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: node.k8s.aws/capacity-type # even\n"), pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: karpenter.sh/capacity-type # even\n")},
 		{"no selector", pod("Deployment", "", ""), pod("Deployment", "  selector:\n    matchLabels:\n      app: a\n", "")},
@@ -300,6 +319,7 @@ func TestStrangeInput(t *testing.T) {
 		{"an unknown kind", "apiVersion: example.com/v1\nkind: Thing\nspec: {template: {spec: {}}}\n", 0},
 		{"tabs", "\tkind: a\n", 1},
 		{"a bomb", "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + bomb("abcdefghij"), 1},
+		{"a field twice", "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nspec: {}\nspec: {}\n", 1},
 		{"an alias of what it is in", "a: &a {b: *a, c: *a}\n", 1},
 	} {
 		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
