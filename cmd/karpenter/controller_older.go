@@ -112,9 +112,6 @@ func (o *controllerOptions) take(old settings.Old) error {
 
 // joined is a, with what b says about what a does not.
 func joined(a, b settings.Cluster) settings.Cluster {
-	if a.Name == "" {
-		a.Name = b.Name
-	}
 	if len(a.Tags) == 0 {
 		a.Tags = b.Tags
 	}

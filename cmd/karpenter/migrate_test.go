@@ -29,33 +29,39 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 `
 
+// olderPool is the same in v1beta1.
+var olderPool = strings.Replace(strings.Replace(todaysPool, "/v1\n", "/v1beta1\n", 1), "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", 1)
+
+const oldSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata: {aws.clusterName: prod}\n"
+
+// migrations are files, flags, and what becomes of them.
+var migrations = []struct {
+	name      string
+	files     map[string]string
+	arguments []string
+	code      int
+	prints    []string // nothing: nothing at all
+	says      []string
+}{
+	{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 as before"}},
+	{"today's, checked", map[string]string{"a.yaml": todaysPool}, []string{"--check"}, 0, nil, nil},
+	{"older", map[string]string{"a.yaml": olderPool}, nil, 0, []string{"apiVersion: karpenter.sh/v1\n", "group: karpenter.k8s.aws"}, []string{"changed", "NodePool default (", "a.yaml: document 1)"}},
+	{"older, checked", map[string]string{"a.yaml": olderPool}, []string{"--check"}, 1, nil, []string{"changed"}},
+	{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
+	{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a time"}},
+	{"a field that nobody knows", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
+	{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 1 to 100"}},
+	{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
+	{"values of the chart", map[string]string{"a.yaml": oldSettings}, []string{"--values", "VALUES", "--report", "REPORT"}, 0, []string{"#   settings:\n#     clusterName: prod\n"}, []string{"settings.clusterName"}},
+	{"nothing", nil, nil, 2, nil, []string{"no file named"}},
+	{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},
+	{"a version", map[string]string{"a.yaml": todaysPool}, []string{"--kubernetes-version=new"}, 2, nil, []string{"1.34"}},
+	{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
+}
+
 // TestMigrateFiles runs the verb on files: what it prints, and how it ends.
 func TestMigrateFiles(t *testing.T) {
-	olderPool := strings.Replace(strings.Replace(todaysPool, "/v1\n", "/v1beta1\n", 1), "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", 1)
-	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata: {aws.clusterName: prod}\n"
-	for _, test := range []struct {
-		name      string
-		files     map[string]string
-		arguments []string
-		code      int
-		prints    []string // nothing: nothing at all
-		says      []string
-	}{
-		{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 as before"}},
-		{"today's, checked", map[string]string{"a.yaml": todaysPool}, []string{"--check"}, 0, nil, nil},
-		{"older", map[string]string{"a.yaml": olderPool}, nil, 0, []string{"apiVersion: karpenter.sh/v1\n", "group: karpenter.k8s.aws"}, []string{"changed", "NodePool default (", "a.yaml: document 1)"}},
-		{"older, checked", map[string]string{"a.yaml": olderPool}, []string{"--check"}, 1, nil, []string{"changed"}},
-		{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
-		{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a time"}},
-		{"a field that nobody knows", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
-		{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 1 to 100"}},
-		{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
-		{"values of the chart", map[string]string{"a.yaml": settings}, []string{"--values", "VALUES", "--report", "REPORT"}, 0, []string{"#   settings:\n#     clusterName: prod\n"}, []string{"settings.clusterName"}},
-		{"nothing", nil, nil, 2, nil, []string{"no file named"}},
-		{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},
-		{"a version", map[string]string{"a.yaml": todaysPool}, []string{"--kubernetes-version=new"}, 2, nil, []string{"1.34"}},
-		{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
-	} {
+	for _, test := range migrations {
 		t.Run(test.name, func(t *testing.T) {
 			folder := files(t, test.files)
 			beside := t.TempDir()

@@ -253,8 +253,7 @@ func (r *repair) truthOf(node *yaml.Node, path string) {
 func (r *repair) ownTags() {
 	tags := r.find("spec.tags")
 	for _, name := range fields(tags) {
-		own := []string{awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClaim, awsv1.TagNodeClass, "karpenter.sh/provisioner-name", "karpenter.sh/managed-by"}
-		if slices.Contains(own, name) || strings.HasPrefix(name, awsv1.TagClusterPrefix) || name == "" {
+		if legacy.ReservedTag(name) {
 			take(tags, name)
 			r.repaired("spec.tags."+name, "is set by karpenter and cannot be set")
 		}
@@ -303,14 +302,10 @@ func (r *repair) images() {
 	}
 }
 
-// lastAL2 is the last minor version of Kubernetes that Amazon Linux 2 has images for.
-// https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html
-const lastAL2 = 32
-
 // supported names images that there are for the cluster's version.
 func (r *repair) supported(minor int) {
 	alias := at(firstOf(r.find("spec.amiSelectorTerms")), "alias")
-	if minor <= lastAL2 || !strings.HasPrefix(text(alias), "al2@") {
+	if minor < legacy.FirstWithoutAL2 || !strings.HasPrefix(text(alias), "al2@") {
 		return
 	}
 	alias.Value = "al2023@latest"

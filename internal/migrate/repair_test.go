@@ -32,60 +32,65 @@ func run(t *testing.T, text string) (*document, Result) {
 	return d, result
 }
 
+// none are requirements of which there are none.
+const none = "requirements: []\n"
+
+// poolRepairs are mistakes in NodePools, and what they become.
+var poolRepairs = []struct {
+	name, version, spec, template string
+	path, want                    string // as a flow of JSON
+	outcome                       Outcome
+}{
+	{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements", `[{"key":"a","operator":"Exists"}]`, Repaired},
+	{"requirements in both places", "v1", "requirements: [{key: a, operator: Exists}]", "requirements: [{key: b, operator: Exists}]", "template.spec.requirements", `[{"key":"b","operator":"Exists"},{"key":"a","operator":"Exists"}]`, Repaired},
+	{"labels in the template's spec", "v1", "", "labels: {a: b}\n" + none, "template.metadata.labels", `{"a":"b"}`, Repaired},
+	{"taints beside the template", "v1", "taints: [{key: a, effect: NoSchedule}]", none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a"}]`, Repaired},
+	{"limits in the template", "v1", "", "limits: {cpu: 5}\n" + none, "limits", `{"cpu":5}`, Repaired},
+	{"limits.resources", "v1", "limits: {resources: {cpu: 5}}", none, "limits", `{"cpu":5}`, Repaired},
+	{"weight in the template", "v1", "", "weight: 5\n" + none, "weight", `5`, Repaired},
+	{"a truth value of older YAML", "v1", "", "labels: {a: yes}\n" + none, "template.metadata.labels", `{"a":"yes"}`, Repaired},
+	{"a weight in quotes", "v1", `weight: "5"`, none, "weight", `5`, Repaired},
+	{"seconds", "v1", "", "expireAfter: 2592000\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
+	{"seconds that are no minutes", "v1", "", "expireAfter: 90\n" + none, "template.spec.expireAfter", `"90s"`, Repaired},
+	{"days", "v1", "", "expireAfter: 30d\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
+	{"weeks", "v1", "", "expireAfter: 2w\n" + none, "template.spec.expireAfter", `"336h"`, Repaired},
+	{"never in small letters", "v1", "", "expireAfter: never\n" + none, "template.spec.expireAfter", `"Never"`, Repaired},
+	{"no time at all", "v1", "", "expireAfter: soon\n" + none, "template.spec.expireAfter", `"soon"`, Impossible},
+	{"expireAfter where v1beta1 had it", "v1", "disruption: {expireAfter: 24h}", none, "template.spec.expireAfter", `"24h"`, Repaired},
+	{"expireAfter where v1 has it, in v1beta1", "v1beta1", "", "expireAfter: 24h\n" + none, "template.spec.expireAfter", `"24h"`, Repaired},
+	{"expireAfter beside the template", "v1", "expireAfter: 24h", none, "template.spec.expireAfter", `"24h"`, Repaired},
+	{"ttlSecondsUntilExpired", "v1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
+	{"ttlSecondsUntilExpired in v1beta1", "v1beta1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
+	{"ttlSecondsAfterEmpty", "v1", "ttlSecondsAfterEmpty: 30", none, "disruption", `{"consolidateAfter":"30s","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"consolidation", "v1", "consolidation: {enabled: true}", none, "disruption", `{"consolidationPolicy":"WhenEmptyOrUnderutilized"}`, Repaired},
+	{"consolidation that is off", "v1", "consolidation: {enabled: false}", none, "disruption", `{"consolidateAfter":"Never","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"consolidation in v1beta1", "v1beta1", "consolidation: {enabled: true}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the older policy", "v1", "disruption: {consolidationPolicy: WhenUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the newer policy in v1beta1", "v1beta1", "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the policy beside disruption", "v1", "consolidationPolicy: WhenEmpty\nconsolidateAfter: 1m", none, "disruption", `{"consolidateAfter":"1m","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"values that are no list", "v1", "", "requirements: [{key: a, operator: In, values: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"values that are numbers", "v1", "", "requirements: [{key: a, operator: Gt, values: [2]}]", "template.spec.requirements", `[{"key":"a","operator":"Gt","values":["2"]}]`, Repaired},
+	{"value for values", "v1", "", "requirements: [{key: a, operator: In, value: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"an operator in small letters", "v1", "", "requirements: [{key: a, operator: notin, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"NotIn","values":["b"]}]`, Repaired},
+	{"no operator", "v1", "", "requirements: [{key: a, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"a capacity type", "v1", "", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on_demand, Spot]}]", "template.spec.requirements", `[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand","spot"]}]`, Repaired},
+	{"an old label", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance.cpu, operator: In, values: [\"4\"]}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["4"]}]`, Changed},
+	{"a label that is gone", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Exists}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-pods","operator":"Exists"}]`, Impossible},
+	{"no requirements", "v1", "", "", "template.spec.requirements", `[]`, Repaired},
+	{"a taint's value", "v1", "", "taints: [{key: a, value: true, effect: NoSchedule}]\n" + none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a","value":"true"}]`, Repaired},
+	{"a taint without effect", "v1", "", "taints: [{key: a}]\n" + none, "template.spec.taints", `[{"key":"a"}]`, Impossible},
+	{"a budget's number", "v1", "disruption: {budgets: [{nodes: 5}]}", none, "disruption.budgets", `[{"nodes":"5"}]`, Repaired},
+	{"a budget without duration", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun}]}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
+	{"a budget of days", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 1d}]}", none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+	{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}", none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+	{"a budget in place of the list", "v1", "disruption: {budgets: {nodes: \"0\"}}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
+	{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none, "disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},
+	{"an amount", "v1", "limits: {memory: 100GB}", none, "limits", `{"memory":"100G"}`, Repaired},
+	{"no amount", "v1", "limits: {memory: much}", none, "limits", `{"memory":"much"}`, Impossible},
+}
+
 func TestPoolRepairs(t *testing.T) {
-	const none = "requirements: []\n"
-	for _, test := range []struct {
-		name, version, spec, template string
-		path, want                    string // as a flow of JSON
-		outcome                       Outcome
-	}{
-		{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements", `[{"key":"a","operator":"Exists"}]`, Repaired},
-		{"requirements in both places", "v1", "requirements: [{key: a, operator: Exists}]", "requirements: [{key: b, operator: Exists}]", "template.spec.requirements", `[{"key":"b","operator":"Exists"},{"key":"a","operator":"Exists"}]`, Repaired},
-		{"labels in the template's spec", "v1", "", "labels: {a: b}\n" + none, "template.metadata.labels", `{"a":"b"}`, Repaired},
-		{"taints beside the template", "v1", "taints: [{key: a, effect: NoSchedule}]", none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a"}]`, Repaired},
-		{"limits in the template", "v1", "", "limits: {cpu: 5}\n" + none, "limits", `{"cpu":5}`, Repaired},
-		{"limits.resources", "v1", "limits: {resources: {cpu: 5}}", none, "limits", `{"cpu":5}`, Repaired},
-		{"weight in the template", "v1", "", "weight: 5\n" + none, "weight", `5`, Repaired},
-		{"a truth value of older YAML", "v1", "", "labels: {a: yes}\n" + none, "template.metadata.labels", `{"a":"yes"}`, Repaired},
-		{"a weight in quotes", "v1", `weight: "5"`, none, "weight", `5`, Repaired},
-		{"seconds", "v1", "", "expireAfter: 2592000\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
-		{"seconds that are no minutes", "v1", "", "expireAfter: 90\n" + none, "template.spec.expireAfter", `"90s"`, Repaired},
-		{"days", "v1", "", "expireAfter: 30d\n" + none, "template.spec.expireAfter", `"720h"`, Repaired},
-		{"weeks", "v1", "", "expireAfter: 2w\n" + none, "template.spec.expireAfter", `"336h"`, Repaired},
-		{"never in small letters", "v1", "", "expireAfter: never\n" + none, "template.spec.expireAfter", `"Never"`, Repaired},
-		{"no time at all", "v1", "", "expireAfter: soon\n" + none, "template.spec.expireAfter", `"soon"`, Impossible},
-		{"expireAfter where v1beta1 had it", "v1", "disruption: {expireAfter: 24h}", none, "template.spec.expireAfter", `"24h"`, Repaired},
-		{"expireAfter where v1 has it, in v1beta1", "v1beta1", "", "expireAfter: 24h\n" + none, "template.spec.expireAfter", `"24h"`, Repaired},
-		{"expireAfter beside the template", "v1", "expireAfter: 24h", none, "template.spec.expireAfter", `"24h"`, Repaired},
-		{"ttlSecondsUntilExpired", "v1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
-		{"ttlSecondsUntilExpired in v1beta1", "v1beta1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
-		{"ttlSecondsAfterEmpty", "v1", "ttlSecondsAfterEmpty: 30", none, "disruption", `{"consolidateAfter":"30s","consolidationPolicy":"WhenEmpty"}`, Repaired},
-		{"consolidation", "v1", "consolidation: {enabled: true}", none, "disruption", `{"consolidationPolicy":"WhenEmptyOrUnderutilized"}`, Repaired},
-		{"consolidation that is off", "v1", "consolidation: {enabled: false}", none, "disruption", `{"consolidateAfter":"Never","consolidationPolicy":"WhenEmpty"}`, Repaired},
-		{"consolidation in v1beta1", "v1beta1", "consolidation: {enabled: true}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-		{"the older policy", "v1", "disruption: {consolidationPolicy: WhenUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-		{"the newer policy in v1beta1", "v1beta1", "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-		{"the policy beside disruption", "v1", "consolidationPolicy: WhenEmpty\nconsolidateAfter: 1m", none, "disruption", `{"consolidateAfter":"1m","consolidationPolicy":"WhenEmpty"}`, Repaired},
-		{"values that are no list", "v1", "", "requirements: [{key: a, operator: In, values: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-		{"values that are numbers", "v1", "", "requirements: [{key: a, operator: Gt, values: [2]}]", "template.spec.requirements", `[{"key":"a","operator":"Gt","values":["2"]}]`, Repaired},
-		{"value for values", "v1", "", "requirements: [{key: a, operator: In, value: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-		{"an operator in small letters", "v1", "", "requirements: [{key: a, operator: notin, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"NotIn","values":["b"]}]`, Repaired},
-		{"no operator", "v1", "", "requirements: [{key: a, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-		{"a capacity type", "v1", "", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on_demand, Spot]}]", "template.spec.requirements", `[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand","spot"]}]`, Repaired},
-		{"an old label", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance.cpu, operator: In, values: [\"4\"]}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["4"]}]`, Changed},
-		{"a label that is gone", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Exists}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-pods","operator":"Exists"}]`, Impossible},
-		{"no requirements", "v1", "", "", "template.spec.requirements", `[]`, Repaired},
-		{"a taint's value", "v1", "", "taints: [{key: a, value: true, effect: NoSchedule}]\n" + none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a","value":"true"}]`, Repaired},
-		{"a taint without effect", "v1", "", "taints: [{key: a}]\n" + none, "template.spec.taints", `[{"key":"a"}]`, Impossible},
-		{"a budget's number", "v1", "disruption: {budgets: [{nodes: 5}]}", none, "disruption.budgets", `[{"nodes":"5"}]`, Repaired},
-		{"a budget without duration", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun}]}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
-		{"a budget of days", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 1d}]}", none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
-		{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}", none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
-		{"a budget in place of the list", "v1", "disruption: {budgets: {nodes: \"0\"}}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
-		{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none, "disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},
-		{"an amount", "v1", "limits: {memory: 100GB}", none, "limits", `{"memory":"100G"}`, Repaired},
-		{"no amount", "v1", "limits: {memory: much}", none, "limits", `{"memory":"much"}`, Impossible},
-	} {
+	for _, test := range poolRepairs {
 		t.Run(test.name, func(t *testing.T) {
 			d, result := run(t, poolWith(test.version, test.spec, test.template))
 			got, want := at(d.root, strings.Split("spec."+test.path, ".")...), &document{text: test.want}

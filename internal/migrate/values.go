@@ -247,23 +247,20 @@ func isSettings(root *yaml.Node) bool {
 	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata", "name")) == GlobalSettings
 }
 
-// tagPrefix began the key of a tag until v0.24.
-const tagPrefix = "aws.tags."
-
 // valuesOf makes values of the ConfigMap's data, under the names that the chart had for them.
 func valuesOf(data *yaml.Node) *yaml.Node {
 	root := mapping()
 	for _, key := range fields(data) {
 		value := at(data, key)
 		comment := value.LineComment
-		if strings.HasPrefix(key, tagPrefix) {
+		if strings.HasPrefix(key, settings.TagPrefix) {
 			continue
 		}
 		set(root, typed(key, value.Value), append([]string{"settings"}, strings.Split(key, ".")...)...)
 		at(root, append([]string{"settings"}, strings.Split(key, ".")...)...).LineComment = comment
 	}
 	for _, key := range fields(data) {
-		if tag, found := strings.CutPrefix(key, tagPrefix); found {
+		if tag, found := strings.CutPrefix(key, settings.TagPrefix); found {
 			set(root, scalar(at(data, key).Value), "settings", "aws", "tags", tag)
 		}
 	}

@@ -162,7 +162,7 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-controller +here):\n%s", diff)
 	}
-	wanted := known{clusterName: old.Cluster.Name, clusterEndpoint: "https://a.example.com", defaultInstanceProfile: want["defaultinstanceprofile"], tags: old.Cluster.Tags, allPods: old.Cluster.ManyPods, drift: old.Cluster.Drift}
+	wanted := known{clusterName: want["clustername"], clusterEndpoint: "https://a.example.com", defaultInstanceProfile: want["defaultinstanceprofile"], tags: old.Cluster.Tags, allPods: old.Cluster.ManyPods, drift: old.Cluster.Drift}
 	if diff := cmp.Diff(wanted, found, cmp.AllowUnexported(known{})); diff != "" {
 		t.Errorf("what older objects depend on (-controller +here):\n%s", diff)
 	}

@@ -37,8 +37,6 @@ type Setting struct {
 
 // Cluster is what all Provisioners and AWSNodeTemplates of a cluster had in common.
 type Cluster struct {
-	// Name of the EKS cluster; empty if it was not given by an old name.
-	Name string
 	// Tags are those of all instances.
 	Tags map[string]string
 	// ManyPods is set where aws.enableENILimitedPodDensity was "false": a node took 110 pods, whatever its interfaces.
@@ -91,7 +89,7 @@ const classes = "every EC2NodeClass says it for itself: "
 var ofConfigMap = map[string]row{
 	"batchMaxDuration":               {flag: "batch-max-duration", read: duration},
 	"batchIdleDuration":              {flag: "batch-idle-duration", read: duration},
-	"aws.clusterName":                {flag: "cluster-name", read: text, keep: func(c *Cluster, v string) { c.Name = v }},
+	"aws.clusterName":                {flag: "cluster-name", read: text},
 	"aws.clusterEndpoint":            {flag: "cluster-endpoint", read: url},
 	"aws.clusterCABundle":            {flag: "cluster-ca-bundle", read: coded},
 	"aws.isolatedVPC":                {flag: "isolated-vpc", read: boolean},
@@ -128,8 +126,8 @@ func tags(c *Cluster, v string) {
 	_ = json.Unmarshal([]byte(v), &c.Tags) // it has been read before
 }
 
-// tagPrefix began the key of a tag until v0.24.
-const tagPrefix = "aws.tags."
+// TagPrefix began the key of a tag until v0.24.
+const TagPrefix = "aws.tags."
 
 // FromConfigMap reads the data of the ConfigMap. Empty values count as not given. The error names the first key, by name,
 // that cannot be read.
@@ -152,7 +150,7 @@ func read(given map[string]string, table map[string]row, where string) (Old, err
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 		row, known := table[name]
-		switch key, isTag := strings.CutPrefix(name, tagPrefix); {
+		switch key, isTag := strings.CutPrefix(name, TagPrefix); {
 		case value == "":
 		case isTag && !known:
 			old.Notes = append(old.Notes, where+name+" has no counterpart: "+classes+"spec.tags")

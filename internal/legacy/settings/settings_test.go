@@ -58,7 +58,7 @@ func TestConfigMap(t *testing.T) {
 			"batchMaxDuration is BATCH_MAX_DURATION now (settings.batchMaxDuration of the chart)",
 			`featureGates.driftEnabled has no counterpart: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
 		},
-		Cluster: Cluster{Name: "blue", Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
+		Cluster: Cluster{Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
 	}
 	for i, note := range old.Notes {
 		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
