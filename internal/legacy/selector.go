@@ -112,25 +112,37 @@ func (c *cloudPart) readSelectors() {
 		c.selectByLabels()
 		return
 	}
-	if s := c.selectorOrDefault("subnetSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
-		}
-		c.tellTerms("subnetSelector", len(c.spec.SubnetSelectorTerms))
-	}
-	if s := c.selectorOrDefault("securityGroupSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
-		}
-		c.tellTerms("securityGroupSelector", len(c.spec.SecurityGroupSelectorTerms))
-	}
+	c.selectSubnets(c.selectorOrDefault("subnetSelector"))
+	c.selectGroups(c.selectorOrDefault("securityGroupSelector"))
 	c.tellGroups(c.at("securityGroupSelector"))
+}
+
+// selectSubnets makes the terms of a selector; none for nil.
+func (c *cloudPart) selectSubnets(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+	}
+	c.tellTerms("subnetSelector", len(c.spec.SubnetSelectorTerms))
+}
+
+// selectGroups is the same for security groups.
+func (c *cloudPart) selectGroups(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
+	}
+	c.tellTerms("securityGroupSelector", len(c.spec.SecurityGroupSelectorTerms))
 }
 
 func (c *cloudPart) tellTerms(name string, terms int) {
