@@ -32,6 +32,8 @@ type provisioner struct {
 	// templateName is what providerRef names, at refPath; inline is the cloud part of one that names none.
 	templateName, refPath string
 	inline                *cloudPart
+	// capacityTypes are those of spec.provider, as v1alpha4 has them.
+	capacityTypes []string
 	// foreign is a class that the Provisioner names itself.
 	foreign *karpv1.NodeClassReference
 
@@ -128,7 +130,7 @@ func (p *provisioner) readDisruption(spec *section) {
 		return
 	}
 	p.pool.Spec.Template.Spec.ExpireAfter = seconds(*expire)
-	p.notes.add(Carried, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "a change of it counts for new nodes only")
+	p.notes.add(Changed, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "nodes are replaced up to a tenth of it before its end, a tenth of the pool at a time at most, and end with it in any case; a change of it counts for new nodes only")
 }
 
 // budgets are what held disruption back: nothing did for nodes that were empty or saved money; nodes that differed from

@@ -153,8 +153,9 @@ func listOf[T any](s *section, name string) []T {
 	var list []T
 	for i, item := range items {
 		var typed T
-		if err := recode(item, &typed); err != nil {
-			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "cannot be read and is left out: %v", err)
+		at := fmt.Sprintf("%s[%d]", s.at(name), i)
+		if err := recode(item, &typed, at, s.notes); err != nil {
+			s.notes.add(Repaired, at, "", "cannot be read and is left out: %v", err)
 			continue
 		}
 		list = append(list, typed)
@@ -162,14 +163,7 @@ func listOf[T any](s *section, name string) []T {
 	return list
 }
 
-// recode reads an untyped value into a type of the API.
-func recode(value, into any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
+const noSuchField = "there was no such field in any version: left out"
 
 // rest notes every field that nobody has read: it never meant anything.
 func (s *section) rest() {
@@ -178,7 +172,7 @@ func (s *section) rest() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !s.seen[name] {
-			s.notes.add(Repaired, s.at(name), "", "there was no such field in any version: left out")
+			s.notes.add(Repaired, s.at(name), "", noSuchField)
 		}
 	}
 }
