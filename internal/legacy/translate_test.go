@@ -1,0 +1,40 @@
+package legacy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Of Provisioners of the same age the one that has the class of the template's name keeps it; without one, the name decides.
+func TestOfTheSameAge(t *testing.T) {
+	objects := documents(t, []byte(`
+{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: shared}, spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}
+---
+{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: plain, creationTimestamp: "2023-01-01T00:00:00Z"}, spec: {providerRef: {name: shared}}}
+---
+{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: dense, creationTimestamp: "2023-01-01T00:00:00Z"},
+  spec: {providerRef: {name: shared}, kubeletConfiguration: {maxPods: 200}}}
+`))
+	for name, test := range map[string]struct {
+		using map[string]string
+		want  []string // the classes of plain and dense
+	}{
+		"nobody has it":     {nil, []string{"shared-plain", "shared"}},
+		"plain has it":      {map[string]string{"plain": "shared"}, []string{"shared", "shared-dense"}},
+		"dense has it":      {map[string]string{"dense": "shared"}, []string{"shared-plain", "shared"}},
+		"plain has its own": {map[string]string{"plain": "shared-plain"}, []string{"shared-plain", "shared"}},
+		"both have had it":  {map[string]string{"plain": "shared", "dense": "shared"}, []string{"shared-plain", "shared"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			results := Translate(objects, Settings{ClusterName: "test", DefaultInstanceProfile: "nodes", Using: test.using})
+			var got []string
+			for _, r := range results[1:] {
+				got = append(got, r.Pool.Spec.Template.Spec.NodeClassRef.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
