@@ -144,6 +144,9 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 		owners = []string{"self", "amazon"}
 		c.notes.add(Defaulted, c.at(name), "EC2NodeClass spec.amiSelectorTerms", "%s was not set, which meant self and amazon", keyOwners)
 	}
+	if !c.fits(name, times(times(max(1, len(owners)), max(1, len(names))), max(1, s.combinations))) {
+		return nil
+	}
 	c.restrictByTags(s.tags)
 	var terms []awsv1.AMISelectorTerm
 	for _, owner := range orNone(owners) {
@@ -152,9 +155,6 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 				terms = append(terms, awsv1.AMISelectorTerm{Owner: owner, Name: image, Tags: tags})
 			}
 		}
-	}
-	if !c.fits(name, len(terms)) {
-		return nil
 	}
 	return terms
 }

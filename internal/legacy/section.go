@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // section is one map of an older object, of which is known what has been read, so that rest can tell what has not.
@@ -80,6 +81,36 @@ func (s *section) whole(name string) *int64 {
 		s.notes.add(Repaired, s.at(name), "", "is the text %q: read as the number", text)
 	}
 	return &number
+}
+
+// seconds is a field that is a number of seconds, zero or more; nil if it is absent or, which is noted, cannot be read. A time
+// with units is read as what it can only mean.
+func (s *section) seconds(name string) *int64 {
+	value := s.value(name)
+	text, _ := scalar(value)
+	if value == nil {
+		return nil
+	}
+	if number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && number >= 0 {
+		return s.whole(name)
+	}
+	if span, ok := spanOf(strings.TrimSpace(text)); ok {
+		number := int64(span / time.Second)
+		s.notes.add(Repaired, s.at(name), "", "is %s, want a whole number: read as %d seconds", show(value), number)
+		return &number
+	}
+	s.notes.add(Impossible, s.at(name), "", "is %s, want a whole number of seconds, zero or more: left out", show(value))
+	return nil
+}
+
+// spanOf is a time with units, days among them, in whole seconds.
+func spanOf(text string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 64)
+		return time.Duration(n) * 24 * time.Hour, err == nil && n >= 0 && n <= 100_000
+	}
+	span, err := time.ParseDuration(text)
+	return span, err == nil && span >= 0 && span%time.Second == 0
 }
 
 // flag is a field that is a boolean; nil if it is absent or something else.

@@ -1,6 +1,8 @@
 package legacy
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +36,30 @@ func TestOfTheSameAge(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Terms are counted before they are written out: a small object could stand for more than there is memory.
+func TestTooManyTerms(t *testing.T) {
+	var words []string
+	for i := range 300 {
+		words = append(words, fmt.Sprintf("v%d", i))
+	}
+	many := strings.Join(words, ",")
+	for name, spec := range map[string]string{
+		"subnets": `subnetSelector: {a: "MANY", b: "MANY", c: "MANY"}, securityGroupSelector: {a: b}`,
+		"groups":  `subnetSelector: {a: b}, securityGroupSelector: {a: "MANY", b: "MANY", c: "MANY", d: "MANY"}`,
+		"ids":     `subnetSelector: {"aws::ids": "MANY"}, securityGroupSelector: {a: b}`,
+		"images":  `subnetSelector: {a: b}, securityGroupSelector: {a: b}, amiSelector: {"aws::name": "MANY", "aws::owners": "MANY", a: "MANY"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := documents(t, []byte(strings.ReplaceAll(
+				"{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: x}, spec: {"+spec+"}}", "MANY", many)))
+			result := Translate(objects, Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})[0]
+			if len(result.Classes) > 0 || !strings.Contains(string(told([]Result{result})), "terms, and a class can have 30") {
+				t.Errorf("%d classes, notes:\n%s", len(result.Classes), told([]Result{result}))
 			}
 		})
 	}
