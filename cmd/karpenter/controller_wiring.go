@@ -95,7 +95,10 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	w.metrics.Running(release)
 	w.metrics.MeasureClient()
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
-	for _, step := range []func(context.Context) error{w.addConversion, w.addProvider, w.addStore, w.addCensus, w.addHealth} {
+	if err := w.addConversion(); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addCensus, w.addHealth} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
