@@ -63,8 +63,8 @@ type examination struct {
 	facts   discovery.Facts
 }
 
-// Examine implements cloud.Examiner. It reads, tries dry runs, and receives a message of the queue which it leaves visible;
-// nothing is changed.
+// Examine implements cloud.Examiner. It reads, tries dry runs, and receives a message of the queue, which
+// nobody else sees for a second; nothing is changed.
 func (p *Provider) Examine(ctx context.Context) []cloud.Finding {
 	e := &examination{Provider: p, findings: map[[2]string]cloud.Finding{}}
 	if e.reach(ctx) {

@@ -40,6 +40,14 @@ type ward struct {
 
 func newWard(t *testing.T) *ward {
 	t.Helper()
+	w := newBareWard(t)
+	w.launched(t, w.provider(t), "claim")
+	return w
+}
+
+// newBareWard has no instance, and so nothing in its queue.
+func newBareWard(t *testing.T) *ward {
+	t.Helper()
 	options := quick()
 	options.Queue = testQueue
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -52,7 +60,6 @@ func newWard(t *testing.T) *ward {
 	check(t, w.api.Create(t.Context(), pool))
 	unready := w.class(t, "unready") // of other tests
 	check(t, w.api.Delete(t.Context(), unready))
-	w.launched(t, w.provider(t), "claim")
 	return w
 }
 
@@ -276,21 +283,25 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// A message that the doctor looks at stays, and can be received at once.
+// A message that the doctor has looked at stays, and can be received long before a queue's own 30 seconds are over.
 func TestExamineLeavesMessages(t *testing.T) {
-	w := newWard(t)
-	w.sim.Send("{}")
-	w.sim.Settle()
-	queued := w.sim.Queued()
+	w := newBareWard(t)
+	url, err := w.clients.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(testQueue)})
+	check(t, err)
+	sent, err := w.clients.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String("{}")})
+	check(t, err)
 	if codes, text := w.examine(); len(codes) > 0 {
 		t.Errorf("it finds\n%s", text)
 	}
-	out, err := w.clients.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(testQueue)})
+	// The queue answers as soon as the message is visible.
+	out, err := w.patient().SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
 	check(t, err)
-	received, err := w.clients.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10})
-	check(t, err)
-	if left := w.sim.Queued(); left < queued || len(received.Messages) == 0 {
-		t.Errorf("of %d messages %d are left, and %d can be received", queued, left, len(received.Messages))
+	left := out.Messages
+	if len(left) != 1 || *left[0].MessageId != *sent.MessageId {
+		t.Fatalf("received %v within 10 seconds, want the message %s", left, *sent.MessageId)
+	}
+	if n := left[0].Attributes["ApproximateReceiveCount"]; n != "2" {
+		t.Errorf("received %s times: the doctor did not try", n)
 	}
 }
 
