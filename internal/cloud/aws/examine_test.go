@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -172,6 +173,13 @@ func (w *ward) sicknesses() []sickness {
 				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "v1.35.2", nil }}
 			})
 		}},
+		{"the clock, and an API server that does not answer", []string{"CannotLook cluster/sandbox", "CloudClockSkew clock"}, "no version today", func() func() {
+			return w.with(func(o *Options) {
+				o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute))
+				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "", errors.New("no version today") }}
+			})
+		}},
+		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "may not do eks:DescribeCluster", deny("eks", "DescribeCluster")},
 		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"}, "tried are 1.26 to 1.36", func() func() {
 			w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
 			return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
@@ -274,6 +282,9 @@ func TestExamine(t *testing.T) {
 	page, err := os.ReadFile(root + "/docs/doctor.md")
 	check(t, err)
 	_, ours, _ := strings.Cut(string(page), "\n## In AWS\n")
+	if !strings.Contains(ours, discovery.SupportedVersions) {
+		t.Errorf("docs/doctor.md does not say that %s are tried", discovery.SupportedVersions)
+	}
 	var rows []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(ours, -1) {
 		rows = append(rows, row[1])
