@@ -84,7 +84,7 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 		return c.last, fmt.Errorf("reading the facts of cluster %q: %w", c.opts.Cluster, err)
 	}
 	c.last = facts
-	if facts.Version != c.told && !supported(facts.Version) && c.opts.Unsupported != nil {
+	if facts.Version != c.told && !Supported(facts.Version) && c.opts.Unsupported != nil {
 		c.told = facts.Version
 		c.opts.Unsupported(facts.Version)
 	}
@@ -92,12 +92,13 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 }
 
 // SupportedVersions are those of Kubernetes that the aliases of images, the kubelet's fields and the bootstrap of nodes are known
-// for.
-const SupportedVersions = "1.26 to 1.36"
+// for, AWS specification 1, in words.
+var SupportedVersions = fmt.Sprintf("1.%d to 1.%d", oldestMinor, newestMinor)
 
 const oldestMinor, newestMinor = 26, 36
 
-func supported(version string) bool {
+// Supported reports whether a version, such as 1.33, is one of SupportedVersions.
+func Supported(version string) bool {
 	minor, err := minorOf(version)
 	return err == nil && minor >= oldestMinor && minor <= newestMinor
 }
