@@ -26,7 +26,7 @@ func (b beforeCaches) Start(ctx context.Context) error { return b.start(ctx) }
 
 // addConversion serves older versions of the API, if there is a Service by which the API server finds us. Outside a cluster
 // there is none; the definitions are then left as somebody else has them.
-func (w *wiring) addConversion(context.Context) error {
+func (w *wiring) addConversion() error {
 	if w.o.service == "" {
 		return nil
 	}

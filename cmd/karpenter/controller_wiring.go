@@ -95,7 +95,10 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	w.metrics.Running(release)
 	w.metrics.MeasureClient()
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
-	for _, step := range []func(context.Context) error{w.addConversion, w.addProvider, w.addStore, w.addCensus, w.addHealth} {
+	if err := w.addConversion(); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addCensus, w.addHealth} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -381,7 +384,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
-			Client: w.mgr.GetClient(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(),
 		},
 	}

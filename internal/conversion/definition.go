@@ -35,9 +35,16 @@ func Definitions() []string {
 	return []string{"nodepools." + karpv1.Group, "nodeclaims." + karpv1.Group, "ec2nodeclasses." + awsv1.Group}
 }
 
+// pointer keeps definitions pointing to a webhook.
+type pointer struct {
+	client client.Client
+	rivals rivals
+}
+
 // pointTo makes a definition's conversion ask the webhook that target describes. A definition that is not installed, or
 // has one version only, is left alone.
-func pointTo(ctx context.Context, api client.Client, name string, target apiextensionsv1.WebhookClientConfig) (changed bool, err error) {
+func (p *pointer) pointTo(ctx context.Context, name string, target apiextensionsv1.WebhookClientConfig) (changed bool, err error) {
+	api := p.client
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, definition); err != nil {
 		if client.IgnoreNotFound(err) == nil {
@@ -53,20 +60,12 @@ func pointTo(ctx context.Context, api client.Client, name string, target apiexte
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &target, ConversionReviewVersions: []string{"v1"}},
 	}
 	if reflect.DeepEqual(definition.Spec.Conversion, want) {
-		return false, disown(ctx, api, definition)
+		return false, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
 	}
-	service := map[string]any{"namespace": target.Service.Namespace, "name": target.Service.Name, "path": target.Service.Path, "port": target.Service.Port}
-	at := map[string]any{"service": service, "url": nil, "caBundle": nil}
-	if len(target.CABundle) > 0 {
-		at["caBundle"] = target.CABundle
+	if p.rivals.yields(name, saidBy(definition.Spec.Conversion)) {
+		return false, p.rivals.err(name)
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": definition.ResourceVersion},
-		"spec": map[string]any{"conversion": map[string]any{
-			"strategy": apiextensionsv1.WebhookConverter,
-			"webhook":  map[string]any{"conversionReviewVersions": []string{"v1"}, "clientConfig": at},
-		}},
-	})
+	patch, err := patchOf(definition, target)
 	if err != nil {
 		return false, fmt.Errorf("changing the definition %s: %w", name, err)
 	}
@@ -75,7 +74,31 @@ func pointTo(ctx context.Context, api client.Client, name string, target apiexte
 	} else if err != nil {
 		return false, fmt.Errorf("telling the API server who converts, in the definition %s: %w", name, err)
 	}
-	return true, disown(ctx, api, definition)
+	return true, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
+}
+
+// saidBy is the service that a definition names.
+func saidBy(c *apiextensionsv1.CustomResourceConversion) string {
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || c.Webhook.ClientConfig.Service == nil {
+		return "no service"
+	}
+	return "the service " + c.Webhook.ClientConfig.Service.Namespace + "/" + c.Webhook.ClientConfig.Service.Name
+}
+
+// patchOf is the change of a definition, as it was read, that makes it name the webhook.
+func patchOf(definition *apiextensionsv1.CustomResourceDefinition, target apiextensionsv1.WebhookClientConfig) ([]byte, error) {
+	service := map[string]any{"namespace": target.Service.Namespace, "name": target.Service.Name, "path": target.Service.Path, "port": target.Service.Port}
+	at := map[string]any{"service": service, "url": nil, "caBundle": nil}
+	if len(target.CABundle) > 0 {
+		at["caBundle"] = target.CABundle
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": definition.ResourceVersion},
+		"spec": map[string]any{"conversion": map[string]any{
+			"strategy": apiextensionsv1.WebhookConverter,
+			"webhook":  map[string]any{"conversionReviewVersions": []string{"v1"}, "clientConfig": at},
+		}},
+	})
 }
 
 // disown leaves what we have written in a definition to nobody. Whoever applies it server-side, Helm for one, with another

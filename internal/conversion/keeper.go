@@ -83,7 +83,12 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: map[string]string{"app.kubernetes.io/managed-by": "karpenter"}},
 			Type:       corev1.SecretTypeOpaque, Data: data, // as the chart makes it, where it cannot have data yet
 		}
-		return m, k.client.Create(ctx, secret)
+		err := k.client.Create(ctx, secret)
+		if apierrors.IsForbidden(err) {
+			return m, fmt.Errorf("it is not there, and the controller may make none: the chart does (helm upgrade), or "+
+				"kubectl create secret generic %s --namespace=%s: %w", k.name, k.namespace, err)
+		}
+		return m, err
 	}
 	secret.Data = data
 	return m, k.client.Update(ctx, secret)

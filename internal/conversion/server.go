@@ -38,8 +38,9 @@ type Server struct {
 	// Look is how often the Secret and the definitions are looked at even if nothing happens (0: half a minute).
 	Look time.Duration
 
-	keeper *keeper
-	wake   chan struct{}
+	keeper  *keeper
+	pointer *pointer
+	wake    chan struct{}
 }
 
 // SecretName is the Secret that has the certificate.
@@ -57,6 +58,7 @@ func (s *Server) Start(ctx context.Context) error {
 			return err
 		}
 	}
+	s.pointer = &pointer{client: s.Client, rivals: rivals{now: s.Clock.Now, wait: s.Look}}
 	host := s.Service + "." + s.Namespace
 	s.keeper = &keeper{
 		client: s.Client, namespace: s.SecretNamespace, name: SecretName, now: s.Clock.Now,
@@ -81,6 +83,7 @@ func (s *Server) Start(ctx context.Context) error {
 		if said = ""; err != nil {
 			said = err.Error()
 		}
+		s.pause(ctx) // what we change wakes us too
 		select {
 		case <-ctx.Done():
 			return nil
@@ -123,7 +126,7 @@ func (s *Server) settle(ctx context.Context) error {
 	}
 	var wrong error
 	for _, name := range Definitions() {
-		changed, err := pointTo(ctx, s.Client, name, target)
+		changed, err := s.pointer.pointTo(ctx, name, target)
 		wrong = errors.Join(wrong, err)
 		if changed {
 			s.Log.Info("told the API server who converts older versions", "definition", name, "service", target.Service.Namespace+"/"+target.Service.Name)

@@ -47,6 +47,8 @@ type Storage struct {
 type seen struct {
 	generation int64
 	since      time.Time
+	// rewritten are the objects that were written since; the others are tried again.
+	rewritten map[types.UID]bool
 }
 
 // Start looks from time to time until the context ends.
@@ -57,7 +59,6 @@ func (s *Storage) Start(ctx context.Context) error {
 	if s.Settled <= 0 {
 		s.Settled = time.Minute
 	}
-	s.seen = map[string]seen{}
 	ticker := s.Clock.NewTicker(s.Look)
 	defer ticker.Stop()
 	said := ""
@@ -91,8 +92,15 @@ func (s *Storage) rewrite(ctx context.Context, definition *apiextensionsv1.Custo
 	if kind.Group == awsv1.Group && !s.Classes || !storesV1(definition) || !s.isSettled(definition) {
 		return nil
 	}
+	done := s.seen[definition.Name].rewritten
 	count, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error {
-		return client.IgnoreNotFound(s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{}`)), owner))
+		uid := object.UID
+		if done[uid] {
+			return nil
+		}
+		err := s.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{}`)), owner)
+		done[uid] = err == nil
+		return client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return fmt.Errorf("rewriting the objects of %s: %w", definition.Name, err)
@@ -113,6 +121,7 @@ func (s *Storage) rewrite(ctx context.Context, definition *apiextensionsv1.Custo
 	}
 	s.Log.Info("all objects are stored in "+stored+" now", "definition", definition.Name, "objects", count)
 	s.claimsDone = false
+	delete(s.seen, definition.Name)
 	return nil
 }
 
@@ -126,9 +135,12 @@ func storesV1(definition *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 func (s *Storage) isSettled(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	if s.seen == nil {
+		s.seen = map[string]seen{}
+	}
 	was, ok := s.seen[definition.Name]
 	if !ok || was.generation != definition.Generation {
-		was = seen{definition.Generation, s.Clock.Now()}
+		was = seen{definition.Generation, s.Clock.Now(), map[types.UID]bool{}}
 		s.seen[definition.Name] = was
 	}
 	return s.Clock.Since(was.since) >= s.Settled
@@ -145,15 +157,26 @@ func (s *Storage) disownAll(ctx context.Context) error {
 	}
 	var wrong error
 	for _, kind := range kinds {
-		_, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error { return s.disown(ctx, object) })
+		again := false
+		_, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error {
+			err := s.disown(ctx, object)
+			if apierrors.IsConflict(err) { // whoever wrote it meanwhile: it is looked at again
+				again = true
+				return nil
+			}
+			return err
+		})
 		if err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("rewriting who manages the fields of %ss: %w", kind.Kind, err))
 		}
+		if kind.Kind == "NodeClaim" {
+			s.claimsDone = err == nil && !again
+		}
 	}
-	s.claimsDone = wrong == nil
 	return wrong
 }
 
+// disown turns those of one object; after a conflict that is still to be done.
 func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	if _, older := beta.ManagedInV1(object, false); !older {
 		return nil
@@ -174,32 +197,61 @@ func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetada
 	if err != nil {
 		return err
 	}
-	err = s.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), owner)
-	if apierrors.IsConflict(err) {
-		return nil // whoever wrote it meanwhile: it is looked at again
-	}
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(s.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), owner))
 }
 
-// each calls do for each object of a kind, with its metadata, and counts them.
+// each calls do for each object of a kind, with its metadata, and counts those that went well. One that the API server
+// refuses keeps no other from its turn; without an answer the rest is left for later.
 func (s *Storage) each(ctx context.Context, kind schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata) error) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	count := 0
+	var wrong refusals
 	for {
 		if err := s.Client.List(ctx, list, &client.ListOptions{Limit: page, Continue: list.Continue}); err != nil {
-			return count, err
+			return count, errors.Join(wrong.err(), err)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
 			object.SetGroupVersionKind(kind)
-			if err := do(object); err != nil {
-				return count, fmt.Errorf("%s: %w", object.Name, err)
+			err := do(object)
+			var answer apierrors.APIStatus
+			switch {
+			case err == nil:
+				count++
+			case ctx.Err() == nil && errors.As(err, &answer):
+				wrong.add(object.Name, err)
+			default:
+				return count, errors.Join(wrong.err(), fmt.Errorf("%s: %w", object.Name, err))
 			}
-			count++
 		}
 		if list.Continue == "" {
-			return count, nil
+			return count, wrong.err()
 		}
 	}
+}
+
+// mostNamed is how many of the objects that went wrong an error names.
+const mostNamed = 10
+
+// refusals are objects that went wrong, and how many there are beside those that are named.
+type refusals struct {
+	named  []error
+	beside int
+}
+
+func (r *refusals) add(name string, err error) {
+	if len(r.named) == mostNamed {
+		r.beside++
+		return
+	}
+	r.named = append(r.named, fmt.Errorf("%s: %w", name, err))
+}
+
+// err is nil if there are none.
+func (r *refusals) err() error {
+	if r.beside > 0 {
+		return errors.Join(append(r.named, fmt.Errorf("and %d more", r.beside))...)
+	}
+	return errors.Join(r.named...)
 }

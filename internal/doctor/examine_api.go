@@ -125,10 +125,10 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 			"this version converts nothing: kubectl patch customresourcedefinition " + d.Name + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
 	case stored:
 		return "objects of an older version are stored, no client can read them without the webhook that converts them, and " + why,
-			"run the controller with its webhook (chart: webhook.enabled=true), which rewrites them; its log says what keeps it from that"
+			"run the controller with its webhook (chart: conversion.enabled=true), which rewrites them; its log says what keeps it from that"
 	}
 	return "objects of older versions are converted by a webhook, and " + why,
-		"see the controller's log; with --webhook-port=0 (chart: webhook.enabled=false) older versions are refused on purpose"
+		"see the controller's log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
 }
 
 // trusted says whether a bundle of certificates has one that is valid.

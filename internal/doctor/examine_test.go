@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -300,5 +301,17 @@ func TestRights(t *testing.T) {
 	}
 	if n := len(Rights(Installation{Provider: "kwok"})); n+3 != len(Rights(Installation{Provider: "kwok", LeaseName: "l"})) {
 		t.Error("without an election there are rights on Leases")
+	}
+	off := apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Conversion: &apiextensionsv1.CustomResourceConversion{
+		Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Name: SwitchedOff}}},
+	}}}
+	for _, c := range []struct {
+		installed []apiextensionsv1.CustomResourceDefinition
+		want      bool
+	}{{nil, true}, {[]apiextensionsv1.CustomResourceDefinition{{}, off}, false}} {
+		i := (&Source{}).installation(&Facts{Installed: c.installed})
+		if got := slices.ContainsFunc(Rights(i), func(r Right) bool { return r.Resource == "secrets" }); got != c.want {
+			t.Errorf("with %d definitions, rights on Secrets are needed: %v, want %v", len(c.installed), got, c.want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,7 +188,15 @@ func (s *Source) installation(f *Facts) Installation {
 	}
 	account, _, _ := strings.Cut(s.Account, "/")
 	i.LeaseNamespace = cmp.Or(i.LeaseNamespace, account, s.Namespace)
+	i.Unconverted = i.Unconverted || slices.ContainsFunc(f.Installed, isSwitchedOff)
 	return i
+}
+
+// isSwitchedOff says whether a definition names the service by which the controller says that it converts nothing.
+func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
+	c := d.Spec.Conversion
+	return c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
+		c.Webhook.ClientConfig.Service.Name == SwitchedOff
 }
 
 // errNowhere is why permissions in the controller's own namespace are not asked for.

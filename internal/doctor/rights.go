@@ -26,7 +26,12 @@ type Installation struct {
 	// There is no election without a name.
 	LeaseNamespace string
 	LeaseName      string
+	// Unconverted: the webhook for older versions is switched off.
+	Unconverted bool
 }
+
+// SwitchedOff is the service that definitions name while the controller's webhook is switched off (conversion.SwitchedOff).
+const SwitchedOff = "karpenter-v1beta1-is-switched-off"
 
 // KwokNamespace is where the kwok provider keeps its records.
 const KwokNamespace = "kube-system"
@@ -76,9 +81,9 @@ func Rights(i Installation) []Right {
 
 // conversionRights are those of the webhook for older versions of our kinds.
 func conversionRights(i Installation) []Right {
-	rights := []Right{
-		{Resource: "secrets", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-conversion", For: "the certificate of the conversion webhook"},
-		{Resource: "secrets", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first certificate of it"},
+	var rights []Right
+	if !i.Unconverted {
+		rights = append(rights, Right{Resource: "secrets", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-conversion", For: "the certificate of the conversion webhook"})
 	}
 	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
 		rights = append(rights,

@@ -133,25 +133,37 @@ func (c *cloudPart) readSelectors() {
 		c.selectByLabels()
 		return
 	}
-	if s := c.selectorOrDefault("subnetSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
-		}
-		c.tellTerms("subnetSelector", s.combinations+len(s.ids))
-	}
-	if s := c.selectorOrDefault("securityGroupSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
-		}
-		c.tellTerms("securityGroupSelector", s.combinations+len(s.ids))
-	}
+	c.selectSubnets(c.selectorOrDefault("subnetSelector"))
+	c.selectGroups(c.selectorOrDefault("securityGroupSelector"))
 	c.tellGroups(c.at("securityGroupSelector"))
+}
+
+// selectSubnets makes the terms of a selector; none for nil.
+func (c *cloudPart) selectSubnets(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+	}
+	c.tellTerms("subnetSelector", s.combinations+len(s.ids))
+}
+
+// selectGroups is the same for security groups.
+func (c *cloudPart) selectGroups(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
+	}
+	c.tellTerms("securityGroupSelector", s.combinations+len(s.ids))
 }
 
 func (c *cloudPart) tellTerms(name string, terms int) {

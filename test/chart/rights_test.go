@@ -8,15 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/karpenter-go/karpenter/internal/conversion"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
 // TestRights holds the chart's roles to the table of what the controller asks for, by which `karpenter doctor` goes: they
 // grant that and no more, but for the finalizers that some clusters ask about.
 func TestRights(t *testing.T) {
-	for _, provider := range []string{"kwok", "aws"} {
-		t.Run(provider, func(t *testing.T) {
-			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", provider)))
+	if doctor.SwitchedOff != conversion.SwitchedOff {
+		t.Errorf("the doctor knows a webhook that is switched off by %s, the controller says %s", doctor.SwitchedOff, conversion.SwitchedOff)
+	}
+	for _, c := range []struct {
+		name, provider string
+		converts       bool
+	}{{"kwok", "kwok", true}, {"aws", "aws", true}, {"without webhook", "aws", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", c.provider).set("conversion.enabled", c.converts)))
 			granted := map[string]bool{}
 			for _, object := range r.objects {
 				switch object.GetKind() {
@@ -30,7 +37,8 @@ func TestRights(t *testing.T) {
 				}
 			}
 			wanted := map[string]bool{}
-			for _, right := range doctor.Rights(doctor.Installation{Provider: provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace}) {
+			i := doctor.Installation{Provider: c.provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace, Unconverted: !c.converts}
+			for _, right := range doctor.Rights(i) {
 				rule := rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: right.Verbs}
 				if right.Name != "" {
 					rule.ResourceNames = []string{right.Name}
@@ -38,7 +46,7 @@ func TestRights(t *testing.T) {
 				grant(wanted, right.Namespace, []rbacv1.PolicyRule{rule})
 			}
 			if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
-				t.Errorf("rights of the controller with %s, -internal/doctor/rights.go +chart:\n%s", provider, diff)
+				t.Errorf("rights of the controller with %s, -internal/doctor/rights.go +chart:\n%s", c.name, diff)
 			}
 		})
 	}

@@ -49,7 +49,6 @@ var unneeded = map[string]string{
 
 	"update provisioners/finalizers.karpenter.sh":                 "likewise what a Provisioner has become",
 	"update awsnodetemplates/finalizers.karpenter.k8s.aws":        "likewise what an AWSNodeTemplate has become",
-	"create secrets in karpenter":                                 "the chart makes the Secret; who deletes it gets another from the controller",
 	"update secrets in karpenter":                                 "the certificate of the conversion webhook is renewed after two months",
 	"patch customresourcedefinitions/status.apiextensions.k8s.io": "once, in clusters where objects are stored in v1beta1",
 }

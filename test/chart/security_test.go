@@ -24,6 +24,8 @@ func TestSecurityPage(t *testing.T) {
 			return "wildcards"
 		case has("escalate", "bind", "impersonate", "approve", "sign", "deletecollection"):
 			return "verbs that give more rights"
+		case resource == "secrets" && has("create"):
+			return "making Secrets"
 		case resource == "secrets" && !named(ownSecret) && has("get", "list", "watch", "update", "patch", "delete"):
 			return "Secrets that are not its own"
 		case resource == "configmaps" && !named(ownMaps) && has("get", "list", "watch", "update", "patch", "delete") && (provider != "kwok" || namespace != "kube-system"):

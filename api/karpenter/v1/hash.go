@@ -12,7 +12,7 @@ import (
 // version (also one of another implementation) are stamped again instead of being
 // taken for drifted. It changes whenever Hash gives another result for some pool,
 // which includes a new default of a hashed field.
-const HashVersion = "karpenter-go-v1"
+const HashVersion = "karpenter-go-v2"
 
 // hashedTemplate is what the drift hash sees of a template. It is a type of its own, so
 // that the API types can change without changing the hash. Names of types and fields

@@ -75,13 +75,13 @@ func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, cl
 }
 
 // networkDrift: the instance is in other security groups, or in a subnet that the class does not have. A machine that is
-// gone has not drifted; whoever collects garbage finds it.
+// gone has not drifted; whoever collects garbage finds it. One that EC2 does not show yet was just made as the class says.
 func (p *Provider) networkDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	if _, ours := instanceOf(claim.Status.ProviderID); !ours {
 		return "", nil
 	}
 	placement, err := p.launcher.Placement(ctx, claim.Status.ProviderID)
-	if errors.Is(err, cloud.ErrNotFound) {
+	if errors.Is(err, cloud.ErrNotFound) || errors.Is(err, launch.ErrNotShown) {
 		return "", nil
 	}
 	if err != nil {

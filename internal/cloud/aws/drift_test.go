@@ -2,11 +2,16 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
 // The first reason that holds is told, and what cannot be known is an error.
@@ -73,6 +78,32 @@ func TestDrifted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// EC2 shows an instance some time after it has sold it; that it cannot be read until then is nothing to tell of.
+func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}, Lag: 10 * time.Minute}, "m5.large")
+		p := w.provider(t)
+		claim := w.claim(t, "young")
+		machine, err := p.Launch(t.Context(), claim)
+		for range 30 { // its launch template is shown late, too
+			if err == nil {
+				break
+			}
+			<-time.After(time.Minute)
+			machine, err = p.Launch(t.Context(), claim)
+		}
+		check(t, err)
+		claim.Status.ProviderID, claim.Status.ImageID = machine.ProviderID, machine.ImageID
+		claim.Labels, claim.Annotations = machine.Labels, machine.Annotations
+		if _, err := p.Machine(t.Context(), machine.ProviderID); !errors.Is(err, launch.ErrNotShown) {
+			t.Fatalf("reading the machine: got %v, want that it is not shown yet", err)
+		}
+		if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+			t.Errorf("%q, %v; want no drift", reason, err)
+		}
+	})
 }
 
 // A fleet that is asked about is read from EC2 once for all that were listed.

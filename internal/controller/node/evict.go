@@ -50,6 +50,9 @@ type order struct {
 	// agreed is when the pod was evicted or deleted; zero while it is in the queue. The cache may show it as running
 	// for a moment after.
 	agreed time.Time
+	// again: an order about this pod was carried out before. What the cache shows may be older than that, so the API server
+	// decides: else a stale pod would be deleted and counted twice.
+	again bool
 }
 
 // evictor makes pods leave: it asks, again and again with a back-off per pod until they go, and deletes those whose
@@ -86,6 +89,7 @@ func (e *evictor) add(pod *corev1.Pod, o order) {
 	have := e.orders[item]
 	if have != nil {
 		o.deadline = earlier(have.deadline, o.deadline)
+		o.again = have.again
 		if !e.over(have, now) && (!o.hurry || have.hurry) {
 			have.deadline = o.deadline
 			return
@@ -142,9 +146,11 @@ func (e *evictor) next(ctx context.Context) bool {
 	e.queue.Forget(item)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	// What came in while we asked (a deadline, a hurry) has its own turn.
-	if now := e.orders[item]; now != nil && (now.hurry == o.hurry) {
-		now.agreed = e.r.Clock.Now()
+	if now := e.orders[item]; now != nil {
+		now.again = true
+		if now.hurry == o.hurry { // else what came in while we asked (a deadline, a hurry) has its own turn
+			now.agreed = e.r.Clock.Now()
+		}
 	}
 	return true
 }
@@ -161,16 +167,20 @@ func (e *evictor) order(item target) order {
 
 // try asks, or deletes, once and says whether that settles it.
 func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) {
+	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
+	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
+	defer cancel()
 	pod := &corev1.Pod{}
-	if err := e.r.Client.Get(ctx, item.NamespacedName, pod); err != nil {
+	var reader client.Reader = e.r.Client
+	if o.again {
+		reader = e.r.Live
+	}
+	if err := reader.Get(bounded, item.NamespacedName, pod); err != nil {
 		return apierrors.IsNotFound(err)
 	}
 	if pod.UID != item.uid {
 		return true
 	}
-	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
-	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
-	defer cancel()
 	switch step := next(pod, e.r.termsOf(o.deadline)); step.action {
 	case evict:
 		return e.evict(bounded, pod, o)

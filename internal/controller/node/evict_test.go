@@ -10,13 +10,20 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // queueAt is an evictor that nobody works for, and its clock.
@@ -93,6 +100,44 @@ func TestAddInAHurry(t *testing.T) {
 	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
 	if n := e.queue.Len(); n != 0 {
 		t.Errorf("%d in the queue, want the hurry to count once", n)
+	}
+}
+
+// A pod that was deleted is not deleted, told of and counted again because the cache does not show it yet.
+func TestStaleCache(t *testing.T) {
+	p := pod("p")
+	p.UID, p.Finalizers = "p", []string{"example.com/kubelet"} // it takes its time to go
+	p.Spec.TerminationGracePeriodSeconds = new(int64(48 * 60 * 60))
+	start := time.Now() // of the API server
+	deadline := start.Add(24 * time.Hour)
+	live := fake.NewClientBuilder().WithObjects(&p).Build()
+	deleted := 0
+	cached := interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			p.DeepCopyInto(object.(*corev1.Pod))
+			return nil
+		},
+		Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			deleted++
+			return api.Delete(ctx, object, options...)
+		},
+	})
+	metrics, clock := telemetry.New(prometheus.NewRegistry()), testingclock.NewFakePassiveClock(start)
+	r := &Reconciler{
+		Client: cached, Live: live, Timers: controller.Production(), Metrics: metrics, Clock: clock,
+		Recorder: telemetry.NewRecorder(events.NewFakeRecorder(10), clock),
+	}
+	e := newEvictor(r, logr.Discard())
+	t.Cleanup(e.queue.ShutDown)
+	for _, o := range []order{{reason: "r", deadline: deadline}, {reason: "r", deadline: deadline, hurry: true}} {
+		e.add(&p, o)
+		e.next(t.Context())
+	}
+	clock.SetTime(start.Add(e.r.Timers.WriteVisible))
+	e.add(&p, order{reason: "r", deadline: deadline, hurry: true})
+	e.next(t.Context())
+	if counted := testutil.ToFloat64(metrics.PodsDrained.WithLabelValues("r")); counted != 1 || deleted != 1 {
+		t.Errorf("the pod was deleted %d times and counted %v times, want once", deleted, counted)
 	}
 }
 

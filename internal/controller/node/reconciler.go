@@ -36,7 +36,9 @@ const workers = 500
 // Reconciler ends nodes. Fill all fields but Workers, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client   client.Client
+	Client client.Client
+	// Live reads from the API server: pods that were told to go before, so that they are told and counted once.
+	Live     client.Reader
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics

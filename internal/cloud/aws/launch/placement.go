@@ -32,7 +32,7 @@ type placed struct {
 	at time.Time
 }
 
-// Placement is where the instance is. Errors: cloud.ErrNotFound, or those of EC2.
+// Placement is where the instance is. Errors: cloud.ErrNotFound, ErrNotShown, or those of EC2.
 func (l *Launcher) Placement(ctx context.Context, providerID string) (Placement, error) {
 	id, err := instanceID(providerID)
 	if err != nil {

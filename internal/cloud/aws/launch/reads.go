@@ -35,8 +35,10 @@ type lookup struct {
 	err      error
 }
 
-// Machine reads one instance, or says cloud.ErrNotFound. One that was just bought and is not shown yet is an error of
-// its own.
+// ErrNotShown means that an instance was bought so lately that EC2 need not show it yet.
+var ErrNotShown = errors.New("EC2 does not show it yet")
+
+// Machine reads one instance, or says cloud.ErrNotFound, or ErrNotShown.
 func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machine, error) {
 	i, err := l.read(ctx, providerID)
 	if err != nil {
@@ -58,7 +60,7 @@ func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Insta
 		return q.instance, nil
 	}
 	if q.instance == nil && l.isRecent(id) {
-		return nil, fmt.Errorf("reading instance %s: EC2 does not show it yet", id)
+		return nil, fmt.Errorf("reading instance %s: %w", id, ErrNotShown)
 	}
 	return nil, fmt.Errorf("instance %s: %w", id, cloud.ErrNotFound)
 }
