@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
@@ -20,8 +23,8 @@ import (
 
 // addLegacy starts the controller of Provisioners and AWSNodeTemplates as soon as their definitions are served, which may
 // be never: an installation without them is complete.
-func (w *wiring) addLegacy() error {
-	served, err := w.legacyServed()
+func (w *wiring) addLegacy(ctx context.Context) error {
+	served, err := w.legacyServed(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,8 +34,8 @@ func (w *wiring) addLegacy() error {
 	log := w.mgr.GetLogger().WithName(controllerlegacy.Name)
 	log.Info("Provisioners and AWSNodeTemplates are not served by the API server and are looked for again; nothing else depends on them")
 	return w.mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		err := wait.PollUntilContextCancel(ctx, w.o.timers.ClassRecheck, false, func(context.Context) (bool, error) {
-			served, err := w.legacyServed()
+		err := wait.PollUntilContextCancel(ctx, w.o.timers.ClassRecheck, false, func(ctx context.Context) (bool, error) {
+			served, err := w.legacyServed(ctx)
 			if err != nil {
 				log.Error(err, "looking for Provisioners; it is tried again")
 			}
@@ -47,14 +50,16 @@ func (w *wiring) addLegacy() error {
 }
 
 // legacyServed says whether all definitions that the controller needs are there.
-func (w *wiring) legacyServed() (bool, error) {
+func (w *wiring) legacyServed(ctx context.Context) (bool, error) {
 	kinds := []schema.GroupVersionKind{karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind)}
 	if w.o.cloudProvider == "aws" {
 		kinds = append(kinds, awsv1alpha1.GroupVersion.WithKind(awsv1alpha1.Kind))
 	}
 	for _, kind := range kinds {
-		_, err := w.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := w.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		if err != nil {

@@ -116,7 +116,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err := w.addControllers(provision); err != nil {
 		return nil, err
 	}
-	return w.mgr, w.addLegacy()
+	return w.mgr, w.addLegacy(ctx)
 }
 
 func newScheme() (*runtime.Scheme, error) {

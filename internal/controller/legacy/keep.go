@@ -45,6 +45,12 @@ func (s *source) wanted() []client.Object {
 func (r *Reconciler) keepAll(ctx context.Context, v *view, s *source) ([]obstacle, error) {
 	var obstacles []obstacle
 	var errs []error
+	switch met, err := r.poolTaken(ctx, v, s); {
+	case err != nil:
+		return nil, err
+	case met != nil:
+		return []obstacle{*met}, nil
+	}
 	for _, object := range s.wanted() {
 		met, err := r.keep(ctx, v, s, object)
 		if met != nil {
@@ -53,6 +59,19 @@ func (r *Reconciler) keepAll(ctx context.Context, v *view, s *source) ([]obstacl
 		errs = append(errs, err)
 	}
 	return obstacles, errors.Join(errs...)
+}
+
+// poolTaken is the obstacle of a source whose pool's name another pool has. Then its classes are left alone too: the other
+// pool may be using them, and who owns them deletes them when it goes.
+func (r *Reconciler) poolTaken(ctx context.Context, v *view, s *source) (*obstacle, error) {
+	if s.result.Pool == nil {
+		return nil, nil
+	}
+	live := &karpv1.NodePool{}
+	if found, err := r.read(ctx, s.result.Pool.Name, live); err != nil || !found || s.made(live) {
+		return nil, err
+	}
+	return v.hindrance(s, live), nil
 }
 
 // keep brings one object into the API as it should be.

@@ -381,6 +381,11 @@ spec: {weight: 9, template: {spec: {requirements: [], nodeClassRef: {group: karp
 	w.apply(others)
 	before := w.pool("taken", "is there", there)
 	w.apply(`
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: taken, annotations: {karpenter-go.github.io/made-from: Provisioner/taken}}
+spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}`)
+	w.apply(`
 apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner
 metadata: {name: taken}
@@ -390,6 +395,9 @@ spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 		w.t.Errorf("message: %s", c.Message)
 	}
 	w.event("NotApplied")
+	if class := w.class("taken", "is there", there); len(class.OwnerReferences) > 0 || class.Spec.Role != "r" {
+		w.t.Errorf("the class of a pool of somebody else has changed: %v %+v", class.OwnerReferences, class.Spec)
+	}
 	if diff := cmp.Diff(before.Spec, w.pool("taken", "is there", there).Spec); diff != "" {
 		w.t.Errorf("the pool of somebody else has changed: %s", diff)
 	}

@@ -65,13 +65,17 @@ func (v *view) wanted(class string) bool {
 // former is the older object from which a class was made and that has become other classes now; nil if there is none. Who
 // has become a class of this name takes it over as soon as nobody is served by it as it was: deleting it first would wait
 // for its nodes.
-func (v *view) former(class client.Object) *source {
+func (v *view) former(object client.Object) *source {
+	class, isClass := object.(*awsv1.EC2NodeClass)
+	if !isClass {
+		return nil
+	}
 	owner := metav1.GetControllerOf(class)
 	if owner == nil {
 		return nil
 	}
 	i := slices.IndexFunc(v.sources, func(s *source) bool { return s.GetUID() == owner.UID })
-	if i < 0 || v.sources[i].leaving() || v.sources[i].makes(class.GetName()) {
+	if i < 0 || v.sources[i].leaving() || v.sources[i].makes(class.Name) {
 		return nil
 	}
 	return v.sources[i]
