@@ -89,6 +89,10 @@ race:
 e2e: sandbox ## all end-to-end tests on the sandbox
 	KARPENTER_E2E=all $(GO) -C test test -timeout 60m -v ./e2e/...
 
+.PHONY: scale
+scale: sandbox ## CPU and memory of the controller at 100, 1,000 and 5,000 nodes (up to an hour; SCALE=100,1000)
+	KARPENTER_SCALE=$(or $(SCALE),100,1000,5000) $(GO) -C test test -timeout 180m -run TestScale$$ -v ./e2e
+
 .PHONY: nightly
 nightly: sandbox ## full matrices, 100 worlds of agreement, 30 minutes of fuzzing, long histories (hours)
 	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...

@@ -85,7 +85,7 @@ func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
 		s.MaxPods = manyPods
 	}
 	if provider, isAWS := w.provider.(*aws.Provider); isAWS {
-		facts, _ := provider.Sources().Cluster.Facts(ctx) // with an error they are the last ones, and there have been some
+		facts, _ := provider.Sources().Cluster.Facts(ctx) // the last ones do, with an error or without; the start has waited for some
 		_, minor, _ := strings.Cut(facts.Version, ".")
 		s.KubernetesMinor, _ = strconv.Atoi(minor)
 	}

@@ -23,8 +23,6 @@ type cloudPart struct {
 	restrictions []karpv1.Requirement
 	// broken says that no class can be made; a note says why.
 	broken bool
-	// capacityTypes are those of v1alpha4.
-	capacityTypes []string
 }
 
 // origin is where a cloud part comes from.
@@ -54,7 +52,7 @@ func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	c := &cloudPart{section: s, origin: from, settings: settings}
 	c.text("apiVersion")
 	c.text("kind")
-	c.capacityTypes = c.texts("capacityTypes")
+	c.value("capacityTypes") // which are the Provisioner's, see readCloud
 	if c.text("launchTemplate") != "" {
 		c.impossible(c.at("launchTemplate"), "launch templates of your own are not used: write an EC2NodeClass that says the same "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
@@ -234,6 +232,9 @@ func (t *template) result() Result {
 // readCloud finds the part of a Provisioner that is about AWS: by name, inline, or implied.
 func (p *provisioner) readCloud(spec *section) {
 	cluster, provider, ref := spec.child("cluster"), spec.child("provider"), spec.child("providerRef")
+	if provider != nil && ref == nil {
+		p.capacityTypes = provider.texts("capacityTypes")
+	}
 	if p.settings.Kwok {
 		p.dropCloud(provider, ref)
 		return

@@ -29,7 +29,7 @@ func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
 			mapping["ebs"] = ebs
 		}
 		var disk awsv1.BlockDeviceMapping
-		if err := recode(mapping, &disk); err != nil {
+		if err := recode(mapping, &disk, at, c.notes); err != nil {
 			c.impossible(at, "cannot be read: %v", err)
 			continue
 		}

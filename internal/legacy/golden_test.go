@@ -62,13 +62,20 @@ func golden(t *testing.T, file string) {
 	for _, r := range results {
 		readBack(t, r)
 	}
-	shuffled := slices.Clone(objects)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	again := Translate(shuffled, settings)
+	for seed := range uint64(8) {
+		shuffled := slices.Clone(objects)
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		same(t, seed, results, Translate(shuffled, settings))
+	}
+}
+
+// same holds that the results do not depend on the order of the objects, which a seed stands for.
+func same(t *testing.T, seed uint64, results, again []Result) {
+	t.Helper()
 	for _, r := range results {
 		i := slices.IndexFunc(again, func(o Result) bool { return o.Kind == r.Kind && o.Name == r.Name })
 		if diff := cmp.Diff(string(manifests(t, []Result{r})), string(manifests(t, again[i:i+1]))); diff != "" {
-			t.Errorf("%s %s depends on the order of the objects:\n%s", r.Kind, r.Name, diff)
+			t.Errorf("%s %s depends on the order of the objects (seed %d):\n%s", r.Kind, r.Name, seed, diff)
 		}
 	}
 }
@@ -78,7 +85,7 @@ func readBack(t *testing.T, r Result) {
 	t.Helper()
 	if r.Pool != nil {
 		again := &karpv1.NodePool{}
-		if err := recode(r.Pool, again); err != nil {
+		if err := recode(r.Pool, again, "pool", &notes{}); err != nil {
 			t.Fatal(err)
 		}
 		if !equality.Semantic.DeepEqual(r.Pool, again) {
@@ -87,7 +94,7 @@ func readBack(t *testing.T, r Result) {
 	}
 	for _, class := range r.Classes {
 		again := &awsv1.EC2NodeClass{}
-		if err := recode(class, again); err != nil {
+		if err := recode(class, again, "class", &notes{}); err != nil {
 			t.Fatal(err)
 		}
 		if !equality.Semantic.DeepEqual(class, again) {

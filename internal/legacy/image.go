@@ -59,8 +59,26 @@ func (c *cloudPart) alias(family awsv1.Family) {
 	if family == awsv1.FamilyAL2 && c.settings.KubernetesMinor >= withoutAL2 {
 		family = awsv1.FamilyAL2023
 		c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "there are no images of AL2 for Kubernetes 1.%d: AL2023 is used", c.settings.KubernetesMinor)
+		c.tellUserData()
 	}
 	c.spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: strings.ToLower(string(family)) + "@latest"}}
+}
+
+// bootstrapOfAL2 is the script by which user data made nodes of AL2 join; AL2023 does without
+// (https://docs.aws.amazon.com/eks/latest/userguide/al2023.html).
+const bootstrapOfAL2 = "/etc/eks/bootstrap.sh"
+
+// tellUserData says what user data that were written for AL2 are for AL2023.
+func (c *cloudPart) tellUserData() {
+	text, ok := c.values["userData"].(string)
+	const to = "EC2NodeClass spec.userData"
+	switch {
+	case !ok || strings.TrimSpace(text) == "":
+	case strings.Contains(text, bootstrapOfAL2):
+		c.notes.add(Impossible, c.at("userData"), to, "is for AL2 and uses %s, which AL2023 does not have: write what it does as a NodeConfig (apiVersion node.eks.aws/v1alpha1), in an EC2NodeClass of your own", bootstrapOfAL2)
+	default:
+		c.notes.add(Changed, c.at("userData"), to, "was written for AL2 and is given to AL2023 as it is: scripts run, and what they change of the kubelet belongs into a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
+	}
 }
 
 // Ubuntu's images by the parameters that Canonical publishes (https://cloud-images.ubuntu.com/docs/aws/eks/). 20.04 was
@@ -126,6 +144,9 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 		owners = []string{"self", "amazon"}
 		c.notes.add(Defaulted, c.at(name), "EC2NodeClass spec.amiSelectorTerms", "%s was not set, which meant self and amazon", keyOwners)
 	}
+	if !c.fits(name, times(times(max(1, len(owners)), max(1, len(names))), max(1, s.combinations))) {
+		return nil
+	}
 	c.restrictByTags(s.tags)
 	var terms []awsv1.AMISelectorTerm
 	for _, owner := range orNone(owners) {
@@ -134,9 +155,6 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 				terms = append(terms, awsv1.AMISelectorTerm{Owner: owner, Name: image, Tags: tags})
 			}
 		}
-	}
-	if !c.fits(name, len(terms)) {
-		return nil
 	}
 	return terms
 }

@@ -32,6 +32,8 @@ type provisioner struct {
 	// templateName is what providerRef names, at refPath; inline is the cloud part of one that names none.
 	templateName, refPath string
 	inline                *cloudPart
+	// capacityTypes are those of spec.provider, as v1alpha4 has them.
+	capacityTypes []string
 	// foreign is a class that the Provisioner names itself.
 	foreign *karpv1.NodeClassReference
 
@@ -99,7 +101,7 @@ func (p *provisioner) readTaints(spec *section) {
 // readDisruption reads when nodes left: see docs/migrating.md for the table.
 func (p *provisioner) readDisruption(spec *section) {
 	d := &p.pool.Spec.Disruption
-	empty := spec.whole("ttlSecondsAfterEmpty")
+	empty := spec.seconds("ttlSecondsAfterEmpty")
 	consolidates := false
 	if consolidation := spec.child("consolidation"); consolidation != nil {
 		on := consolidation.flag("enabled")
@@ -121,14 +123,14 @@ func (p *provisioner) readDisruption(spec *section) {
 		p.notes.add(Defaulted, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "was not set, and neither was consolidation: nodes never left because they were empty")
 	}
 	d.Budgets = p.budgets()
-	expire := spec.whole("ttlSecondsUntilExpired")
+	expire := spec.seconds("ttlSecondsUntilExpired")
 	if expire == nil {
 		p.pool.Spec.Template.Spec.ExpireAfter = never()
 		p.notes.add(Defaulted, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "was not set: nodes never expired")
 		return
 	}
 	p.pool.Spec.Template.Spec.ExpireAfter = seconds(*expire)
-	p.notes.add(Carried, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "a change of it counts for new nodes only")
+	p.notes.add(Changed, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "nodes are replaced up to a tenth of it before its end, a tenth of the pool at a time at most, and end with it in any case; a change of it counts for new nodes only")
 }
 
 // budgets are what held disruption back: nothing did for nodes that were empty or saved money; nodes that differed from
@@ -162,12 +164,13 @@ func never() karpv1.NillableDuration {
 }
 
 func (p *provisioner) readLimits(spec *section) {
-	limits := spec.child("limits")
+	list := corev1.ResourceList{}
+	limits := p.limitSection(spec, "limits", list)
 	if limits == nil {
+		p.setLimits(list)
 		return
 	}
-	list := corev1.ResourceList{}
-	if resources := limits.child("resources"); resources != nil {
+	if resources := p.limitSection(limits, "resources", list); resources != nil {
 		p.addLimits(list, resources)
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits.values)) {
@@ -178,19 +181,40 @@ func (p *provisioner) readLimits(spec *section) {
 			list[corev1.ResourceName(name)] = amount
 			p.notes.add(Repaired, limits.at(name), "spec.limits."+name, "belongs under limits.resources: read as if it were there")
 		} else {
-			limits.mistyped(name, "an amount")
+			p.nothing(list, limits.at(name), name, limits.values[name])
 		}
 	}
+	p.setLimits(list)
+}
+
+func (p *provisioner) setLimits(list corev1.ResourceList) {
 	if len(list) > 0 {
 		p.pool.Spec.Limits = list
 	}
+}
+
+// limitSection is a map of limits; what is there and no map limits cpu, of which every node has some, to nothing.
+func (p *provisioner) limitSection(of *section, name string, list corev1.ResourceList) *section {
+	value := of.values[name]
+	if _, isMap := value.(map[string]any); isMap || value == nil {
+		return of.child(name)
+	}
+	of.seen[name] = true
+	p.nothing(list, of.at(name), string(corev1.ResourceCPU), value)
+	return nil
+}
+
+// nothing stands for a limit that cannot be read: no limit would be a guess that costs money.
+func (p *provisioner) nothing(list corev1.ResourceList, at, name string, value any) {
+	list[corev1.ResourceName(name)] = resource.MustParse("0")
+	p.notes.add(Impossible, at, "spec.limits."+name, "is %s, want an amount such as \"1000\" or 100Gi: until that is mended nothing is bought", show(value))
 }
 
 func (p *provisioner) addLimits(list corev1.ResourceList, resources *section) {
 	for _, name := range slices.Sorted(maps.Keys(resources.values)) {
 		amount, ok := amountOf(resources.value(name))
 		if !ok {
-			resources.mistyped(name, "an amount")
+			p.nothing(list, resources.at(name), name, resources.values[name])
 			continue
 		}
 		list[corev1.ResourceName(name)] = amount

@@ -45,9 +45,7 @@ func (p *provisioner) readRequirements(spec *section) {
 	r.in("spec.architectures", corev1.LabelArchStable, spec.texts("architectures")...)
 	r.in("spec.operatingSystem", corev1.LabelOSStable, strings.ToLower(spec.text("operatingSystem")))
 	r.in("spec.operatingSystems", corev1.LabelOSStable, spec.texts("operatingSystems")...)
-	if p.inline != nil {
-		r.in(p.inline.at("capacityTypes"), karpv1.LabelCapacityType, p.inline.capacityTypes...)
-	}
+	r.in("spec.provider.capacityTypes", karpv1.LabelCapacityType, p.capacityTypes...)
 	p.readLabels(spec, r)
 	p.writeDefaults(r)
 	p.pool.Spec.Template.Spec.Requirements = r.list

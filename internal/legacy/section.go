@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // section is one map of an older object, of which is known what has been read, so that rest can tell what has not.
@@ -82,6 +83,36 @@ func (s *section) whole(name string) *int64 {
 	return &number
 }
 
+// seconds is a field that is a number of seconds, zero or more; nil if it is absent or, which is noted, cannot be read. A time
+// with units is read as what it can only mean.
+func (s *section) seconds(name string) *int64 {
+	value := s.value(name)
+	text, _ := scalar(value)
+	if value == nil {
+		return nil
+	}
+	if number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && number >= 0 {
+		return s.whole(name)
+	}
+	if span, ok := spanOf(strings.TrimSpace(text)); ok {
+		number := int64(span / time.Second)
+		s.notes.add(Repaired, s.at(name), "", "is %s, want a whole number: read as %d seconds", show(value), number)
+		return &number
+	}
+	s.notes.add(Impossible, s.at(name), "", "is %s, want a whole number of seconds, zero or more: left out", show(value))
+	return nil
+}
+
+// spanOf is a time with units, days among them, in whole seconds.
+func spanOf(text string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 64)
+		return time.Duration(n) * 24 * time.Hour, err == nil && n >= 0 && n <= 100_000
+	}
+	span, err := time.ParseDuration(text)
+	return span, err == nil && span >= 0 && span%time.Second == 0
+}
+
 // flag is a field that is a boolean; nil if it is absent or something else.
 func (s *section) flag(name string) *bool {
 	value := s.value(name)
@@ -153,8 +184,9 @@ func listOf[T any](s *section, name string) []T {
 	var list []T
 	for i, item := range items {
 		var typed T
-		if err := recode(item, &typed); err != nil {
-			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "cannot be read and is left out: %v", err)
+		at := fmt.Sprintf("%s[%d]", s.at(name), i)
+		if err := recode(item, &typed, at, s.notes); err != nil {
+			s.notes.add(Repaired, at, "", "cannot be read and is left out: %v", err)
 			continue
 		}
 		list = append(list, typed)
@@ -162,14 +194,7 @@ func listOf[T any](s *section, name string) []T {
 	return list
 }
 
-// recode reads an untyped value into a type of the API.
-func recode(value, into any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
+const noSuchField = "there was no such field in any version: left out"
 
 // rest notes every field that nobody has read: it never meant anything.
 func (s *section) rest() {
@@ -178,7 +203,7 @@ func (s *section) rest() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		if !s.seen[name] {
-			s.notes.add(Repaired, s.at(name), "", "there was no such field in any version: left out")
+			s.notes.add(Repaired, s.at(name), "", noSuchField)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -32,8 +33,16 @@ var idKeys = [...]string{"aws-ids", "aws::ids"}
 // selector is one that maps keys to values: keys are ANDed, values of one key are ORed.
 type selector struct {
 	ids  []string
-	tags []map[string]string // one per combination of values
+	tags []map[string]string // one per combination of values; none if there are more than a class may have
+	// combinations is how many there are, at most manyTerms.
+	combinations int
 }
+
+// manyTerms is a number of terms that is not told apart from larger ones.
+const manyTerms = 1 << 20
+
+// times is a product of counts, at most manyTerms.
+func times(a, b int) int { return min(min(a, manyTerms)*min(b, manyTerms), manyTerms) }
 
 // readSelector takes a selector apart. Nil if it is not there or says nothing.
 func (c *cloudPart) readSelector(name string) *selector {
@@ -56,10 +65,18 @@ func (c *cloudPart) readSelector(name string) *selector {
 		}
 	}
 	slices.Sort(s.ids)
-	s.tags = product(keys)
+	if len(keys) > 0 {
+		s.combinations = 1
+	}
+	for _, values := range keys {
+		s.combinations = times(s.combinations, len(values))
+	}
+	if s.combinations <= mostTerms { // else fits says so: they are not even written out
+		s.tags = product(keys)
+	}
 	if len(s.ids) > 0 && len(keys) > 0 {
 		c.notes.add(Changed, c.at(name), "", "names ids and %s: the ids alone decide today", words(slices.Sorted(maps.Keys(keys))))
-		s.tags = nil
+		s.tags, s.combinations = nil, 0
 	}
 	return s
 }
@@ -67,8 +84,10 @@ func (c *cloudPart) readSelector(name string) *selector {
 // split takes a list of values that are separated by commas apart.
 func split(text string) []string {
 	var values []string
+	seen := map[string]bool{"": true}
 	for value := range strings.SplitSeq(text, ",") {
-		if value = strings.TrimSpace(value); value != "" && !slices.Contains(values, value) {
+		if value = strings.TrimSpace(value); !seen[value] {
+			seen[value] = true
 			values = append(values, value)
 		}
 	}
@@ -90,9 +109,7 @@ func product(keys map[string][]string) []map[string]string {
 				longer = append(longer, next)
 			}
 		}
-		if combinations = longer; len(combinations) > 1<<12 {
-			break // far beyond what a class can have: fits says so
-		}
+		combinations = longer
 	}
 	return combinations
 }
@@ -102,7 +119,11 @@ func (c *cloudPart) fits(name string, terms int) bool {
 	if terms <= mostTerms {
 		return true
 	}
-	c.impossible(c.at(name), "stands for %d terms, and a class can have %d: write fewer combinations of values", terms, mostTerms)
+	amount := strconv.Itoa(terms)
+	if terms >= manyTerms {
+		amount = "more than a million"
+	}
+	c.impossible(c.at(name), "stands for %s terms, and a class can have %d: write fewer combinations of values", amount, mostTerms)
 	return false
 }
 
@@ -112,25 +133,37 @@ func (c *cloudPart) readSelectors() {
 		c.selectByLabels()
 		return
 	}
-	if s := c.selectorOrDefault("subnetSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
-		}
-		c.tellTerms("subnetSelector", len(c.spec.SubnetSelectorTerms))
-	}
-	if s := c.selectorOrDefault("securityGroupSelector"); s != nil {
-		for _, tags := range s.tags {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
-		}
-		for _, id := range s.ids {
-			c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
-		}
-		c.tellTerms("securityGroupSelector", len(c.spec.SecurityGroupSelectorTerms))
-	}
+	c.selectSubnets(c.selectorOrDefault("subnetSelector"))
+	c.selectGroups(c.selectorOrDefault("securityGroupSelector"))
 	c.tellGroups(c.at("securityGroupSelector"))
+}
+
+// selectSubnets makes the terms of a selector; none for nil.
+func (c *cloudPart) selectSubnets(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SubnetSelectorTerms = append(c.spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+	}
+	c.tellTerms("subnetSelector", s.combinations+len(s.ids))
+}
+
+// selectGroups is the same for security groups.
+func (c *cloudPart) selectGroups(s *selector) {
+	if s == nil {
+		return
+	}
+	for _, tags := range s.tags {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{Tags: tags})
+	}
+	for _, id := range s.ids {
+		c.spec.SecurityGroupSelectorTerms = append(c.spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: id})
+	}
+	c.tellTerms("securityGroupSelector", s.combinations+len(s.ids))
 }
 
 func (c *cloudPart) tellTerms(name string, terms int) {
@@ -154,7 +187,7 @@ func (c *cloudPart) selectorOrDefault(name string) *selector {
 		effect = Defaulted
 	}
 	c.notes.add(effect, c.at(name), to, "is not set: what has the tag %s is selected", c.clusterTag())
-	return &selector{tags: []map[string]string{{c.clusterTag(): anyValue}}}
+	return &selector{tags: []map[string]string{{c.clusterTag(): anyValue}}, combinations: 1}
 }
 
 func (c *cloudPart) clusterTag() string { return awsv1.TagClusterPrefix + c.cluster }

@@ -35,6 +35,9 @@ type Settings struct {
 	// their kubelet settings differ from those of the template's class: when another Provisioner goes, nothing changes for
 	// them. Empty for objects of which nothing has been made yet.
 	Separate map[string]bool
+	// Using are the names of the classes with which machines are made now, by Provisioner: of Provisioners of the same age
+	// the one that has the template's class keeps it. Empty for objects of which nothing has been made yet.
+	Using map[string]string
 	// Drift says that nodes which differ from their Provisioner were replaced (featureGates.driftEnabled, false by default).
 	Drift bool
 }
@@ -100,7 +103,8 @@ type world struct {
 func (w *world) connect() {
 	byAge := slices.Clone(w.provisioners)
 	slices.SortStableFunc(byAge, func(a, b *provisioner) int {
-		return cmp.Or(order(w.settings.Separate[a.name], w.settings.Separate[b.name]), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+		return cmp.Or(order(w.settings.Separate[a.name], w.settings.Separate[b.name]), a.created.Compare(b.created),
+			order(w.has(b), w.has(a)), cmp.Compare(a.name, b.name))
 	})
 	taken := map[string]bool{}
 	for name := range w.templates {
@@ -118,6 +122,11 @@ func (w *world) connect() {
 			w.use(p, taken)
 		}
 	}
+}
+
+// has says whether a Provisioner has the class of its template's name already.
+func (w *world) has(p *provisioner) bool {
+	return p.templateName != "" && w.settings.Using[p.name] == p.templateName
 }
 
 const inlineSuffix = "provider"

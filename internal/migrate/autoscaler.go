@@ -31,7 +31,7 @@ type nodeGroup struct {
 	capacityType string
 	labels       map[string]string
 	taints       []*yaml.Node
-	least, most  int        // nodes; -1 unknown
+	most         int        // nodes; -1 unknown
 	class        *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
 	className    string
 	nodes        int          // that were seen
@@ -52,26 +52,24 @@ func (m *migration) findAutoscaler() {
 		}
 		for _, container := range members(at(i.root, "spec", "template", "spec", "containers")) {
 			words := append(texts(at(container, "command")), texts(at(container, "args"))...)
-			if runs := len(words) > 0 && strings.HasSuffix(words[0], "/cluster-autoscaler"); runs || scalerImage.MatchString(text(at(container, "image"))) {
-				m.scaler = &autoscaler{item: i, flags: scalerFlags(words)}
+			if runsScaler(words) || scalerImage.MatchString(text(at(container, "image"))) {
+				m.scaler = &autoscaler{item: i}
+				m.scaler.flags = scalerFlags(words, m.scaler.noteFlag)
 			}
 		}
 	}
 }
 
-// scalerFlags reads a command line.
-func scalerFlags(words []string) map[string][]string {
-	flags := map[string][]string{}
-	for _, word := range words {
-		name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if strings.HasPrefix(word, "-") {
-			if !given {
-				value = "true"
-			}
-			flags[name] = append(flags[name], value)
-		}
+// runsScaler reports whether a command line starts the program, by itself or by a shell.
+func runsScaler(words []string) bool {
+	if len(words) == 0 {
+		return false
 	}
-	return flags
+	inner := words[:1]
+	if shell.MatchString(words[0]) {
+		inner = shellWords(strings.Join(words[1:], " "))
+	}
+	return slices.ContainsFunc(inner, isScaler)
 }
 
 func (a *autoscaler) flag(name, otherwise string) string {
@@ -247,23 +245,6 @@ func (a *autoscaler) describe(groups []*nodeGroup) {
 	}
 	if len(groups) == 0 {
 		a.note(Advice, "", "no node group is known: give the ClusterConfig of eksctl too, or nodes (kubectl get nodes -o yaml), or --live")
-	}
-}
-
-// bounds takes the sizes of groups from --nodes=least:most:name.
-func (m *migration) bounds(groups []*nodeGroup) {
-	for _, value := range m.scaler.flags["nodes"] {
-		parts := strings.SplitN(value, ":", 3)
-		if len(parts) < 3 {
-			continue
-		}
-		least, wrong := strconv.Atoi(parts[0])
-		most, err := strconv.Atoi(parts[1])
-		for _, g := range groups {
-			if wrong == nil && err == nil && strings.Contains(parts[2], g.name) {
-				g.least, g.most = least, most
-			}
-		}
 	}
 }
 

@@ -25,6 +25,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		r.betaDefaults()
 	}
 	before, _ := wire(r.root).(map[string]any)
+	groupAsVersion(before)
 	after, err := beta.Converter{Expiry: expiry}.ToV1(before)
 	if err != nil {
 		r.note(Impossible, "", "%s", err)
@@ -61,6 +62,16 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		alias.LineComment = comments(family)
 	}
 	prune(r.root, "spec", "disruption")
+}
+
+// groupAsVersion says the group of a pool's reference, which has been put right already, as v1beta1 does.
+func groupAsVersion(pool map[string]any) {
+	reference, _, _ := unstructured.NestedFieldNoCopy(pool, "spec", "template", "spec", "nodeClassRef")
+	if fields, ok := reference.(map[string]any); ok && fields["group"] != nil && fields["apiVersion"] == nil {
+		group, _ := fields["group"].(string)
+		fields["apiVersion"] = group + "/v1beta1"
+		delete(fields, "group")
+	}
 }
 
 // describe notes what reads differently now.
@@ -158,6 +169,9 @@ func (m *migration) translate() {
 	}
 }
 
+// outcomes are what the effects that package legacy knows are called here.
+var outcomes = map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}
+
 // translated replaces an older object by what it became.
 func (i *item) translated(result legacy.Result) {
 	for _, n := range result.Notes {
@@ -165,8 +179,7 @@ func (i *item) translated(result legacy.Result) {
 		if n.To != "" {
 			reason = "now " + n.To + ": " + reason
 		}
-		outcome := map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}[n.Effect]
-		i.note(outcome, n.Field, "%s", reason)
+		i.note(outcomes[n.Effect], n.Field, "%s", reason)
 	}
 	old := i.root
 	inline := take(old, "spec", "provider")

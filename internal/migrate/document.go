@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,50 +39,53 @@ type edit struct {
 
 var separator = regexp.MustCompile(`^---(\s|$)`)
 
-// split cuts a file into its documents. The text behind a separator belongs to the document that follows.
+// split cuts a file into its documents. The text behind a separator belongs to the document that follows. Each part may be
+// YAML, or JSON objects one behind the other; what follows those is a document of its own.
 func split(file File) []*document {
-	text := strings.TrimPrefix(strings.ReplaceAll(string(file.Text), "\r\n", "\n"), "\ufeff")
-	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") {
-		return splitJSON(file.Name, trimmed)
-	}
-	var parts []string
-	var part strings.Builder
-	for line := range strings.Lines(text) {
-		if separator.MatchString(line) {
-			parts = append(parts, part.String())
-			part.Reset()
-			line = strings.TrimLeft(line[3:], " \t")
-			if strings.TrimSpace(line) == "" {
-				continue
-			}
-		}
-		if strings.TrimSpace(line) != "..." || line[0] == ' ' {
-			part.WriteString(line)
-		}
-	}
 	var documents []*document
-	for _, text := range append(parts, part.String()) {
-		if strings.TrimSpace(text) != "" {
-			documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", file.Name, len(documents)+1), text: strings.Trim(text, "\n") + "\n"})
+	for _, part := range parts(strings.TrimPrefix(strings.ReplaceAll(string(file.Text), "\r\n", "\n"), "\ufeff")) {
+		objects, rest := splitJSON(part)
+		for _, text := range append(objects, rest) {
+			if strings.TrimSpace(text) != "" {
+				documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", file.Name, len(documents)+1), text: strings.Trim(text, "\n") + "\n"})
+			}
 		}
 	}
 	return documents
 }
 
-// splitJSON cuts a file of JSON objects. They are indented anew by the reader, because YAML knows no tabs.
-func splitJSON(name, text string) []*document {
-	var documents []*document
-	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+// parts are what stands between the lines that separate documents: --- and, at the end of one, three dots.
+func parts(text string) []string {
+	var parts []string
+	var part strings.Builder
+	for line := range strings.Lines(text) {
+		ends := line[0] == '.' && strings.TrimSpace(line) == "..."
+		if ends || separator.MatchString(line) {
+			parts = append(parts, part.String())
+			part.Reset()
+			line = strings.TrimLeft(line[3:], " \t")
+		}
+		if !ends && (part.Len() > 0 || strings.TrimSpace(line) != "") {
+			part.WriteString(line)
+		}
+	}
+	return append(parts, part.String())
+}
+
+// splitJSON takes the JSON objects off the front of a text. They are indented anew by the reader, because YAML knows no tabs.
+// Braces that are not JSON, such as flow YAML or a template, are the rest.
+func splitJSON(text string) (objects []string, rest string) {
+	for {
+		if rest = strings.TrimLeft(text, " \t\n"); !strings.HasPrefix(rest, "{") {
+			return objects, text
+		}
+		decoder := json.NewDecoder(strings.NewReader(rest))
 		var value json.RawMessage
 		if decoder.Decode(&value) != nil {
-			break
+			return objects, rest
 		}
-		documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", name, len(documents)+1), text: string(value) + "\n"})
+		objects, text = append(objects, string(value)), rest[decoder.InputOffset():]
 	}
-	if len(documents) == 0 { // braces that are not JSON: flow YAML, or a template
-		documents = append(documents, &document{origin: name + ": document 1", text: text + "\n"})
-	}
-	return documents
 }
 
 // parse reads the text. A document of comments only has no root.
@@ -95,7 +99,13 @@ func (d *document) parse() error {
 		}
 	}
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	var more yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	err := decoder.Decode(&node)
+	if err == nil && !errors.Is(decoder.Decode(&more), io.EOF) {
+		err = errors.New("has a second value behind the first one, want a line --- between them")
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 	}
 	if len(node.Content) == 0 {
@@ -122,9 +132,17 @@ func (d *document) parse() error {
 	return simple(d.root)
 }
 
-// simple refuses names of fields that are no texts. Two opening braces of a template are read as such.
+// simple refuses names of fields that are no texts, and fields that are there twice. Two opening braces of a template are
+// read as such a name.
 func simple(node *yaml.Node) error {
+	seen := map[string]bool{}
 	for i, child := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
+			if seen[child.Value] {
+				return fmt.Errorf("line %d: the field %s is there twice", child.Line, child.Value)
+			}
+			seen[child.Value] = true
+		}
 		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind != yaml.ScalarNode {
 			return fmt.Errorf("line %d: a field's name is no text", child.Line)
 		}

@@ -42,7 +42,7 @@ func (m *migration) clusterGroups() []*nodeGroup {
 // eksctlGroup reads one group.
 func eksctlGroup(i *item, node *yaml.Node) *nodeGroup {
 	name := objectName(text(at(node, "name")))
-	g := &nodeGroup{name: name, className: name, source: i, least: -1, most: -1, labels: map[string]string{}, arch: "amd64"}
+	g := &nodeGroup{name: name, className: name, source: i, most: -1, labels: map[string]string{}, arch: "amd64"}
 	g.types = slices.Concat(texts(at(node, "instanceType")), texts(at(node, "instanceTypes")), texts(at(node, "instancesDistribution", "instanceTypes")))
 	g.types = slices.DeleteFunc(g.types, func(one string) bool { return one == "mixed" || one == "" })
 	if len(g.types) == 0 && at(node, "instanceSelector") == nil {
@@ -56,7 +56,7 @@ func eksctlGroup(i *item, node *yaml.Node) *nodeGroup {
 		g.label(label, text(at(node, "labels", label)))
 	}
 	g.readTaints(at(node, "taints"))
-	g.least, g.most = size(at(node, "minSize")), size(at(node, "maxSize"))
+	g.most = size(at(node, "maxSize"))
 	g.capacity(node)
 	g.selector(at(node, "instanceSelector"))
 	g.class = g.eksctlClass(i.root, node)
@@ -259,8 +259,11 @@ func (g *nodeGroup) eksctlDisk(class, node *yaml.Node) {
 	}
 	disk := mapping()
 	device := "/dev/xvda"
-	if text(at(node, "amiFamily")) == "Bottlerocket" {
+	switch {
+	case text(at(node, "amiFamily")) == "Bottlerocket":
 		device = "/dev/xvdb" // what is for pods; the system has /dev/xvda
+	case g.os == "windows":
+		device = "/dev/sda1"
 	}
 	set(disk, scalar(device), "deviceName")
 	set(disk, scalar(strconv.Itoa(max(size(at(node, "volumeSize")), 20))+"Gi"), "ebs", "volumeSize")
@@ -317,7 +320,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			if m.scaler.item != nil {
 				source = m.scaler.item
 			}
-			g = &nodeGroup{name: name, source: source, least: -1, most: -1, className: m.onlyClass()}
+			g = &nodeGroup{name: name, source: source, most: -1, className: m.onlyClass()}
 			byName[name], found = g, append(found, g)
 		}
 		g.nodes++

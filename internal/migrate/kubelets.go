@@ -24,8 +24,13 @@ func (m *migration) kubelets() {
 	for _, i := range m.items {
 		if i.is(karpv1.Group, "NodePool") && !i.gone {
 			class := text(at(i.root, "spec", "template", "spec", "nodeClassRef", "name"))
-			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == "EC2NodeClass" {
+			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == awsv1.Kind {
 				users[class] = append(users[class], user{i, i.kubelet()})
+			} else if i.kubelet() != nil {
+				i.note(Changed, "spec.template.spec.kubelet", "is left out: only an EC2NodeClass has kubelet settings")
+				take(i.root, "metadata", "annotations", beta.AnnotationKubelet)
+				prune(i.root, "metadata", "annotations")
+				i.anew = true
 			}
 		}
 	}
@@ -108,6 +113,7 @@ func (i *item) share(users []user, taken map[string]bool) {
 		set(i.root, moved, "spec", "kubelet")
 		i.anew = true
 		i.note(Changed, "spec.kubelet", "are the kubelet settings of the NodePools that use the class")
+		i.note(Advice, "spec.kubelet", "applied to a running cluster, the nodes of all NodePools that use the class drift, also of those that were not read, and are replaced within budgets, because the class has changed")
 	}
 	copies := map[string]*yaml.Node{} // by name
 	var names []string
@@ -138,6 +144,7 @@ func (i *item) share(users []user, taken map[string]bool) {
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
+		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool's nodes drift and are replaced, because the settings have another place; a budget of nodes \"0\" with reasons [Drifted] keeps them, and without it they go within the pool's budgets")
 	}
 }
 

@@ -58,6 +58,7 @@ func Run(files []File, options Options) Result {
 	m.translate()
 	m.kubelets()
 	m.propose()
+	m.unique()
 	m.check()
 	return m.result()
 }
@@ -236,6 +237,9 @@ func (m *migration) item(i *item) {
 		if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {
 			p.selectorValues(i.root)
 		}
+		if m.options.OnlyOurs && i.changed() && at(i.root, "spec", "template") != nil {
+			i.note(Advice, "spec.template", "applied, what is printed restarts the pods, and takes over fields such as replicas: better change the manifests that it was made from")
+		}
 	}
 }
 
@@ -316,6 +320,25 @@ func (m *migration) legacySettings() legacy.Settings {
 		s.MaxPods = 110
 	}
 	return s
+}
+
+// unique says which objects are printed more than once: applied, the last one would silently win.
+func (m *migration) unique() {
+	origins := map[string]string{}
+	for _, i := range m.items {
+		for _, d := range append([]*document{i.document}, i.after...) {
+			kind, name := text(at(d.root, "kind")), text(at(d.root, "metadata", "name"))
+			if d.gone || kinds[kind] == "" || name == "" {
+				continue
+			}
+			object := kind + " " + name
+			if first, again := origins[object]; again {
+				i.note(Impossible, "", "%s is printed twice, from %s too: applied, the last one would win; leave one of them out", object, first)
+				continue
+			}
+			origins[object] = i.Object + " (" + i.Origin + ")"
+		}
+	}
 }
 
 // check asks what an API server would say of our objects.

@@ -73,8 +73,17 @@ func (p *pods) expressions(list *yaml.Node, path string) {
 // keys renames labels that are names of fields.
 func (p *pods) keys(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
-		at := node.Content[index(node, name)]
-		p.label(at, path)
+		today, renamed := names.Label(name)
+		if now := at(node, today); !renamed || now == nil {
+			p.label(node.Content[index(node, name)], path)
+			continue
+		} else if text(now) != text(at(node, name)) {
+			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one stays, and no node had both", name, today)
+		} else {
+			p.note(Changed, path, "%s is left out: %s is there too", name, today)
+		}
+		take(node, name)
+		p.anew = true
 	}
 }
 
@@ -114,7 +123,7 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 	path = under(path, "metadata.annotations")
 	annotations := at(node, "metadata", "annotations")
 	for _, name := range fields(annotations) {
-		today, renamed := names.Annotation(name)
+		today, renamed := names.PodAnnotation(name)
 		if !renamed {
 			continue
 		}

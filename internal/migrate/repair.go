@@ -351,7 +351,7 @@ func (r *repair) textual(node *yaml.Node, path string) {
 // nodeAnnotations gives annotations of nodes today's names.
 func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
-		if today, renamed := names.Annotation(name); renamed {
+		if today, renamed := names.NodeAnnotation(name); renamed {
 			value := take(node, name)
 			if at(node, today) == nil {
 				put(node, value, today)

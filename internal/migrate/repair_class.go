@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
 // class looks through an EC2NodeClass.
@@ -52,26 +53,33 @@ func (r *repair) selector(field, kind string) {
 		r.note(Repaired, "spec."+field, "does not exist and is left out: spec.%sSelectorTerms says it", kind)
 		return
 	}
-	terms := sequence()
-	for _, key := range []string{"aws-ids", "aws::ids"} {
-		for _, id := range strings.Split(text(take(value, key)), ",") {
-			if id = strings.TrimSpace(id); id != "" {
-				term := mapping()
-				set(term, scalar(id), "id")
-				terms.Content = append(terms.Content, term)
-			}
-		}
+	if value.Kind != yaml.MappingNode { // terms under another name
+		put(r.root, value, "spec", kind+"SelectorTerms")
+		r.note(Repaired, "spec."+field, "does not exist: it is spec.%sSelectorTerms", kind)
+		return
 	}
-	if len(value.Content) > 0 {
-		term := mapping()
-		comment := value.HeadComment
-		value.HeadComment = ""
-		set(term, value, "tags")
-		terms.Content = append(terms.Content, term)
-		terms.HeadComment = comment
+	content, ok := plain(value).(map[string]any)
+	if !ok {
+		r.note(Impossible, "spec."+field, "has values that are not of JSON")
+		return
 	}
-	put(r.root, terms, "spec", kind+"SelectorTerms")
+	spec, notes := legacy.SelectorTerms(map[string]any{field: content})
+	want, err := nodeOf(map[string]any{"subnet": spec.SubnetSelectorTerms, "securityGroup": spec.SecurityGroupSelectorTerms, "ami": spec.AMISelectorTerms}[kind])
+	if err != nil {
+		r.note(Impossible, "spec."+field, "%s", err)
+		return
+	}
+	have, term := sequence(), mapping()
+	have.HeadComment, value.HeadComment = value.HeadComment, ""
+	set(term, value, "tags")
+	have.Content = append(have.Content, term)
+	if !empty(want) {
+		put(r.root, reshape(have, want), "spec", kind+"SelectorTerms")
+	}
 	r.note(Repaired, "spec."+field, "is of AWSNodeTemplates; it is spec.%sSelectorTerms", kind)
+	for _, n := range notes {
+		r.note(outcomes[n.Effect], n.Field, "%s", n.Reason)
+	}
 }
 
 // terms looks through a list of terms.

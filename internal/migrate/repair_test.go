@@ -125,6 +125,20 @@ func TestReferenceRepairs(t *testing.T) {
 	}
 }
 
+// TestPoolsOfKwok: the class is of another group, and has no kubelet.
+func TestPoolsOfKwok(t *testing.T) {
+	for _, reference := range []string{"{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, name: a}", "{kind: KWOKNodeClass, name: a}"} {
+		d, result := run(t, "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: p}\nspec:\n  template:\n    spec:\n      requirements: []\n      kubelet: {maxPods: 5}\n      nodeClassRef: "+reference+"\n")
+		spec := at(d.root, "spec", "template", "spec")
+		if diff := cmp.Diff(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "a"}, plain(at(spec, "nodeClassRef"))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reference, diff)
+		}
+		if strings.Contains(string(result.Manifests), "maxPods") || !strings.Contains(result.Report.Text(), "only an EC2NodeClass") {
+			t.Errorf("%s: printed\n%s\n%s", reference, result.Manifests, result.Report.Text())
+		}
+	}
+}
+
 func TestVersionRepairs(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"apiVersion: karpenter.sh/v1alpha5\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: [], nodeClassRef: {name: a}}}}\n", "karpenter.sh/v1"},
@@ -135,6 +149,33 @@ func TestVersionRepairs(t *testing.T) {
 		if got := text(at(d.root, "apiVersion")); got != test.want || result.Report.Count(Repaired) == 0 {
 			t.Errorf("%s\nbecame %s, want %s\n%s", test.text, got, test.want, result.Report.Text())
 		}
+	}
+}
+
+// TestSelectorsOfClasses: selectors that AWSNodeTemplates had mean on an EC2NodeClass what they meant there.
+func TestSelectorsOfClasses(t *testing.T) {
+	for _, test := range []struct{ name, field, terms, want string }{
+		{"tags", "subnetSelector: {a: b, c: d}", "subnetSelectorTerms", `[{"tags":{"a":"b","c":"d"}}]`},
+		{"several values", "subnetSelector: {a: \"b, c\", d: e}", "subnetSelectorTerms", `[{"tags":{"a":"b","d":"e"}},{"tags":{"a":"c","d":"e"}}]`},
+		{"ids, and tags beside them", "securityGroupSelector: {aws-ids: \"sg-1,sg-2\", a: b}", "securityGroupSelectorTerms", `[{"id":"sg-1"},{"id":"sg-2"}]`},
+		{"names and owners of images", "amiSelector: {\"aws::name\": \"x,y\", \"aws::owners\": \"self,123456789012\"}", "amiSelectorTerms",
+			`[{"name":"x","owner":"self"},{"name":"y","owner":"self"},{"name":"x","owner":"123456789012"},{"name":"y","owner":"123456789012"}]`},
+		{"ids of images", "amiSelector: {\"aws::ids\": \"ami-2,ami-1\"}", "amiSelectorTerms", `[{"id":"ami-1"},{"id":"ami-2"}]`},
+		{"terms under the name of a selector", "subnetSelector: [{id: subnet-1}]", "subnetSelectorTerms", `[{"id":"subnet-1"}]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, result := run(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n  amiFamily: AL2\n  # why\n  "+test.field+"\n")
+			want := &document{text: test.want}
+			if err := want.parse(); err != nil {
+				t.Fatal(err)
+			}
+			if got := at(d.root, "spec", test.terms); !same(want.root, got) {
+				t.Errorf("got\n%s\nwant %s", result.Manifests, test.want)
+			}
+			if result.Report.Count(Repaired) == 0 || !strings.Contains(string(result.Manifests), "# why") {
+				t.Errorf("got\n%s\n%s", result.Manifests, result.Report.Text())
+			}
+		})
 	}
 }
 
@@ -170,6 +211,35 @@ func TestKubeletWithoutItsClass(t *testing.T) {
 	}
 }
 
+// TestMovedKubeletReplacesNodes: whoever applies what is printed over running nodes is told what becomes of those.
+func TestMovedKubeletReplacesNodes(t *testing.T) {
+	const class = "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
+	for kubelet, want := range map[string]int{"kubelet: {maxPods: 58}\n": 2, "": 0} {
+		result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n"+kubelet) + class)}}, Options{})
+		if got := strings.Count(result.Report.Text(), "applied to a running cluster"); got != want {
+			t.Errorf("%q: said %d times, want %d (of the pool and of the class):\n%s", kubelet, got, want, result.Report.Text())
+		}
+	}
+}
+
+// TestContradiction: a pod that selects a pool by both names, with different values, ran nowhere; that is told.
+func TestContradiction(t *testing.T) {
+	_, result := run(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeSelector: {karpenter.sh/provisioner-name: a, karpenter.sh/nodepool: b}\n  containers: []\n")
+	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests), "provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
+		t.Errorf("printed\n%s\n%s", result.Manifests, result.Report.Text())
+	}
+}
+
+// TestOneObjectTwice: what would overwrite each other when it is applied is told, with both places.
+func TestOneObjectTwice(t *testing.T) {
+	const provisioner = "---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec: {providerRef: {name: default}}\n"
+	result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n") + provisioner)}}, Options{})
+	const want = "NodePool a is printed twice, from NodePool a (in: document 1) too"
+	if report := result.Report.Text(); !strings.Contains(report, want) || result.Report.Count(Impossible) != 1 {
+		t.Errorf("the report is\n%s, want %q", report, want)
+	}
+}
+
 func TestWorkloads(t *testing.T) {
 	pod := func(kind, before, spec string) string {
 		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata:\n  name: a\nspec:\n" + before + "  template:\n    metadata:\n      labels: {app: a}\n    spec:\n" + indent(spec, "      ") + "      containers:\n        - name: c\n          image: i   # stays\n\n"
@@ -178,6 +248,7 @@ func TestWorkloads(t *testing.T) {
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing to do", pod("Deployment", selector, "nodeSelector: {a: b}\n"), pod("Deployment", selector, "nodeSelector: {a: b}\n")},
 		{"a selector of nodes", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: a}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: a}\n")},
+		{"both names of a label", pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n  karpenter.sh/provisioner-name: a\n"), strings.Replace(pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n"), "i   #", "i #", 1)},
 		{"in quotes", pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/provisioner-name\": a}\n"), pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/nodepool\": a}\n")},
 		{"a topology key", pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: node.k8s.aws/capacity-type # even\n"), pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: karpenter.sh/capacity-type # even\n")},
 		{"no selector", pod("Deployment", "", ""), pod("Deployment", "  selector:\n    matchLabels:\n      app: a\n", "")},
@@ -190,6 +261,27 @@ func TestWorkloads(t *testing.T) {
 		}
 		if result.Changed != (test.in != test.want) {
 			t.Errorf("%s: changed is %t", test.name, result.Changed)
+		}
+	}
+}
+
+// TestProtection: what pods had and what nodes had say nothing on the other kind, and get no meaning there.
+func TestProtection(t *testing.T) {
+	const evict, consolidate, disrupt = "karpenter.sh/do-not-evict", "karpenter.sh/do-not-consolidate", "karpenter.sh/do-not-disrupt"
+	pod := func(annotation string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    " + annotation + ": \"true\"\nspec:\n  containers: []\n"
+	}
+	pool := func(annotation string) string {
+		return strings.Replace(poolWith("v1", "", "requirements: []\n"), "  template:\n", "  template:\n    metadata:\n      annotations:\n        "+annotation+": \"true\"\n", 1)
+	}
+	for _, test := range []struct{ name, in, want string }{
+		{"a pod that is not to be evicted", pod(evict), pod(disrupt)},
+		{"a pod with what nodes have", pod(consolidate), pod(consolidate)},
+		{"nodes that are not to be consolidated", pool(consolidate), pool(disrupt)},
+		{"nodes with what pods have", pool(evict), pool(evict)},
+	} {
+		if diff := cmp.Diff(test.want, string(Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{}).Manifests)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
 }
@@ -227,6 +319,7 @@ func TestStrangeInput(t *testing.T) {
 		{"an unknown kind", "apiVersion: example.com/v1\nkind: Thing\nspec: {template: {spec: {}}}\n", 0},
 		{"tabs", "\tkind: a\n", 1},
 		{"a bomb", "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + bomb("abcdefghij"), 1},
+		{"a field twice", "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nspec: {}\nspec: {}\n", 1},
 		{"an alias of what it is in", "a: &a {b: *a, c: *a}\n", 1},
 	} {
 		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})

@@ -71,13 +71,29 @@ var movedValues = []goneValue{
 	{"settings.aws.enableENILimitedPodDensity", "put maxPods: 110 into spec.kubelet of every EC2NodeClass"},
 }
 
-// valuesOfCharts are names that only values of a chart of Karpenter have at the top.
-var valuesOfCharts = []string{"settings", "controller", "serviceAccount", "clusterName", "clusterEndpoint", "aws", "logConfig", "webhook", "replicas", "serviceMonitor"}
+// onlyOfKarpenter are values that no chart but one of Karpenter has, beside those below settings.aws. Names such as controller,
+// webhook, serviceAccount, replicas or clusterName alone are those of many charts.
+var onlyOfKarpenter = []string{
+	"settings.clusterName", "settings.clusterEndpoint", "settings.clusterCABundle", "settings.interruptionQueue", "settings.isolatedVPC",
+	"settings.reservedENIs", "settings.vmMemoryOverheadPercent", "settings.defaultInstanceProfile", "settings.batchMaxDuration", "settings.batchIdleDuration",
+	"settings.honorSafeToEvict", "settings.featureGates.driftEnabled", "settings.featureGates.drift", "settings.featureGates.spotToSpotConsolidation",
+	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration", "aws.defaultInstanceProfile",
+}
 
-// isValues reports whether a document is a file of values for the chart.
+// isValues reports whether a document is a file of values for the chart: it must have a value that only charts of Karpenter
+// have, because everything that is not understood in it is left out. Other values pass as they are.
 func isValues(root *yaml.Node) bool {
-	return root != nil && at(root, "apiVersion") == nil && at(root, "kind") == nil &&
-		slices.ContainsFunc(fields(root), func(name string) bool { return slices.Contains(valuesOfCharts, name) })
+	if root == nil || at(root, "apiVersion") != nil || at(root, "kind") != nil {
+		return false
+	}
+	if at(root, "clusterName") != nil && at(root, "clusterEndpoint") != nil || foreignImage.MatchString(text(at(root, "controller", "image"))) ||
+		foreignImage.MatchString(text(at(root, "controller", "image", "repository"))) {
+		return true
+	}
+	has := func(path string) bool { return at(root, strings.Split(path, ".")...) != nil }
+	return slices.ContainsFunc(onlyOfKarpenter, has) ||
+		slices.ContainsFunc(renamedValues, func(row renamedValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) }) ||
+		slices.ContainsFunc(slices.Concat(goneValues, movedValues), func(row goneValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) })
 }
 
 // values brings the values of one document to today's names, and returns what they say about the cluster.

@@ -94,16 +94,39 @@ func TestOldValues(t *testing.T) {
 func TestNewNameWins(t *testing.T) {
 	for _, test := range []struct{ name, values, want string }{
 		{"the old name alone", "controller: {batchMaxDuration: 20s}\n", "settings:\n  batchMaxDuration: 20s\n"},
-		{"beside the new name's default", "controller: {logLevel: debug}\nlogLevel: info\n", "logLevel: debug\n"},
+		{"beside the new name's default", "controller: {logLevel: debug}\nlogLevel: info\nsettings:\n  clusterName: a\n", "logLevel: debug\nsettings:\n  clusterName: a\n"},
 		{"beside another value", "clusterName: a\nsettings:\n  clusterName: b\n", "settings:\n  clusterName: b\n"},
 		{"the older of two", "settings:\n  aws:\n    clusterName: a\nclusterName: b\n", "settings:\n  clusterName: a\n"},
-		{"empty", "clusterName: \"\"\nreplicas: 1\n", "replicas: 1\n"},
+		{"empty", "clusterName: \"\"\nclusterEndpoint: \"\"\nreplicas: 1\n", "replicas: 1\n"},
 		{"false counts", "settings:\n  aws:\n    isolatedVPC: false\n", "settings:\n  isolatedVPC: false\n"},
 	} {
 		got := string(Run([]File{{Name: "values.yaml", Text: []byte(test.values)}}, Options{}).Manifests)
 		if got != test.want {
 			t.Errorf("%s: got\n%s, want\n%s", test.name, got, test.want)
 		}
+	}
+}
+
+// TestValuesOfOthers: values of other charts pass as they are, and nothing is learnt from them.
+func TestValuesOfOthers(t *testing.T) {
+	for name, values := range map[string]string{
+		"cert-manager":             "replicaCount: 2\nwebhook:\n  replicaCount: 3\n  timeoutSeconds: 30\n",
+		"ingress-nginx":            "controller:\n  replicas: 3\n  image:\n    repository: registry.example.com/nginx\n",
+		"a load balancer's":        "clusterName: other\nserviceAccount:\n  create: false\nreplicas: 2\n",
+		"a chart with settings":    "settings:\n  tags: {a: b}\n  aws:\n    region: eu-west-1\n",
+		"a chart with aws":         "aws:\n  region: eu-west-1\nlogEncoding: json\n",
+		"a chart with a log level": "controller:\n  logLevel: debug\nserviceMonitor:\n  enabled: true\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := "---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec: {provider: {instanceProfile: p}}\n"
+			result := Run([]File{{Name: "in", Text: []byte(values + node)}}, Options{})
+			if !strings.HasPrefix(string(result.Manifests), values+"---\n") {
+				t.Errorf("printed\n%s, want\n%s first", result.Manifests, values)
+			}
+			if strings.Contains(string(result.Manifests), "kubernetes.io/cluster/other") {
+				t.Errorf("the cluster's name is that of other values:\n%s", result.Manifests)
+			}
+		})
 	}
 }
 

@@ -47,9 +47,6 @@ const (
 // mostSkew is how far the clock may be from AWS's: from five minutes on AWS refuses what we sign.
 const mostSkew = time.Minute
 
-// The minors of Kubernetes 1 that are tried, AWS specification 1.
-const leastMinor, mostMinor = 26, 36
-
 var _ cloud.Examiner = (*Provider)(nil)
 
 // examination is one look at AWS. What is found is kept with its code and object, each pair once.
@@ -63,8 +60,8 @@ type examination struct {
 	facts   discovery.Facts
 }
 
-// Examine implements cloud.Examiner. It reads, tries dry runs, and receives a message of the queue which it leaves visible;
-// nothing is changed.
+// Examine implements cloud.Examiner. It reads, tries dry runs, and receives a message of the queue, which
+// nobody else sees for a second; nothing is changed.
 func (p *Provider) Examine(ctx context.Context) []cloud.Finding {
 	e := &examination{Provider: p, findings: map[[2]string]cloud.Finding{}}
 	if e.reach(ctx) {
@@ -100,16 +97,13 @@ func (e *examination) asked(err error, permission string) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.As(err, &failed) && slices.Contains(denials, failed.Code):
+	case errors.As(err, &failed) && failed.Forbidden():
 		e.found(CloudPermissionDenied, permission, roleFix, "the controller may not do %s: %s", permission, failed)
 	default:
 		e.found(CannotLook, permission, "look again; if it stays, look at the network between the controller and AWS, and at the health of the service", "AWS did not answer %s: %s", permission, err)
 	}
 	return false
 }
-
-// denials are the codes by which AWS says that a policy does not allow a call.
-var denials = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "NotAuthorized"}
 
 // do makes a call of a service, with the time limit of all of the provider's.
 func do(ctx context.Context, e *examination, permission string, send func(context.Context) error) error {
@@ -138,7 +132,7 @@ func (e *examination) reach(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.As(err, &failed) && failed.Kind == call.Denied && !slices.Contains(denials, failed.Code):
+	case errors.As(err, &failed) && failed.Kind == call.Denied && !failed.Forbidden():
 		e.found(CloudUnreachable, "aws", "look at the controller's credentials: Pod Identity or the role annotation of its service account, and the trust policy of the role",
 			"AWS does not accept the credentials: %s", failed)
 	case failed != nil && failed.Code != "":

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -37,6 +36,7 @@ func (e *examination) cluster(ctx context.Context) {
 		}
 		return err
 	})
+	told := err != nil // of the cluster, below
 	if known := call.KindOf(err) != call.NotFound; !known && e.opts.Kubernetes.Endpoint == "" {
 		e.found(ClusterUnknown, object, "set --cluster-name (settings.clusterName) to a name that `aws eks list-clusters` lists; of a cluster that is not EKS's, set --cluster-endpoint too",
 			"EKS has no cluster %q in %s", e.opts.Cluster, e.opts.Region)
@@ -44,7 +44,8 @@ func (e *examination) cluster(ctx context.Context) {
 		e.asked(err, permission)
 	}
 	e.facts, err = e.sources.Cluster.Facts(ctx)
-	if err != nil && len(e.findings) == 0 {
+	var same *call.Error // the facts' only call is this one
+	if err != nil && !(told && errors.As(err, &same)) {
 		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission, "what nodes are told of the cluster is not known: %s", err)
 	}
 	e.versions(object, version)
@@ -60,9 +61,8 @@ func (e *examination) versions(object, ofEKS string) {
 		e.found(ClusterDiffers, object, "set --cluster-name (settings.clusterName) to the name of this cluster, or point the doctor's kubeconfig to that one",
 			"EKS says that cluster %s has Kubernetes %s, and the API server here has %s", e.opts.Cluster, ofEKS, here)
 	}
-	_, minor, _ := strings.Cut(here, ".")
-	if n, err := strconv.Atoi(minor); err == nil && (n < leastMinor || n > mostMinor) {
-		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that both know each other", "the cluster has Kubernetes %s; tried are 1.%d to 1.%d", here, leastMinor, mostMinor)
+	if !discovery.Supported(here) {
+		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that both know each other", "the cluster has Kubernetes %s; tried are %s", here, discovery.SupportedVersions)
 	}
 }
 
@@ -121,7 +121,8 @@ func (e *examination) queue(ctx context.Context) {
 		return
 	}
 	e.asked(do(ctx, e, "sqs:ReceiveMessage", func(ctx context.Context) error {
-		_, err := e.opts.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 1, VisibilityTimeout: 0, WaitTimeSeconds: 0})
+		// A second: the SDK leaves out a zero, and the queue's own time would hold, which is 30 s where nobody has set it.
+		_, err := e.opts.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 1, VisibilityTimeout: 1, WaitTimeSeconds: 0})
 		return err
 	}), "sqs:ReceiveMessage")
 	err = do(ctx, e, "sqs:DeleteMessage", func(ctx context.Context) error { // of a message that does not exist

@@ -29,6 +29,21 @@ func foreign(node *corev1.Node) bool {
 		node.Labels[karpv1.NodeClassLabel(kwokv1alpha1.Group, kwokv1alpha1.Kind)] != ""
 }
 
+// unadopted is the machine of a foreign Node that has no record yet: that it has none is no word of its end.
+func (p *Provider) unadopted(ctx context.Context, name string) (*cloud.Machine, error) {
+	node := &corev1.Node{}
+	err := p.call(ctx, "reading node "+name, func(ctx context.Context) error {
+		return p.opts.Reader.Get(ctx, types.NamespacedName{Name: name}, node)
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil || !foreign(node) {
+		return nil, notFound(providerScheme + name)
+	}
+	return recordOf(node).machine(), nil
+}
+
 // adopt makes the record of a foreign Node, then notes on the Node that it has one: a crash in between is finished by the
 // next start.
 func (p *Provider) adopt(ctx context.Context, node *corev1.Node) error {

@@ -1,6 +1,7 @@
 package kwok
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -131,6 +133,41 @@ func TestAdoptionAfterACrash(t *testing.T) {
 	}
 }
 
+// An adoption that is refused is tried again, and until then the Node is a machine that is there.
+func TestAdoptionIsTriedAgain(t *testing.T) {
+	node := nodeFrom(t, theirs)
+	refuse := true
+	_, stored := adopting(t)
+	if err := stored.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	c := interceptor.NewClient(stored.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
+			if refuse {
+				return errors.New("no")
+			}
+			return c.Create(ctx, object, o...)
+		},
+	})
+	p, err := New(Options{Client: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.resume(t.Context()); err == nil {
+		t.Error("nothing says that the adoption is still to be done")
+	}
+	if machine, err := p.Machine(t.Context(), node.Spec.ProviderID); err != nil || machine.Claim != "general-x7k2p" {
+		t.Errorf("the machine that is not adopted yet: %+v, %v", machine, err)
+	}
+	refuse = false
+	if err := p.resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if machines, err := p.Machines(t.Context()); err != nil || len(machines) != 1 {
+		t.Errorf("%d machines, %v", len(machines), err)
+	}
+}
+
 // Nodes that only look alike are left alone.
 func TestNoAdoption(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.Node){
@@ -144,6 +181,9 @@ func TestNoAdoption(t *testing.T) {
 		p, _ := adopting(t, node)
 		if machines, err := p.Machines(t.Context()); err != nil || len(machines) > 0 {
 			t.Errorf("%s: %d machines, %v", name, len(machines), err)
+		}
+		if _, err := p.Machine(t.Context(), providerScheme+node.Name); !errors.Is(err, cloud.ErrNotFound) {
+			t.Errorf("%s: asked for its machine: %v", name, err)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package kwok
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +36,6 @@ func (p *Provider) NeedLeaderElection() bool { return true }
 // process left undone is taken up first. It can be called once.
 func (p *Provider) Start(ctx context.Context) error {
 	defer p.queue.ShutDown()
-	for p.resume(ctx) != nil {
-		if p.pause(ctx, 10*p.opts.RetryBackoff) != nil {
-			return nil
-		}
-	}
 	var workers sync.WaitGroup
 	for range p.opts.Workers {
 		workers.Go(func() {
@@ -46,16 +43,22 @@ func (p *Provider) Start(ctx context.Context) error {
 			}
 		})
 	}
+	// Machines go on meanwhile: one Node that nobody can adopt must not hold up the others.
+	for pause := 10 * p.opts.RetryBackoff; p.resume(ctx) != nil; pause = min(2*pause, time.Minute) {
+		if p.pause(ctx, pause) != nil {
+			break
+		}
+	}
 	<-ctx.Done()
 	p.queue.ShutDown()
 	workers.Wait()
 	return nil
 }
 
-// resume queues every machine and deletes the Nodes whose machines are gone (a process that died between the two
-// deletions, or that created a Node while another terminated the machine). Nodes of Karpenter's own provider get their
-// records. Nodes are listed first: a Node in the list
-// had a record before, so one without a record now has lost it.
+// resume queues every machine that has something before it, and deletes the Nodes whose machines are gone (a process that died between the two
+// deletions, or that created a Node while another terminated the machine). Nodes are listed first: one of ours in the list
+// had a record before, so one of ours without a record now has lost it. Nodes of Karpenter's own provider never had one, and
+// get it here. The error is of what was not done, and it can be called again.
 func (p *Provider) resume(ctx context.Context) error {
 	var nodes corev1.NodeList
 	err := p.call(ctx, "listing simulated nodes", func(ctx context.Context) error {
@@ -73,15 +76,17 @@ func (p *Provider) resume(ctx context.Context) error {
 	known := sets.New[string]()
 	for i := range objects {
 		known.Insert(objects[i].Name)
-		if s, err := parse(&objects[i]); err == nil {
+		if s, err := parse(&objects[i]); err == nil && (!s.Registered || s.terminating()) {
 			p.queue.Add(s.Name)
 		}
 	}
+	var errs []error
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		if foreign(node) {
 			if err := p.adopt(ctx, node); err != nil {
-				log.FromContext(ctx).Error(err, "adopting a node without a record", "node", node.Name)
+				log.FromContext(ctx).Error(err, "adopting a node without a record; it is tried again", "node", node.Name)
+				errs = append(errs, err)
 			}
 			continue
 		}
@@ -89,10 +94,11 @@ func (p *Provider) resume(ctx context.Context) error {
 			continue
 		}
 		if err := p.deleteNode(ctx, node.Name); err != nil {
-			log.FromContext(ctx).Error(err, "deleting the node of a machine that is gone", "node", node.Name)
+			log.FromContext(ctx).Error(err, "deleting the node of a machine that is gone; it is tried again", "node", node.Name)
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // ownsNode says whether a Node was made by a provider with this one's namespace.

@@ -24,7 +24,7 @@ func (p *Provider) Machine(ctx context.Context, providerID string) (*cloud.Machi
 	}
 	object, err := p.recordObject(ctx, name)
 	if apierrors.IsNotFound(err) {
-		return nil, notFound(providerID)
+		return p.unadopted(ctx, name)
 	}
 	if err != nil {
 		return nil, err

@@ -121,13 +121,21 @@ func limits(list corev1.ResourceList) []quantity.Amount {
 	return to
 }
 
+// expired is how the engine spells the reason of nodes that are replaced before expireAfter ends them.
+const expired karpv1.DisruptionReason = "Expired"
+
 // Budgets converts the pool's budgets as they are at now: Inactive depends on it (core specification 5.6). The second
 // result says what cannot be read, empty if all can; the pool then allows no disruption. An unset list is the API's
-// default of 10%.
+// default of 10%. Expiry is no reason that a budget of the API can name: where there are budgets and all of them have
+// reasons, nothing is said about it, and it has the default too.
 func Budgets(pool *karpv1.NodePool, now time.Time) ([]model.Budget, string) {
 	from := pool.Spec.Disruption.Budgets
-	if from == nil {
+	silent := len(from) > 0 && !slices.ContainsFunc(from, func(b karpv1.Budget) bool { return len(b.Reasons) == 0 })
+	switch {
+	case from == nil:
 		from = []karpv1.Budget{{Nodes: "10%"}}
+	case silent:
+		from = append(slices.Clone(from), karpv1.Budget{Nodes: "10%", Reasons: []karpv1.DisruptionReason{expired}})
 	}
 	budgets := make([]model.Budget, 0, len(from))
 	for i := range from {

@@ -12,6 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -168,6 +169,9 @@ func TestBudgets(t *testing.T) {
 		{"unset", "null", "12:00", []model.Budget{{IsPercent: true, Percent: 10}}, ""},
 		{"empty", "[]", "12:00", []model.Budget{}, ""},
 		{"number", `[{nodes: "3"}]`, "12:00", []model.Budget{{Count: 3}}, ""},
+		{"all with reasons", `[{nodes: "3", reasons: [Drifted]}]`, "12:00", []model.Budget{
+			{Count: 3, Reasons: []string{"Drifted"}}, {IsPercent: true, Percent: 10, Reasons: []string{string(plan.Expired)}}}, ""},
+		{"one without", `[{nodes: "3", reasons: [Drifted]}, {nodes: "4"}]`, "12:00", []model.Budget{{Count: 3, Reasons: []string{"Drifted"}}, {Count: 4}}, ""},
 		{"before the window", "[" + daily + "]", "08:59", []model.Budget{{Inactive: true, Changes: at(20, 9)}}, ""},
 		{"within the window", "[" + daily + "]", "16:59", []model.Budget{{Changes: at(20, 17)}}, ""},
 		{"after the window", "[" + daily + "]", "17:01", []model.Budget{{Inactive: true, Changes: at(21, 9)}}, ""},

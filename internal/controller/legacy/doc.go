@@ -11,8 +11,9 @@
 //   - What was made is kept as its object says. An edit by hand is undone, additions too; therefore specs are replaced as a
 //     whole, not applied field by field. Metadata that others write (hashes, labels) is left alone.
 //   - It is owned by its object, so that the API's garbage collection deletes it with the object, and the nodes with the
-//     pool: as it was. What is no longer wanted is deleted, and a node class never while a pool of ours names it.
-//   - An object of the same name that was not made from this one is left alone; the status says so.
+//     pool: as it was. What is no longer wanted is deleted, and a node class never while a pool names it, whoever wrote the pool.
+//   - An object of the same name that was not made from this one is left alone; the status says so. But a node class whose own
+//     object has become others becomes that of the object that has become one of its name.
 //   - The annotation karpenter-go.github.io/made-from says what a thing was made from. What has lost its owner
 //     (kubectl delete --cascade=orphan) and still has it is owned again if its object comes back.
 //

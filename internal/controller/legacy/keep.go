@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,11 +42,11 @@ func (s *source) wanted() []client.Object {
 
 // keepAll brings everything that a source has become into the API. Obstacles are for its status; an error is to be tried
 // again. An object that meets one keeps no other from being looked at.
-func (r *Reconciler) keepAll(ctx context.Context, s *source) ([]obstacle, error) {
+func (r *Reconciler) keepAll(ctx context.Context, v *view, s *source) ([]obstacle, error) {
 	var obstacles []obstacle
 	var errs []error
 	for _, object := range s.wanted() {
-		met, err := r.keep(ctx, s, object)
+		met, err := r.keep(ctx, v, s, object)
 		if met != nil {
 			obstacles = append(obstacles, *met)
 		}
@@ -55,7 +56,7 @@ func (r *Reconciler) keepAll(ctx context.Context, s *source) ([]obstacle, error)
 }
 
 // keep brings one object into the API as it should be.
-func (r *Reconciler) keep(ctx context.Context, s *source, want client.Object) (*obstacle, error) {
+func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.Object) (*obstacle, error) {
 	kind, name := kindOf(want), want.GetName()
 	live := want.DeepCopyObject().(client.Object)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
@@ -68,15 +69,17 @@ func (r *Reconciler) keep(ctx context.Context, s *source, want client.Object) (*
 		return judge(kind, name, r.Client.Create(ctx, want.DeepCopyObject().(client.Object), client.FieldOwner(Manager)))
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
-	case !s.made(live):
-		return &obstacle{karpv1alpha5.ReasonNameTaken, fmt.Sprintf("%s %q was not made from this object, and is left as it is; delete or rename one of the two", kind, name)}, nil
-	case !live.GetDeletionTimestamp().IsZero():
-		return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is being deleted; it is made again when it is gone", kind, name)}, nil
+	}
+	if met := v.hindrance(s, live); met != nil {
+		return met, nil
 	}
 	base := live.DeepCopyObject().(client.Object)
 	setSpec(live, want)
-	if class, isClass := live.(*awsv1.EC2NodeClass); isClass && s.result.Unused {
+	if class, isClass := live.(*awsv1.EC2NodeClass); isClass && s.result.Unused && s.made(live) {
 		class.Spec.Kubelet = base.(*awsv1.EC2NodeClass).Spec.Kubelet // the nodes of a Provisioner that is gone may still be there
+	}
+	if !s.made(live) { // whose it was, hindrance has looked at
+		live.SetOwnerReferences(slices.DeleteFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))
 	}
 	if err := r.own(s, live); err != nil {
 		return nil, err
@@ -85,6 +88,24 @@ func (r *Reconciler) keep(ctx context.Context, s *source, want client.Object) (*
 		return nil, nil
 	}
 	return judge(kind, name, r.Client.Patch(ctx, live, controller.Locked(base), client.FieldOwner(Manager)))
+}
+
+// hindrance is why an object that is there cannot be that of the source now; nil if it can.
+func (v *view) hindrance(s *source, live client.Object) *obstacle {
+	kind, name := kindOf(live), live.GetName()
+	if !s.made(live) {
+		former := v.former(live)
+		switch {
+		case former == nil:
+			return &obstacle{karpv1alpha5.ReasonNameTaken, fmt.Sprintf("%s %q was not made from this object, and is left as it is; delete or rename one of the two", kind, name)}
+		case v.served(former, name):
+			return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is that of %s until its NodePool names another; then it becomes this one's", kind, name, former.name())}
+		}
+	}
+	if !live.GetDeletionTimestamp().IsZero() {
+		return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is being deleted; it is made again when it is gone", kind, name)}
+	}
+	return nil
 }
 
 // judge tells what the API server will never take from what may be tried again.
@@ -145,33 +166,18 @@ func kindOf(object client.Object) string {
 	return kwokv1alpha1.Kind
 }
 
-// prune deletes the EC2NodeClasses that were made from a source and are no longer wanted, but none that a pool of ours
-// names: machines are still made with it. Nothing else ever changes its name.
-func (r *Reconciler) prune(ctx context.Context, sources []*source) error {
-	if r.Simulated {
-		return nil
-	}
-	wanted, owners := map[string]bool{}, map[types.UID]bool{}
-	for _, s := range sources {
-		for _, class := range s.result.Classes {
-			wanted[class.Name] = true
-		}
-		if pool := s.result.Pool; pool != nil {
-			wanted[pool.Spec.Template.Spec.NodeClassRef.Name] = true
-		}
-		if !s.leaving() {
-			owners[s.GetUID()] = true
-		}
-	}
-	var classes awsv1.EC2NodeClassList
-	if err := r.Client.List(ctx, &classes); err != nil {
-		return fmt.Errorf("listing EC2NodeClasses: %w", err)
+// prune deletes the EC2NodeClasses that were made from a source and are no longer wanted, but none that a pool names, whoever
+// wrote it: machines are still made with it.
+func (r *Reconciler) prune(ctx context.Context, v *view) error {
+	owners := map[types.UID]bool{}
+	for _, s := range v.sources {
+		owners[s.GetUID()] = !s.leaving()
 	}
 	var errs []error
-	for i := range classes.Items {
-		class := &classes.Items[i]
+	for i := range v.classes {
+		class := &v.classes[i]
 		owner := metav1.GetControllerOf(class)
-		if owner == nil || !owners[owner.UID] || wanted[class.Name] || !class.DeletionTimestamp.IsZero() {
+		if owner == nil || !owners[owner.UID] || !class.DeletionTimestamp.IsZero() || v.wanted(class.Name) || v.needed(class.Name) {
 			continue
 		}
 		if err := r.Client.Delete(ctx, class, controller.Unchanged(class)); client.IgnoreNotFound(err) != nil {

@@ -82,6 +82,8 @@ func TestController(t *testing.T) {
 		{"ATakenNameIsLeftAlone", takenName},
 		{"OneBadObjectStopsNoOther", badObject},
 		{"WhatIsNotWantedGoes", notWanted},
+		{"WhatPoolsNameStays", needed},
+		{"AClassThatWasLeftIsTakenOver", takenOver},
 		{"WhoGoesChangesNothingForOthers", others},
 		{"WhatLostItsOwnerIsOwnedAgain", orphan},
 		{"StatusesOfOldControllersAreReplaced", oldStatus},
@@ -298,9 +300,13 @@ func templateBecomesClass(w *world) {
 	if len(shared.Spec.SubnetSelectorTerms) != 2 {
 		w.t.Errorf("subnets: %+v", shared.Spec.SubnetSelectorTerms)
 	}
-	plain, dense := w.pool("plain", "is there", there), w.pool("dense", "is there", there)
-	names := []string{plain.Spec.Template.Spec.NodeClassRef.Name, dense.Spec.Template.Spec.NodeClassRef.Name}
-	// Who is older has the template's own class; both may have been made within one second, when the name decides.
+	// Who is older has the template's own class; both may have been made within one second, when who is seen first has it.
+	var names []string
+	w.until("the two have classes of their own", func() bool {
+		plain, dense := w.pool("plain", "is there", there), w.pool("dense", "is there", there)
+		names = []string{plain.Spec.Template.Spec.NodeClassRef.Name, dense.Spec.Template.Spec.NodeClassRef.Name}
+		return names[0] != names[1]
+	})
 	if diff := cmp.Diff([]string{"shared", "shared-dense"}, names); diff != "" && cmp.Diff([]string{"shared-plain", "shared"}, names) != "" {
 		w.t.Errorf("classes: %s", diff)
 	}
@@ -445,110 +451,6 @@ kind: EC2NodeClass
 metadata: {name: worse}
 spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}`)
 	w.provisioner("worse", karpv1alpha5.ConditionApplied, "True", "")
-}
-
-func notWanted(w *world) {
-	w.start()
-	w.apply(strings.Replace(template, "maxPods: 200", "maxPods: 201", 1))
-	w.pool("dense", "is there", there)
-	w.pool("plain", "is there", there)
-	var own string
-	w.until("one of them has a class of its own", func() bool {
-		for _, name := range []string{"shared-dense", "shared-plain"} {
-			if w.read(name, &awsv1.EC2NodeClass{}) {
-				own = name
-				return true
-			}
-		}
-		return false
-	})
-	// Without kubelet settings both use the template's class.
-	dense := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "dense"}}
-	w.must(w.Patch(w.t.Context(), dense, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"kubeletConfiguration":null}}`))))
-	for _, name := range []string{"dense", "plain"} {
-		w.pool(name, "uses the template's class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "shared" })
-	}
-	w.until(own+" is gone", func() bool { return !w.read(own, &awsv1.EC2NodeClass{}) })
-	// A class that has become impossible stays: its pool names it.
-	w.apply(`
-apiVersion: karpenter.k8s.aws/v1alpha1
-kind: AWSNodeTemplate
-metadata: {name: shared}
-spec: {launchTemplate: mine, subnetSelector: {a: b}}`)
-	w.until("the template tells", func() bool {
-		t := &awsv1alpha1.AWSNodeTemplate{}
-		w.read("shared", t)
-		return t.StatusConditions().Get(karpv1alpha5.ConditionNodeClassReady).Reason == karpv1alpha5.ReasonNotMade
-	})
-	if !w.read("shared", &awsv1.EC2NodeClass{}) {
-		w.t.Error("a class that machines are made with is gone")
-	}
-}
-
-// The class of the one that goes keeps its kubelet settings while its nodes may be there, and the other keeps its own class.
-func others(w *world) {
-	w.start()
-	w.apply(strings.Replace(template, "spec: {providerRef: {name: shared}}", "spec: {providerRef: {name: shared}, kubeletConfiguration: {maxPods: 7}}", 1))
-	w.pool("dense", "is there", there)
-	w.pool("plain", "is there", there)
-	var first, second string
-	w.until("one of them has a class of its own", func() bool {
-		for _, pair := range [][2]string{{"dense", "plain"}, {"plain", "dense"}} {
-			if w.read("shared-"+pair[1], &awsv1.EC2NodeClass{}) {
-				first, second = pair[0], pair[1]
-				return true
-			}
-		}
-		return false
-	})
-	pool := w.pool(second, "names its class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "shared-"+second })
-	own := w.class("shared-"+second, "is there", there)
-	shared := w.class("shared", "has kubelet settings", func(c *awsv1.EC2NodeClass) bool { return c.Spec.Kubelet != nil })
-	w.must(w.Delete(w.t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: first}}))
-	w.until("the first is gone", func() bool { return !w.read(first, &karpv1alpha5.Provisioner{}) })
-	// What comes after has been looked at after the deletion.
-	w.apply(strings.ReplaceAll(everySmall, "NAME", "later"))
-	w.provisioner("later", karpv1alpha5.ConditionApplied, "True", "")
-	if diff := cmp.Diff(pool.Spec, w.pool(second, "is there", there).Spec); diff != "" {
-		w.t.Errorf("the other's pool: %s", diff)
-	}
-	if diff := cmp.Diff(own.Spec, w.class("shared-"+second, "is there", there).Spec); diff != "" {
-		w.t.Errorf("the other's class: %s", diff)
-	}
-	if diff := cmp.Diff(shared.Spec, w.class("shared", "is there", there).Spec); diff != "" {
-		w.t.Errorf("the template's class: %s", diff)
-	}
-}
-
-// everySmall is the least Provisioner with a cloud part.
-const everySmall = `
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: NAME}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`
-
-func orphan(w *world) {
-	w.start()
-	const text = `
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: orphan}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`
-	w.apply(text)
-	pool := w.pool("orphan", "is there", there)
-	w.class("orphan", "is there", there)
-	w.must(w.Delete(w.t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}))
-	w.until("the Provisioner is gone", func() bool { return !w.read("orphan", &karpv1alpha5.Provisioner{}) })
-	for _, object := range []client.Object{&karpv1.NodePool{}, &awsv1.EC2NodeClass{}} { // as the garbage collector does for --cascade=orphan
-		object.SetName("orphan")
-		w.must(w.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
-	}
-	w.apply(text)
-	p := w.provisioner("orphan", karpv1alpha5.ConditionApplied, "True", "")
-	again := w.pool("orphan", "is owned again", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
-	if again.UID != pool.UID {
-		w.t.Error("it was made anew")
-	}
 }
 
 // A status as controllers of those days left it cannot be validated today.

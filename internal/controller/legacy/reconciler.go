@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,24 +88,24 @@ func (s *source) leaving() bool { return !s.GetDeletionTimestamp().IsZero() }
 // Reconcile looks at all older objects.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	// 1. Gather.
-	sources, err := r.gather(ctx)
-	if err != nil || len(sources) == 0 {
+	v, err := r.gather(ctx)
+	if err != nil || len(v.sources) == 0 {
 		return ctrl.Result{}, err
 	}
 	// 2. Translate.
-	if err := r.translate(ctx, sources); err != nil {
+	if err := r.translate(ctx, v); err != nil {
 		return ctrl.Result{}, err
 	}
 	// 3. Act, and 4. tell. Classes come before the pools that name them, and nothing waits for anything else.
 	var errs []error
-	for _, s := range sources {
+	for _, s := range v.sources {
 		if s.leaving() {
 			continue
 		}
-		made, err := r.keepAll(ctx, s)
+		made, err := r.keepAll(ctx, v, s)
 		errs = append(errs, err, r.tell(ctx, s, made))
 	}
-	errs = append(errs, r.prune(ctx, sources))
+	errs = append(errs, r.prune(ctx, v))
 	return r.settle(errs)
 }
 
@@ -130,16 +129,16 @@ func (r *Reconciler) settle(errs []error) (ctrl.Result, error) {
 	return result, nil
 }
 
-// gather reads all older objects, AWSNodeTemplates first, ordered by name.
-func (r *Reconciler) gather(ctx context.Context) ([]*source, error) {
-	var sources []*source
+// gather reads all older objects, AWSNodeTemplates first, ordered by name, and what is there of what they become.
+func (r *Reconciler) gather(ctx context.Context) (*view, error) {
+	v := &view{}
 	if !r.Simulated {
 		var templates awsv1alpha1.AWSNodeTemplateList
 		if err := r.Client.List(ctx, &templates); err != nil {
 			return nil, fmt.Errorf("listing AWSNodeTemplates: %w", err)
 		}
 		for i := range templates.Items {
-			sources = append(sources, &source{Object: &templates.Items[i], kind: awsv1alpha1.Kind})
+			v.sources = append(v.sources, &source{Object: &templates.Items[i], kind: awsv1alpha1.Kind})
 		}
 	}
 	var provisioners karpv1alpha5.ProvisionerList
@@ -147,18 +146,30 @@ func (r *Reconciler) gather(ctx context.Context) ([]*source, error) {
 		return nil, fmt.Errorf("listing Provisioners: %w", err)
 	}
 	for i := range provisioners.Items {
-		sources = append(sources, &source{Object: &provisioners.Items[i], kind: karpv1alpha5.Kind})
+		v.sources = append(v.sources, &source{Object: &provisioners.Items[i], kind: karpv1alpha5.Kind})
 	}
-	slices.SortFunc(sources, func(a, b *source) int {
+	slices.SortFunc(v.sources, func(a, b *source) int {
 		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.GetName(), b.GetName()))
 	})
-	return sources, nil
+	if r.Simulated || len(v.sources) == 0 {
+		return v, nil // simulated machines have a class for each Provisioner, which nobody else can need
+	}
+	var pools karpv1.NodePoolList
+	if err := r.Client.List(ctx, &pools); err != nil {
+		return nil, fmt.Errorf("listing NodePools: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := r.Client.List(ctx, &classes); err != nil {
+		return nil, fmt.Errorf("listing EC2NodeClasses: %w", err)
+	}
+	v.pools, v.classes = pools.Items, classes.Items
+	return v, nil
 }
 
 // translate finds out what each of them means.
-func (r *Reconciler) translate(ctx context.Context, sources []*source) error {
-	objects := make([]*unstructured.Unstructured, 0, len(sources))
-	for _, s := range sources {
+func (r *Reconciler) translate(ctx context.Context, v *view) error {
+	objects := make([]*unstructured.Unstructured, 0, len(v.sources))
+	for _, s := range v.sources {
 		object, err := untyped(s)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", s.name(), err)
@@ -166,37 +177,11 @@ func (r *Reconciler) translate(ctx context.Context, sources []*source) error {
 		objects = append(objects, object)
 	}
 	settings := r.Settings(ctx)
-	var err error
-	if settings.Separate, err = r.separate(ctx); err != nil {
-		return err
-	}
+	settings.Separate, settings.Using = v.separate(), v.using()
 	for i, result := range legacy.Translate(objects, settings) {
-		sources[i].result = result
+		v.sources[i].result = result
 	}
 	return nil
-}
-
-// separate are the Provisioners that have an EC2NodeClass of their own beside that of their template: one that is made of
-// an inline provider has the Provisioner's name.
-func (r *Reconciler) separate(ctx context.Context) (map[string]bool, error) {
-	if r.Simulated {
-		return nil, nil
-	}
-	var classes awsv1.EC2NodeClassList
-	if err := r.Client.List(ctx, &classes); err != nil {
-		return nil, fmt.Errorf("listing EC2NodeClasses: %w", err)
-	}
-	names := map[string]bool{}
-	for i := range classes.Items {
-		owner := metav1.GetControllerOf(&classes.Items[i])
-		if owner == nil || owner.Kind != karpv1alpha5.Kind {
-			continue
-		}
-		if name := classes.Items[i].Name; name != owner.Name && name != legacy.InlineClass(owner.Name) {
-			names[owner.Name] = true
-		}
-	}
-	return names, nil
 }
 
 // untyped is the object as it is in the API.

@@ -17,14 +17,20 @@ import (
 // keys are the old labels that are in use. The zero value has none; it may be used by several goroutines.
 type keys struct {
 	mutex sync.RWMutex
-	// all grows only.
+	// all grows only. The value says whether nodes that were there before have been looked at for the label; those that
+	// come later need not be.
 	all map[string]bool
 	// counted is set once all pods have been looked at.
 	counted bool
 }
 
-// add notes uses and reports whether there was a new one among them.
+// add notes uses and reports whether there is one among them for which nodes have not been looked at. Who is told so
+// looks at them.
 func (k *keys) add(uses []use) (news bool) {
+	return k.note(uses, true)
+}
+
+func (k *keys) note(uses []use, look bool) (news bool) {
 	if len(uses) == 0 {
 		return false
 	}
@@ -35,7 +41,7 @@ func (k *keys) add(uses []use) (news bool) {
 	}
 	for _, u := range uses {
 		if _, label := names.Label(u.old); label && !k.all[u.old] {
-			k.all[u.old], news = true, true
+			k.all[u.old], news = look, true
 		}
 	}
 	return news
@@ -53,7 +59,8 @@ func (k *keys) complete() bool {
 	return k.counted
 }
 
-// count looks at all pods and DaemonSets, unless that was done.
+// count looks at all pods and DaemonSets, unless that was done. It can be ahead of the events that say the same: the nodes
+// that were there before are looked at when these come.
 func (k *keys) count(ctx context.Context, reader client.Reader) error {
 	if k.complete() {
 		return nil
@@ -63,14 +70,14 @@ func (k *keys) count(ctx context.Context, reader client.Reader) error {
 		return fmt.Errorf("looking for old names: listing pods: %w", err)
 	}
 	for i := range pods.Items {
-		k.add(usesOf(&pods.Items[i].Spec))
+		k.note(usesOf(&pods.Items[i].Spec), false)
 	}
 	var sets appsv1.DaemonSetList
 	if err := reader.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("looking for old names: listing DaemonSets: %w", err)
 	}
 	for i := range sets.Items {
-		k.add(usesOf(&sets.Items[i].Spec.Template.Spec))
+		k.note(usesOf(&sets.Items[i].Spec.Template.Spec), false)
 	}
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -232,6 +232,20 @@ spec: {selector: {}, template: {metadata: {}, spec: {containers: [], affinity: {
 	}
 }
 
+// A node that opens before the first pods' events have come does not keep those that were there from being looked at.
+func TestCountedIsNotLookedAt(t *testing.T) {
+	pod := read[corev1.Pod](t, "metadata: {name: p, namespace: n, uid: p}\nspec: {containers: [], nodeSelector: {karpenter.sh/provisioner-name: other}}")
+	r, _ := world(t, read[corev1.Node](t, ours), pod)
+	opening := read[corev1.Node](t, ours)
+	opening.Name = "opening"
+	if err := r.Complete(t.Context(), opening); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ours"}, requests(r, pod)); diff != "" {
+		t.Errorf("looked at: %s", diff)
+	}
+}
+
 // Owners are told once, with today's name; what cannot be honoured is a warning.
 func TestEvents(t *testing.T) {
 	r, sink := world(t)

@@ -182,6 +182,9 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		if g.Awaited(n) {
 			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
+		if g.arriving(n) {
+			return Verdict{Code: NodeUnsettled, Node: n.Name}
+		}
 		return g.quiet(n, pool)
 	case Underutilized:
 		switch {
@@ -301,8 +304,8 @@ func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowanc
 	return a
 }
 
-// allowed is the least value of the budgets that apply now; percentages are rounded up. No budget can name Expired, so
-// that only those without reasons are about it.
+// allowed is the least value of the budgets that apply now; percentages are rounded up. No budget of the API can
+// name Expired: what holds then is decided where pools are read.
 func allowed(budgets []model.Budget, reason Reason, total int64) int64 {
 	least := Unlimited
 	for _, b := range budgets {

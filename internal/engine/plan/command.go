@@ -59,8 +59,8 @@ const (
 	Empty         Reason = "Empty"
 	Drifted       Reason = "Drifted"
 	Underutilized Reason = "Underutilized"
-	// Expired nodes are renewed before expireAfter ends them. It is no reason that a budget can name: budgets without
-	// reasons apply to it.
+	// Expired nodes are renewed before expireAfter ends them. It is no reason that a budget of the API can name:
+	// those without reasons apply to it, and what is made of pools that have none of these.
 	Expired Reason = "Expired"
 )
 

@@ -1,9 +1,9 @@
 // Package names holds the names that Karpenter's API had before v1, and what each of them is called today: labels,
 // annotations, taints, and values of fields. It is the one table of them, and knows nothing but strings.
 //
-//	karpenter.sh/provisioner-name  --Label-->       karpenter.sh/nodepool
-//	karpenter.sh/do-not-evict      --Annotation-->  karpenter.sh/do-not-disrupt
-//	WhenUnderutilized              --Value-->       WhenEmptyOrUnderutilized
+//	karpenter.sh/provisioner-name  --Label-->          karpenter.sh/nodepool
+//	karpenter.sh/do-not-evict      --PodAnnotation-->  karpenter.sh/do-not-disrupt
+//	WhenUnderutilized              --Value-->          WhenEmptyOrUnderutilized
 //
 // Three kinds of readers go by it:
 //

@@ -37,11 +37,12 @@ var labels = map[string]string{
 	LabelGPUMemory:    awsv1.LabelInstanceGPUMemory,
 }
 
-// annotations are those that people write; the value "true" means the same under both names.
-var annotations = map[string]string{
-	karpv1.AnnotationDoNotEvict:       karpv1.AnnotationDoNotDisrupt,
-	karpv1.AnnotationDoNotConsolidate: karpv1.AnnotationDoNotDisrupt,
-}
+// podAnnotations and nodeAnnotations are those that people write; the value "true" means the same under both names. On the
+// other kind of object an old name never meant anything.
+var (
+	podAnnotations  = map[string]string{karpv1.AnnotationDoNotEvict: karpv1.AnnotationDoNotDisrupt}
+	nodeAnnotations = map[string]string{karpv1.AnnotationDoNotConsolidate: karpv1.AnnotationDoNotDisrupt}
+)
 
 // taints are those of nodes that are being disrupted, which DaemonSets and agents tolerate.
 var taints = map[string]string{TaintKeyDisruption: karpv1.TaintKeyDisrupted}
@@ -66,10 +67,6 @@ type Renamed struct{ Old, New string }
 // Labels are all labels of nodes that have another name today, sorted by the old one.
 func Labels() []Renamed { return sorted(labels) }
 
-// Annotations are all annotations that have another name today, sorted by the old one: karpenter.sh/do-not-evict is of pods,
-// karpenter.sh/do-not-consolidate of nodes.
-func Annotations() []Renamed { return sorted(annotations) }
-
 // Taints are all keys of taints that have another name today, sorted by the old one.
 func Taints() []Renamed { return sorted(taints) }
 
@@ -87,8 +84,11 @@ func Aliases() map[string]string { return maps.Clone(labels) }
 // Label is today's name of a label of nodes; renamed is false for one that is not an old name.
 func Label(old string) (today string, renamed bool) { return of(labels, old) }
 
-// Annotation is today's name of an annotation; renamed is false for one that is not an old name.
-func Annotation(old string) (today string, renamed bool) { return of(annotations, old) }
+// PodAnnotation is today's name of an annotation of pods; renamed is false for one that is not an old name there.
+func PodAnnotation(old string) (today string, renamed bool) { return of(podAnnotations, old) }
+
+// NodeAnnotation is today's name of an annotation of nodes; renamed is false for one that is not an old name there.
+func NodeAnnotation(old string) (today string, renamed bool) { return of(nodeAnnotations, old) }
 
 // Taint is today's key of a taint; renamed is false for one that is not an old name.
 func Taint(old string) (today string, renamed bool) { return of(taints, old) }

@@ -129,6 +129,13 @@ func Do[Out any](ctx context.Context, c *Caller, service, operation string, send
 	return out, nil
 }
 
+// Forbidden reports whether a policy does not allow the call. Other errors that are Denied, such as an expired token, are about
+// who asks and not about what.
+func (e *Error) Forbidden() bool { return Forbids(e.Code) }
+
+// Forbids reports whether a code of AWS says that a policy does not allow a call.
+func Forbids(code string) bool { return slices.Contains(policies, code) }
+
 // Label is the code, or NoAnswer.
 func (e *Error) Label() string {
 	if e.Code == "" {
@@ -182,9 +189,10 @@ func kindOf(code string, status int) Kind {
 }
 
 var (
-	denials = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "Blocked", "ExpiredToken",
+	policies = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "NotAuthorized"}
+	denials  = append(slices.Clip(policies), "AuthFailure", "Blocked", "ExpiredToken",
 		"ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidSignatureException",
-		"SignatureDoesNotMatch", "MissingAuthenticationToken", "NotAuthorized", "OptInRequired", "UnrecognizedClient", "InvalidSecurity", "InvalidAccessKeyId"}
+		"SignatureDoesNotMatch", "MissingAuthenticationToken", "OptInRequired", "UnrecognizedClient", "InvalidSecurity", "InvalidAccessKeyId")
 	absences = []string{"NoSuchEntity", "NoSuchEntityException", "ParameterNotFound", "ParameterVersionNotFound", "ResourceNotFoundException",
 		"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 	transients = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable", "Unavailable", "ServiceFailure", "RequestTimeout",

@@ -183,18 +183,11 @@ func (d *DryRun) try(ctx context.Context, operation string, call func(context.Co
 	return err
 }
 
-// permissions are the codes by which AWS says that a policy does not allow a call. Others that deny, such as an expired token,
-// are about the controller and not about what the class asks for.
-var permissions = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
-
 // soldOut are the codes by which EC2 says that the trial's own type or subnet has nothing left, or is not sold there: that says
 // nothing of a class, which may run other types elsewhere. The permission was checked before.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var soldOut = []string{"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientInstanceCapacity", "InsufficientCapacity",
 	"InstanceLimitExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "MaxFleetCountExceeded"}
-
-// denied is how the message of a missing permission begins.
-const denied = "the controller may not do what a launch needs"
 
 // verdict tells what the user has to change from what goes away by itself.
 func verdict(err error, reason string) (*finding, error) {
@@ -208,8 +201,10 @@ func verdict(err error, reason string) (*finding, error) {
 		return wrong(reason, "spec.amiSelectorTerms: the image is not shared with this account: %s", call), nil
 	case call.Code == "OptInRequired":
 		return wrong(reason, "spec.amiSelectorTerms: the image's terms must be accepted in the AWS Marketplace first: %s", call), nil
-	case slices.Contains(permissions, call.Code):
-		return wrong(reason, denied+"; see the permissions that are documented: %s", call), nil
+	case call.Forbidden(): // an expired token is about the controller, and not about what the class asks for
+		found := wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call)
+		found.forbidden = true
+		return found, nil
 	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:
 		return wrong(reason, "EC2 would not launch this: %s", call), nil
 	}
@@ -235,7 +230,7 @@ func (d *DryRun) Try(ctx context.Context, class *awsv1.EC2NodeClass, cluster dis
 	}
 	found, err := d.check(ctx, class, data)
 	if found != nil {
-		return &RefusedError{Reason: found.reason, Message: found.message, Denied: strings.HasPrefix(found.message, denied)}
+		return &RefusedError{Reason: found.reason, Message: found.message, Denied: found.forbidden}
 	}
 	return err
 }

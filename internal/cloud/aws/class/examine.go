@@ -20,10 +20,12 @@ type finding struct {
 	status  metav1.ConditionStatus // False, or Unknown
 	reason  string
 	message string
+	// forbidden says that the controller lacks a permission; else it is the class that is wrong.
+	forbidden bool
 }
 
 func wrong(reason, format string, args ...any) *finding {
-	return &finding{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+	return &finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // examine looks for what is wrong with the class, without asking anybody; nil if nothing is. The conditions of discovery are
@@ -82,7 +84,7 @@ func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	case len(missing) > 0:
 		return wrong(awsv1.ReasonDependenciesNotReady, "%s must be true first", strings.Join(missing, ", "))
 	case len(unknown) > 0:
-		return &finding{metav1.ConditionUnknown, awsv1.ReasonDependenciesNotReady, strings.Join(unknown, ", ") + ": not known yet"}
+		return &finding{status: metav1.ConditionUnknown, reason: awsv1.ReasonDependenciesNotReady, message: strings.Join(unknown, ", ") + ": not known yet"}
 	}
 	return nil
 }

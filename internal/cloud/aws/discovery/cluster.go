@@ -60,9 +60,11 @@ func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) 
 // unread is for how long the last facts are used, and nobody is asked, after they could not be read.
 const unread = time.Minute
 
-// Facts reads the facts. When they cannot be read the last ones come back together with the error: they hardly ever change.
-// Only one caller waits for facts to be read anew, and at most once a minute in vain: every plan and every machine that is
-// listed asks for them. Errors: *CallError, those of Kubernetes' functions, or that a fact is missing.
+// Facts reads the facts. When they cannot be read the last ones are as good: they hardly ever change. Only one caller waits for
+// facts to be read anew, and at most once a minute in vain, because every plan and every machine that is listed asks for them.
+// That caller gets the error, together with the last facts. Everybody else, while it asks and for a minute after it has asked in
+// vain, gets the last facts without an error: no error does not say that they are fresh. Before the first success nobody has
+// facts, and everybody the error. Errors: *CallError, those of Kubernetes' functions, or that a fact is missing.
 func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 	c.mu.Lock()
 	last, asking := c.last, c.asking
@@ -82,7 +84,7 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 		return c.last, fmt.Errorf("reading the facts of cluster %q: %w", c.opts.Cluster, err)
 	}
 	c.last = facts
-	if facts.Version != c.told && !supported(facts.Version) && c.opts.Unsupported != nil {
+	if facts.Version != c.told && !Supported(facts.Version) && c.opts.Unsupported != nil {
 		c.told = facts.Version
 		c.opts.Unsupported(facts.Version)
 	}
@@ -90,12 +92,13 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 }
 
 // SupportedVersions are those of Kubernetes that the aliases of images, the kubelet's fields and the bootstrap of nodes are known
-// for.
-const SupportedVersions = "1.26 to 1.36"
+// for, AWS specification 1, in words.
+var SupportedVersions = fmt.Sprintf("1.%d to 1.%d", oldestMinor, newestMinor)
 
 const oldestMinor, newestMinor = 26, 36
 
-func supported(version string) bool {
+// Supported reports whether a version, such as 1.33, is one of SupportedVersions.
+func Supported(version string) bool {
 	minor, err := minorOf(version)
 	return err == nil && minor >= oldestMinor && minor <= newestMinor
 }

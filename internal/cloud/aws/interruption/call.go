@@ -57,7 +57,7 @@ type operation struct {
 // advice is what somebody has to do about an error with that code.
 func (w *Watcher) advice(of operation, code string) string {
 	switch {
-	case slices.Contains(denials, code):
+	case call.Forbids(code):
 		advice := "the controller's role needs the permission " + of.permission
 		if of.service == serviceSQS {
 			advice += fmt.Sprintf(" on the queue %q", w.opts.Queue)
@@ -80,7 +80,6 @@ func absent(err error) bool {
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var (
-	denials   = []string{"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"}
 	strangers = []string{"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "InvalidSecurity", "RequestExpired", "UnrecognizedClientException",
 		"InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken", "InvalidAccessKeyId"}
 	absences = []string{"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}

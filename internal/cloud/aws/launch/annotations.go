@@ -65,7 +65,8 @@ func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv
 	return now, nil
 }
 
-// Entries implements Recorder. It reads the API server, as Recorded does. Entries that cannot be read are left out: they hold up their own claims only.
+// Entries implements Recorder. It reads the API server, as Recorded does. Entries that cannot be read are left out: they hold
+// up their own claims only.
 func (a *Annotations) Entries(ctx context.Context) (map[string]Entry, error) {
 	var claims karpv1.NodeClaimList
 	if err := a.Live.List(ctx, &claims); err != nil {

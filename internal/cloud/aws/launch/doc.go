@@ -20,6 +20,9 @@
 // again. That is one instance for each member and attempt, no claim has its purchase on record, and so the first list that
 // shows it makes it a leak (cloud.Machine, Noted).
 //
+// While it is open whether something was bought, and there is nothing to ask with, its claims come again; the purchase is
+// decided by a search once whoever began it can no longer be asking, and Options.Settle is over.
+//
 // A purchase that is taken up again asks only for the claims that still have it on record. Which places those are is a tag
 // of the instances, so that whoever finds them deals them in the same way.
 //

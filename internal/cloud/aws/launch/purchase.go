@@ -25,10 +25,13 @@ import (
 //	             |--> lost: ask again             the stored request; now and then look whether all instances are there
 //	             |--> refused: decided, but if an answer was lost before: undecided, asked again with a request of the day
 //	             `--> mismatched: search --complete, or Settle is over--> decided
+//	there is no request to ask with, since nothing is on sale or a template cannot be made: undecided, until nobody can be
+//	asking any more and Settle is over; then as mismatched
 //	out of time: undecided; whoever asks next goes on
 //
 // That nothing was bought is for EC2 to say, by its answer to the token; that no search shows an instance proves nothing, it
-// may come to light later. Only where the token is known to be used, by a request that nobody has any more, must a search do.
+// may come to light later. Only where nobody can ask, or the token was used by a request that nobody has any more, must a
+// search do. As long as a purchase is undecided none of its claims is given up.
 type purchase struct {
 	entry Entry // Place is that of whoever made it
 
@@ -129,7 +132,7 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 		s.open = true
 	}
 	p.gate.leave()
-	out, err := l.decide(ctx, p, nil)
+	out, err := l.decide(ctx, p, seats[0])
 	if err != nil {
 		for _, s := range seats {
 			l.fail(s, err)
@@ -181,7 +184,7 @@ func (l *Launcher) narrow(ctx context.Context, p *purchase, recorded []*seat) bo
 	if err := l.prepare(ctx, p); err != nil {
 		for _, s := range recorded {
 			s.open = true
-			l.fail(s, err)
+			l.fail(s, p.undecided(err))
 		}
 		return false
 	}
@@ -298,8 +301,18 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	return b, nil
 }
 
-// decide finds out what comes of the purchase, once. A purchase that another process began has no request: the order of
-// one of its claims, at its place, gives one.
+// undecided is the claims' error while it is not known what comes of the purchase. It is never the one after which a claim is
+// given up, cloud.InsufficientCapacityError: then nobody would ask with the token again, and what was bought would be a leak.
+func (p *purchase) undecided(err error) error {
+	var soldOut *cloud.InsufficientCapacityError
+	if errors.As(err, &soldOut) {
+		err = errors.New(err.Error())
+	}
+	return fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
+}
+
+// decide finds out what comes of the purchase, once. A purchase that another process began has no request, nor has one that
+// was refused after an answer was lost: the order of one of its claims, at its place, gives one.
 func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	if err := p.gate.enter(ctx); err != nil {
 		return nil, err
@@ -310,7 +323,7 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome,
 	}
 	out, err := l.settle(ctx, p, of)
 	if err != nil {
-		return nil, fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
+		return nil, p.undecided(err)
 	}
 	p.decided = out
 	if p.plan != nil {
@@ -341,7 +354,10 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome,
 	if p.plan, err = newPlan(of.order, l.opts.Region); err == nil {
 		err = l.prepare(ctx, p)
 	}
-	if err != nil { // nothing can be bought now, and nothing need be
+	if err != nil {
+		if until := p.last().Add(l.opts.Settle); l.opts.Clock.Now().Before(until) {
+			return nil, fmt.Errorf("it may have been asked for until %s, and cannot be now: %w", p.last().Format(time.RFC3339), err)
+		}
 		return l.search(ctx, p)
 	}
 	// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
@@ -351,6 +367,14 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome,
 		return nil, err
 	}
 	return l.ask(ctx, p)
+}
+
+// last is when its request may last have been sent, by whomever.
+func (p *purchase) last() time.Time {
+	if begun := p.entry.At.Add(purchaseFor); begun.After(p.asked) {
+		return begun
+	}
+	return p.asked
 }
 
 // ask sends the request until it is answered.
@@ -417,7 +441,8 @@ func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	}
 }
 
-// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again.
+// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again: all of them, or
+// those that EC2 shows when it was last asked for longer than Settle ago.
 func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 	until := p.asked.Add(l.opts.Settle)
 	for try := 1; ; try++ {

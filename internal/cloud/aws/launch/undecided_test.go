@@ -1,0 +1,166 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/smithy-go"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+// unheard are records that are written for one claim without saying so, once.
+type unheard struct {
+	*records
+	mu    sync.Mutex
+	claim string
+}
+
+func (u *unheard) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+	err := u.records.Record(ctx, claim, before, after)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if claim.Name == u.claim && err == nil {
+		u.claim, err = "", errors.New("the answer was lost")
+	}
+	return err
+}
+
+// hesitant takes a second for the second choice of a subnet.
+type hesitant struct {
+	*oneSubnet
+	mu      sync.Mutex
+	choices int
+}
+
+func (h *hesitant) Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool) {
+	h.mu.Lock()
+	h.choices++
+	second := h.choices == 2
+	h.mu.Unlock()
+	if second {
+		<-time.After(time.Second)
+	}
+	return h.oneSubnet.Choose(class, zone, addresses)
+}
+
+// A claim whose record was written, although its answer was lost, comes again while the purchase of its batch is narrowed, is
+// the first to ask with its token, and is refused: the batch goes on with a request of the day.
+func TestRefusedBeforeTheBatch(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "InvalidParameterValue", Status: 400})
+		w.must(err)
+		l := w.launcher(func(o *Options) {
+			o.Recorder, o.Subnets = &unheard{records: w.records, claim: "claim-001"}, &hesitant{oneSubnet: w.subnets}
+		})
+		var mu sync.Mutex
+		machines := map[string]string{}
+		var both sync.WaitGroup
+		for _, name := range names(2) {
+			both.Go(func() {
+				for range 5 {
+					if m, err := l.Launch(ctx, w.order(name)); err == nil {
+						mu.Lock()
+						defer mu.Unlock()
+						machines[name] = m.ProviderID
+						return
+					}
+				}
+			})
+		}
+		both.Wait()
+		if len(machines) != 2 || w.count("CreateFleet", "InvalidParameterValue") != 1 {
+			t.Errorf("%d of 2 claims have a machine, %d requests were refused, want 1", len(machines), w.count("CreateFleet", "InvalidParameterValue"))
+		}
+		w.boughtOnce(machines)
+	})
+}
+
+// mustStay checks that an error is not one after which the claim is deleted.
+func (w *world) mustStay(err error) {
+	w.Helper()
+	var soldOut *cloud.InsufficientCapacityError
+	if err == nil || errors.As(err, &soldOut) {
+		w.Errorf("error is %v, want one after which the claim comes again", err)
+	}
+}
+
+// lostThenSoldOut loses the first answer to CreateFleet, and refuses the second call.
+type lostThenSoldOut struct {
+	EC2API
+	mu    sync.Mutex
+	calls int
+}
+
+func (e *lostThenSoldOut) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch e.calls++; e.calls {
+	case 1:
+		_, err := e.EC2API.CreateFleet(ctx, in, o...)
+		return nil, errors.Join(errors.New("the answer was lost"), err)
+	case 2:
+		return nil, apiError("MaxFleetCountExceeded", smithy.FaultClient)
+	}
+	return e.EC2API.CreateFleet(ctx, in, o...)
+}
+
+// What may have been bought is not given up because EC2 says afterwards that it is sold out.
+func TestLostThenSoldOut(t *testing.T) {
+	in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 1}, func(ctx context.Context, w *world) {
+		w.warm(ctx, "a")
+		l := w.launcher(func(o *Options) { o.EC2 = &lostThenSoldOut{EC2API: w.ec2} })
+		w.mustStay(w.launch(ctx, l, "one")["one"].err)
+		if n := len(w.alive()); n != 1 {
+			t.Fatalf("%d instances run, want 1", n)
+		}
+		w.boughtOnce(w.launchUntil(ctx, l, "one"))
+	})
+}
+
+// A process takes over a purchase when what was asked for is no longer on sale. As long as the one who began it may still be
+// asking, or EC2 may still show what it bought, nothing is decided; then the claim is given up.
+func TestTakenOverWhenSoldOut(t *testing.T) {
+	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
+	t.Run("for a while", func(t *testing.T) {
+		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
+			w.warm(ctx, "a")
+			w.buyAndDie(ctx, names(3)...)
+			w.unavailable.Mark(soldOut)
+			l := w.launcher()
+			for _, r := range w.launch(ctx, l, names(3)...) {
+				w.mustStay(r.err)
+			}
+			w.pass(3*time.Minute + time.Second) // the mark ends
+			w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
+		})
+	})
+	t.Run("for long", func(t *testing.T) {
+		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			p := &process{EC2API: w.ec2, Recorder: w.records, dies: 2, after: true} // it has made the template, and recorded
+			brief, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), "one")
+			if len(w.records.snapshot()) != 1 || len(w.alive()) != 0 {
+				t.Fatalf("%d records and %d instances, want 1 and 0", len(w.records.snapshot()), len(w.alive()))
+			}
+			l := w.launcher()
+			w.unavailable.Mark(soldOut)
+			w.mustStay(w.launch(ctx, l, "one")["one"].err)
+			w.pass(purchaseFor + time.Minute)
+			w.unavailable.Mark(soldOut)
+			var gone *cloud.InsufficientCapacityError
+			if err := w.launch(ctx, l, "one")["one"].err; !errors.As(err, &gone) {
+				t.Errorf("error is %v, want one by which the claim is given up", err)
+			}
+		})
+	})
+}

@@ -1,0 +1,175 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The command line of a Cluster Autoscaler.
+
+// switches are the flags, of those that we read, that take no word behind them.
+var switches = []string{"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods"}
+
+// isScaler reports whether a word of a command line is the program.
+func isScaler(word string) bool {
+	return word == "cluster-autoscaler" || strings.HasSuffix(word, "/cluster-autoscaler")
+}
+
+// scalerFlags reads a command line: --name=value, --name value and --name, by name as often as given. What it cannot read
+// is noted. A flag may be written with underscores.
+func scalerFlags(words []string, note func(field, format string, arguments ...any)) map[string][]string {
+	words = unwrap(words, note)
+	flags := map[string][]string{}
+	for n := 0; n < len(words); n++ {
+		name, value, given := strings.Cut(strings.TrimLeft(words[n], "-"), "=")
+		name = strings.ReplaceAll(name, "_", "-")
+		next := ""
+		if n+1 < len(words) && !strings.HasPrefix(words[n+1], "-") {
+			next = words[n+1]
+		}
+		switch {
+		case !strings.HasPrefix(words[n], "-"):
+			if n > 0 { // the first is the program
+				note("", "the word %q of its command line is not understood, and is not read", words[n])
+			}
+			continue
+		case given:
+		case next != "" && !slices.Contains(switches, name):
+			value = next
+			n++
+		default:
+			value = "true"
+		}
+		if strings.Contains(value, "$") {
+			note("--"+name, "is %s: what the variable stands for is not known here", value)
+			continue
+		}
+		flags[name] = append(flags[name], value)
+	}
+	return flags
+}
+
+var shell = regexp.MustCompile(`(^|/)(ba|da|a|k|z)?sh$`)
+
+// unwrap is the command line that a shell is told to run, if one is.
+func unwrap(words []string, note func(field, format string, arguments ...any)) []string {
+	if len(words) == 0 || !shell.MatchString(words[0]) {
+		return words
+	}
+	for _, script := range words[1:] {
+		inner := shellWords(script)
+		if at := slices.IndexFunc(inner, isScaler); at >= 0 {
+			inner = inner[at:]
+			if end := slices.IndexFunc(inner, func(word string) bool { return strings.ContainsAny(word, ";|&<>") }); end >= 0 {
+				note("", "its script goes on with %q behind the command line, which is not read", strings.Join(inner[end:], " "))
+				inner = inner[:end]
+			}
+			return inner
+		}
+	}
+	note("", "is started by a script that is not understood: no flag of it is read; give them as command and args")
+	return nil
+}
+
+// shellWords are the words of a script: quotes hold them together, a line may go on behind a backslash, and operators stand
+// alone.
+func shellWords(script string) []string {
+	var words []string
+	var word strings.Builder
+	var quote rune
+	open := false
+	end := func() {
+		if open {
+			words = append(words, word.String())
+			word.Reset()
+			open = false
+		}
+	}
+	for _, r := range strings.ReplaceAll(script, "\\\n", " ") {
+		switch {
+		case quote == r:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, open = r, true
+		case r == ' ' || r == '\t':
+			end()
+		case r == '\n':
+			end()
+			if len(words) > 0 {
+				words = append(words, ";")
+			}
+		case strings.ContainsRune(";|&<>", r):
+			end()
+			words = append(words, string(r))
+		default:
+			open = true
+			word.WriteRune(r)
+		}
+	}
+	end()
+	for len(words) > 0 && words[len(words)-1] == ";" {
+		words = words[:len(words)-1]
+	}
+	return words
+}
+
+// bounds takes the greatest sizes of groups from --nodes=least:most:name; those of several that are one group's add up.
+func (m *migration) bounds(groups []*nodeGroup) {
+	most := map[*nodeGroup]int{}
+	for _, value := range m.scaler.flags["nodes"] {
+		parts := strings.SplitN(value, ":", 3)
+		if len(parts) < 3 {
+			m.scaler.noteFlag("--nodes", "is %s, want least:most:name", value)
+			continue
+		}
+		n, err := strconv.Atoi(parts[1])
+		if err != nil || n < 0 {
+			m.scaler.noteFlag("--nodes", "is %s, want a number as greatest size", value)
+			continue
+		}
+		g := groupOf(parts[2], groups)
+		if g == nil {
+			m.scaler.noteFlag("--nodes", "is %s: no group of that name is known, so that no pool is limited by it", value)
+			continue
+		}
+		most[g] += n
+	}
+	for g, n := range most {
+		g.most = n
+	}
+}
+
+// noteFlag notes what became of a flag; without a Deployment there are no flags.
+func (a *autoscaler) noteFlag(flag, format string, arguments ...any) {
+	if a.item != nil {
+		a.note(Advice, flag, format, arguments...)
+	}
+}
+
+// groupOf is the group that the cloud calls by a name: the same one, or one that eksctl (...-nodegroup-NAME-...), EKS
+// (eks-NAME-uuid), kops (NAME.cluster) or Google (.../instanceGroups/NAME) has built out of it. Of several the longest counts:
+// web is not web-large.
+func groupOf(name string, groups []*nodeGroup) *nodeGroup {
+	name = objectName(name[strings.LastIndexByte(name, '/')+1:])
+	var found *nodeGroup
+	for _, g := range groups {
+		managed, isManaged := strings.CutPrefix(name, "eks-"+g.name+"-")
+		_, behind, isEksctl := strings.Cut(name+"-", "-nodegroup-"+g.name+"-")
+		switch {
+		case name == g.name:
+			return g
+		case isManaged && uuid.MatchString(managed), isEksctl && !strings.Contains(behind, "-nodegroup-"), strings.HasPrefix(name, g.name+"."):
+			if found == nil || len(g.name) > len(found.name) {
+				found = g
+			}
+		}
+	}
+	return found
+}
+
+// uuid is what EKS puts behind the name of a group.
+var uuid = regexp.MustCompile(`^[0-9a-f]+(-[0-9a-f]+)*$`)

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestScale measures what the controller takes with so many nodes as KARPENTER_SCALE lists ("100,1000,5000"), ten pods on each,
+// and prints a Markdown table. It asserts that all pods run and that nothing was bought beyond them, and nothing about time.
+//
+//	up        from the change of the replicas to the last pod that runs; most of it is the control plane's
+//	CPU       of the controller's process: while the nodes came, in a minute in which nothing happens, and of one that starts
+//	          anew until it is ready and for a minute after
+//	memory    resident: the greatest while the nodes came, at rest, and the greatest of the one that starts anew
+func TestScale(t *testing.T) {
+	sizes := os.Getenv("KARPENTER_SCALE")
+	if sizes == "" {
+		t.Skip("takes up to an hour; KARPENTER_SCALE=100,1000,5000 runs it (make scale)")
+	}
+	c := ownCluster(t)
+	s := newStage(t, c, "scale")
+	c.runController(t, filepath.Join(artefacts, "scale.log"))
+	table := []string{"| nodes | pods | up | CPU up | CPU a minute at rest | CPU of a start | memory up | at rest | of a start |", "|---|---|---|---|---|---|---|---|---|"}
+	for size := range strings.SplitSeq(sizes, ",") {
+		nodes, err := strconv.Atoi(size)
+		if err != nil {
+			t.Fatalf("KARPENTER_SCALE: %v", err)
+		}
+		table = append(table, s.measure(nodes))
+		t.Logf("so far:\n%s", strings.Join(table, "\n"))
+	}
+}
+
+// measure is the row of a size.
+func (s *stage) measure(nodes int) string {
+	s.t.Helper()
+	const hour, podsPerNode = time.Hour, 10
+	pods, begun, before := nodes*podsPerNode, time.Now(), s.takes()
+	s.scale("app", pods)
+	await(s.t, hour, fmt.Sprintf("%d pods to run", pods), s.running("app", pods))
+	up, took := time.Since(begun), s.takes()
+	if now := s.ledger.count(s.name); now.nodes < nodes || now.nodes > nodes+nodes/100+1 || now.claims != now.nodes {
+		s.t.Errorf("%d nodes and %d claims for %d pods, want %d", now.nodes, now.claims, pods, nodes)
+	}
+	idle(time.Minute) // what was decided last is done
+	quiet := s.takes()
+	idle(time.Minute)
+	still := s.takes()
+	if err := s.controller.stop(); err != nil {
+		s.t.Error(err)
+	}
+	s.runController(s.t, filepath.Join(artefacts, "scale.log"))
+	idle(time.Minute)
+	anew := s.takes()
+	const row = "| %d | %d | %.0f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB |"
+	return fmt.Sprintf(row, s.ledger.count(s.name).nodes, pods, up.Seconds(), took.cpu-before.cpu, still.cpu-quiet.cpu, anew.cpu, took.peak>>20, still.resident>>20, anew.peak>>20)
+}
+
+// idle waits while nothing is asked for: what a controller does then is what is measured.
+func idle(duration time.Duration) {
+	timer := time.NewTimer(duration)
+	<-timer.C
+}
+
+// consumption is what a process has taken: CPU seconds and bytes.
+type consumption struct {
+	cpu            float64
+	resident, peak int64
+}
+
+// takes asks the operating system about the controller.
+func (s *stage) takes() consumption {
+	s.t.Helper()
+	folder := filepath.Join("/proc", strconv.Itoa(s.controller.process.Pid))
+	stat, err := os.ReadFile(filepath.Join(folder, "stat"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// Behind the name in brackets, which may have spaces: state is field 3, utime 14 and stime 15, in ticks of 10 ms (proc(5)).
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	var taken consumption
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			s.t.Fatalf("reading the CPU time of the controller: %v", err)
+		}
+		taken.cpu += float64(ticks) / 100
+	}
+	status, err := os.ReadFile(filepath.Join(folder, "status"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		var kilobytes int64
+		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kilobytes); err == nil {
+			taken.resident = kilobytes << 10
+		}
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kilobytes); err == nil {
+			taken.peak = kilobytes << 10
+		}
+	}
+	return taken
+}
