@@ -2,40 +2,28 @@ package conversion
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
-
-// world is a real API server, and the test's part of it.
-type world struct {
-	client.WithWatch
-	t *testing.T
-}
 
 // TestOnAnAPIServer shares one server, which knows the definitions as they are shipped.
 func TestOnAnAPIServer(t *testing.T) {
@@ -75,175 +63,6 @@ func TestOnAnAPIServer(t *testing.T) {
 	}
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// until polls; how long a machine takes is not what is tested.
-func (w *world) until(what string, holds func() error) {
-	w.t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
-	defer deadline.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			w.t.Fatalf("waiting until %s: %v", what, err)
-		case <-again.C:
-		}
-	}
-}
-
-// service makes a service that leads to this machine, as one leads to the pod in a cluster, and frees a port.
-func (w *world) service(namespace, name string) (port int) {
-	w.t.Helper()
-	w.must(client.IgnoreAlreadyExists(w.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
-	w.must(client.IgnoreAlreadyExists(w.Create(w.t.Context(), service)))
-	listener, err := net.Listen("tcp", ":0")
-	w.must(err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// start runs a webhook, and returns when v1beta1 can be written, and what stops it.
-func (w *world) start(s *Server) (stop func()) {
-	w.t.Helper()
-	s.Client, s.Clock, s.Look = w, clock.RealClock{}, 200*time.Millisecond
-	s.SecretNamespace = "default"
-	if s.Log.GetSink() == nil {
-		s.Log = logr.Discard()
-	}
-	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the webhook ended: %v", err)
-		}
-	})
-	w.t.Cleanup(stop)
-	if s.Port != 0 {
-		w.until("v1beta1 is served", func() error {
-			return w.conversionsWork()
-		})
-	}
-	return stop
-}
-
-// conversionsWork tries one of each kind that is kept.
-func (w *world) conversionsWork() error {
-	for _, text := range []string{betaPool, betaClass, betaClaim} {
-		object := w.read(strings.ReplaceAll(text, "NAME", "probe"))
-		if err := w.Create(w.t.Context(), object); err != nil {
-			return err
-		}
-		w.remove(object)
-	}
-	return nil
-}
-
-func (w *world) read(text string) *unstructured.Unstructured {
-	w.t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "NAME", "name")))
-	w.must(err)
-	object := &unstructured.Unstructured{}
-	w.must(utiljson.Unmarshal(data, &object.Object))
-	return object
-}
-
-// create keeps an object until the end of the test.
-func (w *world) create(text, name string) *unstructured.Unstructured {
-	w.t.Helper()
-	object := w.read(strings.ReplaceAll(text, "NAME", name))
-	w.must(w.Create(w.t.Context(), object))
-	w.t.Cleanup(func() { w.remove(object) })
-	return object
-}
-
-// remove deletes an object in v1, which nothing keeps from it.
-func (w *world) remove(object *unstructured.Unstructured) {
-	now := &unstructured.Unstructured{}
-	now.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion("v1"))
-	now.SetName(object.GetName())
-	if err := w.Delete(context.WithoutCancel(w.t.Context()), now); client.IgnoreNotFound(err) != nil {
-		w.t.Errorf("deleting %s: %v", object.GetName(), err)
-	}
-}
-
-// in is the object in a version.
-func (w *world) in(version string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	found := &unstructured.Unstructured{}
-	found.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion(version))
-	return found, w.Get(w.t.Context(), client.ObjectKeyFromObject(object), found)
-}
-
-func (w *world) mustIn(version string, object *unstructured.Unstructured) *unstructured.Unstructured {
-	w.t.Helper()
-	found, err := w.in(version, object)
-	w.must(err)
-	return found
-}
-
-func (w *world) wantSpec(want string, got *unstructured.Unstructured) {
-	w.t.Helper()
-	if diff := cmp.Diff(w.read(want).Object, map[string]any{"spec": got.Object["spec"]}); diff != "" {
-		w.t.Errorf("%s of %s (-want +got):\n%s", got.GetKind(), got.GetAPIVersion(), diff)
-	}
-}
-
-const betaPool = `
-apiVersion: karpenter.sh/v1beta1
-kind: NodePool
-metadata: {name: NAME}
-spec:
-  template:
-    spec:
-      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}]
-      nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: default}
-      kubelet: {maxPods: 20}
-  disruption: {consolidationPolicy: WhenUnderutilized, expireAfter: 24h}
-  limits: {cpu: 1000}
-`
-
-const betaClass = `
-apiVersion: karpenter.k8s.aws/v1beta1
-kind: EC2NodeClass
-metadata: {name: NAME}
-spec:
-  amiFamily: AL2023
-  role: KarpenterNodeRole-a
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
-`
-
-const betaClaim = `
-apiVersion: karpenter.sh/v1beta1
-kind: NodeClaim
-metadata: {name: NAME, labels: {karpenter.sh/nodepool: general}}
-spec:
-  requirements: []
-  nodeClassRef: {name: default}
-`
-
-const pool = `
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: NAME}
-spec:
-  template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
-`
-
 // Before any controller has run, v1 works and v1beta1 is refused.
 func testAsShipped(w *world) {
 	object := w.create(pool, "general")
@@ -258,8 +77,7 @@ func testAsShipped(w *world) {
 
 // In a namespace and under a name that nobody has thought of.
 func testThereAndBack(w *world) {
-	port := w.service("autoscaling", "release-7-karpenter")
-	w.start(&Server{Namespace: "autoscaling", Service: "release-7-karpenter", Port: port})
+	w.start(w.server("autoscaling", "release-7-karpenter"))
 	object := w.create(betaPool, "general")
 	w.wantSpec(`
 spec:
@@ -298,7 +116,12 @@ spec:
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: a}}]
   metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
 `, w.mustIn("v1beta1", class))
-	// What v1 alone says is read, written back and kept by a client of v1beta1.
+	w.keepsWhatV1Says(object)
+}
+
+// keepsWhatV1Says: what v1 alone says is read, written back and kept by a client of v1beta1.
+func (w *world) keepsWhatV1Says(object *unstructured.Unstructured) {
+	w.t.Helper()
 	now := w.mustIn("v1", object)
 	w.must(unstructured.SetNestedField(now.Object, "1h", "spec", "template", "spec", "terminationGracePeriod"))
 	w.must(w.Update(w.t.Context(), now))
@@ -322,7 +145,7 @@ spec:
 
 // A claim of v1beta1 expires as its pool says.
 func testClaims(w *world) {
-	w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	w.start(w.server("kube-system", "karpenter"))
 	lone := w.create(betaClaim, "lone")
 	if age, _, _ := unstructured.NestedString(w.mustIn("v1", lone).Object, "spec", "expireAfter"); age != "Never" {
 		w.t.Errorf("expireAfter of a claim without a pool is %q, want Never", age)
@@ -337,38 +160,9 @@ func testClaims(w *world) {
 	w.must(w.Update(w.t.Context(), now)) // the spec is immutable: it must be the same each time
 }
 
-func (w *world) apply(text, name, manager string) error {
-	object := w.read(strings.ReplaceAll(text, "NAME", name))
-	return w.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
-}
-
-// storage runs until nobody manages fields in an older version.
-func (w *world) storage() *Storage {
-	s := &Storage{Client: w, Classes: true, Clock: clock.RealClock{}, Log: logr.Discard(), Look: 100 * time.Millisecond, Settled: time.Millisecond}
-	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Start(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the migration ended: %v", err)
-		}
-	})
-	return s
-}
-
-func older(object *unstructured.Unstructured) error {
-	for _, entry := range object.GetManagedFields() {
-		if strings.HasSuffix(entry.APIVersion, "v1beta1") {
-			return fmt.Errorf("%s manages fields in %s", entry.Manager, entry.APIVersion)
-		}
-	}
-	return nil
-}
-
 // GitOps applies v1beta1 again and again, and others write v1.
 func testServerSideApply(w *world) {
-	w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	w.start(w.server("kube-system", "karpenter"))
 	w.storage()
 	for range 2 {
 		w.must(w.apply(betaPool, "applied", "gitops"))
@@ -398,7 +192,7 @@ func testServerSideApply(w *world) {
 
 // Without the webhook, whatever is done in v1 works, and what is there in v1beta1 says why not.
 func testDown(w *world) {
-	stop := w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter")})
+	stop := w.start(w.server("kube-system", "karpenter"))
 	w.must(w.apply(betaPool, "down", "gitops"))
 	object := w.read(strings.ReplaceAll(betaPool, "NAME", "down"))
 	defer w.remove(object)
@@ -436,7 +230,7 @@ func testSwitchedOff(w *world) {
 
 // Somebody applies the definitions as they are shipped, which name another service and no authority.
 func testAppliedAgain(w *world) {
-	w.start(&Server{Namespace: "elsewhere", Service: "mine", Port: w.service("elsewhere", "mine")})
+	w.start(w.server("elsewhere", "mine"))
 	object := w.create(betaPool, "general")
 	definitions, err := crds.Definitions()
 	w.must(err)
@@ -455,7 +249,7 @@ func testAppliedAgain(w *world) {
 
 // Somebody applies them server-side, as Helm does, without force: no conflict, and they are put right again.
 func testAppliedServerSide(w *world) {
-	w.start(&Server{Namespace: "elsewhere", Service: "mine", Port: w.service("elsewhere", "mine")})
+	w.start(w.server("elsewhere", "mine"))
 	object := w.create(betaPool, "general")
 	definitions, err := crds.Definitions()
 	w.must(err)
@@ -541,28 +335,7 @@ func testRotated(w *world) {
 
 // A cluster of 2024: objects are stored in v1beta1. After our definitions have come, all is rewritten.
 func testStoredVersions(w *world) {
-	definitions, err := crds.Definitions()
-	w.must(err)
-	storing := func(version string) {
-		w.t.Helper()
-		for _, d := range definitions {
-			if !slices.Contains(Definitions(), d.Name) {
-				continue
-			}
-			found := &apiextensionsv1.CustomResourceDefinition{}
-			w.until("the definition is changed", func() error {
-				if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(d), found); err != nil {
-					return err
-				}
-				found.Spec = *d.Spec.DeepCopy()
-				for i := range found.Spec.Versions {
-					found.Spec.Versions[i].Storage = found.Spec.Versions[i].Name == version
-				}
-				return w.Update(w.t.Context(), found)
-			})
-		}
-	}
-	storing("v1beta1")
+	w.storing("v1beta1")
 	var objects []*unstructured.Unstructured
 	for _, text := range []string{betaPool, betaClass, betaClaim} {
 		object := w.read(strings.ReplaceAll(text, "NAME", "old"))
@@ -570,19 +343,18 @@ func testStoredVersions(w *world) {
 		defer w.remove(object)
 		objects = append(objects, object)
 	}
-	storing("v1")
+	w.storing("v1")
 	// Switched off, nobody could read them: that is said, and nothing else is done.
 	off := &Server{Client: w, Namespace: "kube-system", Service: "karpenter", Clock: clock.RealClock{}, Log: logr.Discard()}
 	if err := off.Start(w.t.Context()); err == nil || !strings.Contains(err.Error(), "nodepools.karpenter.sh") {
 		w.t.Errorf("switched off: got error %v, want one that says what is stored", err)
 	}
 	var lines lockedLines
-	stop := w.start(&Server{Namespace: "kube-system", Service: "karpenter", Port: w.service("kube-system", "karpenter"), Log: lines.logger()})
+	on := w.server("kube-system", "karpenter")
+	on.Log = lines.logger()
+	stop := w.start(on)
 	w.storage()
-	for _, d := range definitions {
-		if !slices.Contains(Definitions(), d.Name) {
-			continue
-		}
+	for _, d := range w.versioned() {
 		w.until("all is stored in v1", func() error {
 			found := &apiextensionsv1.CustomResourceDefinition{}
 			if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(d), found); err != nil {
@@ -607,24 +379,4 @@ func testStoredVersions(w *world) {
 	for _, object := range objects {
 		w.mustIn("v1", object)
 	}
-}
-
-// lockedLines keeps a log for a failure's message.
-type lockedLines struct {
-	lock  sync.Mutex
-	lines []string
-}
-
-func (l *lockedLines) logger() logr.Logger {
-	return funcr.New(func(prefix, args string) {
-		l.lock.Lock()
-		defer l.lock.Unlock()
-		l.lines = append(l.lines, prefix+" "+args)
-	}, funcr.Options{})
-}
-
-func (l *lockedLines) text() string {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return strings.Join(l.lines, "\n")
 }

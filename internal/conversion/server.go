@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server is the webhook on one replica. All fields but Look are needed.
+// Server is the webhook on one replica. All fields but Look and Listener are needed.
 type Server struct {
 	// Client asks the API server itself, without a cache: caches may have to wait for us.
 	Client client.WithWatch
@@ -31,6 +31,8 @@ type Server struct {
 	Namespace string
 	Service   string
 	Port      int
+	// Listener is what is listened on first, if somebody has opened the port already.
+	Listener net.Listener
 	// SecretNamespace is where SecretName is.
 	SecretNamespace string
 	Clock           clock.WithTicker
@@ -150,9 +152,13 @@ func (s *Server) serve(ctx context.Context) {
 }
 
 func (s *Server) listen(ctx context.Context, handler http.Handler) error {
-	listener, err := net.Listen("tcp", ":"+strconv.Itoa(s.Port))
-	if err != nil {
-		return err
+	listener := s.Listener
+	s.Listener = nil // it serves once
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", ":"+strconv.Itoa(s.Port)); err != nil {
+			return err
+		}
 	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
