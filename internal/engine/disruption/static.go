@@ -268,7 +268,8 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	command := plan.NewCommand(w.snap.Now, n.reason, "", []plan.Candidate{plan.CandidateOf(n.Node)})
 	command.Worth.Pods = plan.Inhabitants(n.Node)
 	claim := plan.BareClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
-	if v := w.sharing.Narrow(&claim); !v.OK() {
+	sharing := w.sharing.Clone()
+	if v := sharing.Narrow(&claim); !v.OK() {
 		v.Node = n.Name
 		return v
 	}
@@ -276,7 +277,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	if v := w.guard.Admit(command); !v.OK() {
 		return v
 	}
-	w.taken[claim.Name] = true
+	w.sharing, w.taken[claim.Name] = sharing, true
 	w.commands = append(w.commands, command)
 	return plan.Verdict{}
 }

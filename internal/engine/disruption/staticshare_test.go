@@ -152,3 +152,24 @@ func TestJudgeAsksForTheShareAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedRenewalTakesNoShare: a drifted node that no budget lets go takes nothing of the share from an old one.
+func TestRefusedRenewalTakesNoShare(t *testing.T) {
+	w := sharing(2, 40, false)
+	for range 2 {
+		n := w.add(model.Initialized)
+		n.Labels = map[string]string{model.LabelPool: "s", model.LabelType: "t2", model.LabelZone: "a", model.LabelCapacityType: "on-demand"}
+		n.Capacity = []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 110}}
+		n.Allocatable = n.Capacity
+	}
+	w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{"t1"}},
+		label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"b"}})
+	w.pool.Budgets = []model.Budget{{Reasons: []string{string(plan.Drifted)}}}
+	w.nodes[0].Drifted, w.nodes[0].DriftedSince = "NodePoolDrifted", staticNoon
+	w.expiring(1, 1)
+	snap := w.snapshot()
+	commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+	if len(commands) != 1 || commands[0].Reason != plan.Expired || len(kept) != 1 || kept[0].Verdict.Code != plan.BudgetExhausted {
+		t.Errorf("commands %+v, kept %+v; want the old node renewed, and the drifted one kept by its budget", commands, kept)
+	}
+}

@@ -32,6 +32,14 @@ func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
 	return &Sharing{p, share, nodes}
 }
 
+// Clone is for what may not be bought after all: a claim that is narrowed by it takes nothing from s.
+func (s *Sharing) Clone() *Sharing {
+	if s == nil {
+		return nil
+	}
+	return &Sharing{s.pool, s.share.clone(), s.more}
+}
+
 // Narrow has the claim ask for the cheapest that is open: on demand, or spot of types of one size in one zone. The verdict is
 // a refusal when nothing is; the claim is unchanged then.
 func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {

@@ -26,7 +26,8 @@
 // A purchase that is taken up again asks only for the claims that still have it on record. Which places those are is a tag
 // of the instances, so that whoever finds them deals them in the same way.
 //
-// The files: filter.go, fleet.go, data.go, tags.go and refusal.go are pure; purchase.go is the picture above; templates.go
+// The files: filter.go, fleet.go, data.go, tags.go and refusal.go are pure; purchase.go is the picture above, search.go
+// finds what a purchase has bought, address.go sets addresses aside; templates.go
 // keeps launch templates, which are named by a hash of their contents; governor.go keeps calls below the rate that EC2
 // allows; batch.go collects like calls; reads.go finds and ends instances,
 // name.go tags them.

@@ -8,13 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
 
-	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
@@ -243,31 +240,6 @@ func (l *Launcher) prepare(ctx context.Context, p *purchase) error {
 	return nil
 }
 
-// choose is a subnet for each zone that has one, with addresses set aside for so many machines.
-func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
-	subnets := map[string]string{}
-	p.aside = map[string]int64{}
-	for _, zone := range p.plan.zones() {
-		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
-		if id, found := from(p.plan.order.Class, zone, addresses); found {
-			subnets[zone] = id
-			p.aside[id] += addresses
-		}
-	}
-	return subnets
-}
-
-// markFull has what would be launched into the plan's zones left out of plans for a while: otherwise its pods are planned there
-// again at once, and for ever.
-func (l *Launcher) markFull(p *plan) {
-	zones := p.zones()
-	for _, subnet := range p.order.Class.Status.Subnets {
-		if slices.Contains(zones, subnet.Zone) && !l.opts.Unavailable.HasSubnet(subnet.ID) {
-			l.opts.Unavailable.MarkSubnet(subnet.ID)
-		}
-	}
-}
-
 // templateError is the claims' error for a launch template that cannot be made.
 func (l *Launcher) templateError(err error) error {
 	if f := fateOf(err); f == throttled || f == lost {
@@ -424,71 +396,11 @@ func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome
 	return nil, refusedError(err)
 }
 
-// shown is the outcome if EC2 shows all instances that the purchase can have, else nil.
-func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
-	instances, err := l.tagged(ctx, p.entry.Token())
-	if out := found(instances); err == nil && out.complete(p.entry.Size) {
-		return out
-	}
-	return nil
-}
-
 // remake makes the launch templates again that EC2 does not see. A failure shows with the next request.
 func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	for _, v := range p.plan.variants {
 		l.forget(ctx, p.plan.templates[v].name)
 		_ = l.ensure(ctx, p.plan.templates[v])
-	}
-}
-
-// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again: all of them, or
-// those that EC2 shows when it was last asked for longer than Settle ago.
-func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
-	until := p.asked.Add(l.opts.Settle)
-	for try := 1; ; try++ {
-		instances, err := l.tagged(ctx, p.entry.Token())
-		if out := found(instances); err == nil && (out.complete(p.entry.Size) || !l.opts.Clock.Now().Before(until)) {
-			return out, nil
-		}
-		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
-			return nil, errors.Join(err, waited)
-		}
-	}
-}
-
-// tagged lists the instances of a purchase by id, those that have ended included.
-func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
-	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
-	if err != nil {
-		return nil, fmt.Errorf("searching the instances of purchase %s: %w", token, err)
-	}
-	var list []bought
-	for i := range instances {
-		list = append(list, boughtFrom(&instances[i]))
-	}
-	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
-	return list, nil
-}
-
-// giveBack returns the addresses of zones in which nothing was launched.
-func (l *Launcher) giveBack(p *purchase) {
-	used := map[string]bool{}
-	if p.decided != nil {
-		for _, b := range p.decided.instances {
-			used[b.zone] = true
-		}
-	}
-	if p.request == nil {
-		return
-	}
-	for _, config := range p.request.LaunchTemplateConfigs {
-		for _, o := range config.Overrides {
-			id := aws.ToString(o.SubnetId)
-			if n := p.aside[id]; n > 0 && !used[aws.ToString(o.AvailabilityZone)] {
-				l.opts.Subnets.Return(id, n)
-			}
-			delete(p.aside, id)
-		}
 	}
 }
 
@@ -510,18 +422,4 @@ func (l *Launcher) deal(out *outcome, seats []*seat) []*seat {
 		}
 	}
 	return rest
-}
-
-// boughtFrom reads an instance.
-func boughtFrom(i *ec2types.Instance) bought {
-	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId), capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
-	if i.Placement != nil {
-		b.zone = aws.ToString(i.Placement.AvailabilityZone)
-	}
-	if i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot || aws.ToString(i.SpotInstanceRequestId) != "" {
-		b.capacityType = karpv1.CapacityTypeSpot
-	}
-	tags := tagMap(i.Tags)
-	b.claim, b.places = tags[awsv1.TagNodeClaim], tags[TagPlaces]
-	return b
 }

@@ -1,0 +1,56 @@
+package launch
+
+import (
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+)
+
+// choose is a subnet for each zone that has one, with addresses set aside for so many machines.
+func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
+	subnets := map[string]string{}
+	p.aside = map[string]int64{}
+	for _, zone := range p.plan.zones() {
+		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
+		if id, found := from(p.plan.order.Class, zone, addresses); found {
+			subnets[zone] = id
+			p.aside[id] += addresses
+		}
+	}
+	return subnets
+}
+
+// markFull has what would be launched into the plan's zones left out of plans for a while: otherwise its pods are planned there
+// again at once, and for ever.
+func (l *Launcher) markFull(p *plan) {
+	zones := p.zones()
+	for _, subnet := range p.order.Class.Status.Subnets {
+		if slices.Contains(zones, subnet.Zone) && !l.opts.Unavailable.HasSubnet(subnet.ID) {
+			l.opts.Unavailable.MarkSubnet(subnet.ID)
+		}
+	}
+}
+
+// giveBack returns the addresses of zones in which nothing was launched.
+func (l *Launcher) giveBack(p *purchase) {
+	used := map[string]bool{}
+	if p.decided != nil {
+		for _, b := range p.decided.instances {
+			used[b.zone] = true
+		}
+	}
+	if p.request == nil {
+		return
+	}
+	for _, config := range p.request.LaunchTemplateConfigs {
+		for _, o := range config.Overrides {
+			id := aws.ToString(o.SubnetId)
+			if n := p.aside[id]; n > 0 && !used[aws.ToString(o.AvailabilityZone)] {
+				l.opts.Subnets.Return(id, n)
+			}
+			delete(p.aside, id)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// shown is the outcome if EC2 shows all instances that the purchase can have, else nil.
+func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
+	instances, err := l.tagged(ctx, p.entry.Token())
+	if out := found(instances); err == nil && out.complete(p.entry.Size) {
+		return out
+	}
+	return nil
+}
+
+// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again: all of them, or
+// those that EC2 shows when it was last asked for longer than Settle ago.
+func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
+	until := p.asked.Add(l.opts.Settle)
+	for try := 1; ; try++ {
+		instances, err := l.tagged(ctx, p.entry.Token())
+		if out := found(instances); err == nil && (out.complete(p.entry.Size) || !l.opts.Clock.Now().Before(until)) {
+			return out, nil
+		}
+		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
+			return nil, errors.Join(err, waited)
+		}
+	}
+}
+
+// tagged lists the instances of a purchase by id, those that have ended included.
+func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
+	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
+	if err != nil {
+		return nil, fmt.Errorf("searching the instances of purchase %s: %w", token, err)
+	}
+	var list []bought
+	for i := range instances {
+		list = append(list, boughtFrom(&instances[i]))
+	}
+	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
+	return list, nil
+}
+
+// boughtFrom reads an instance.
+func boughtFrom(i *ec2types.Instance) bought {
+	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId), capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
+	if i.Placement != nil {
+		b.zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	if i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot || aws.ToString(i.SpotInstanceRequestId) != "" {
+		b.capacityType = karpv1.CapacityTypeSpot
+	}
+	tags := tagMap(i.Tags)
+	b.claim, b.places = tags[awsv1.TagNodeClaim], tags[TagPlaces]
+	return b
+}
