@@ -31,10 +31,7 @@ func TestSlowEtcd(t *testing.T) {
 	back := time.Now()
 	await(t, patience, "the controller to decide", s.decided(before, 12))
 	took := time.Since(back)
-	t.Logf("the controller had decided %s after etcd was quick again", took)
-	if took > 10*time.Second {
-		t.Errorf("the controller had decided %s after etcd was quick again, want 10s at most", took)
-	}
+	promised(t, "from etcd's recovery to the controller's decision", took, 10*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 36))
 	s.checkBought("etcd was slow", before, 12)
 	if now := s.ledger.count(s.name); now.claims != 12 || now.nodes != 12 {

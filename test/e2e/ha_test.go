@@ -26,6 +26,16 @@ func only(t *testing.T) {
 	}
 }
 
+// promised holds what took a time to the limit that is promised for it, on the machine of a nightly run, which does nothing else;
+// elsewhere it is a line of the log.
+func promised(t *testing.T, what string, took, limit time.Duration) {
+	t.Helper()
+	t.Logf("%s: %s, promised are %s", what, took, limit)
+	if effort(0, 0, 1) == 1 && took > limit {
+		t.Errorf("%s: %s, want %s at most", what, took, limit)
+	}
+}
+
 // lease is the Lease of the election.
 func (c *cluster) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
@@ -75,10 +85,7 @@ func TestKilledLeader(t *testing.T) {
 	lost := held.Spec.RenewTime.Add(time.Duration(*held.Spec.LeaseDurationSeconds) * time.Second)
 	await(t, patience, "the standby to decide", s.decided(before, 8))
 	took := time.Since(lost)
-	t.Logf("the standby had decided %s after the Lease was lost", took)
-	if took > 5*time.Second {
-		t.Errorf("the standby had decided %s after the Lease was lost, want 5s at most", took)
-	}
+	promised(t, "from the end of the Lease to the standby's decision", took, 5*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 24))
 	s.checkBought("the leader bought", before, 8)
 }
@@ -135,10 +142,7 @@ func TestAPIServerAway(t *testing.T) {
 	road.open()
 	await(t, patience, "the controller to decide", s.decided(before, 8))
 	took := time.Since(back)
-	t.Logf("the controller had decided %s after the API server was back", took)
-	if took > 10*time.Second {
-		t.Errorf("the controller had decided %s after the API server was back, want 10s at most", took)
-	}
+	promised(t, "from the API server's return to the controller's decision", took, 10*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 24))
 	s.checkBought("the API server was away", before, 8)
 	if now := s.ledger.count(s.name); now.claims != 8 || now.nodes != 8 {
