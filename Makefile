@@ -51,6 +51,7 @@ check: generated vet staticcheck race test ## everything that must hold before a
 # The image is built without a container engine. IMAGE_ARGS goes to the program, such as '-reference HOST/NAME:TAG -push'.
 .PHONY: image
 image: ## build the container image for amd64 and arm64 into bin/image
+	@echo 'building the image: a minute or two per processor the first time' >&2
 	$(GO) -C tools run ./image -source .. -out ../bin/image -release $(VERSION) $(IMAGE_ARGS)
 
 .PHONY: generate

@@ -25,9 +25,11 @@ func (b beforeCaches) NeedLeaderElection() bool { return false }
 func (b beforeCaches) Start(ctx context.Context) error { return b.start(ctx) }
 
 // addConversion serves older versions of the API, if there is a Service by which the API server finds us. Outside a cluster
-// there is none; the definitions are then left as somebody else has them.
+// there is none; the definitions are then left as somebody else has them, unless the webhook is switched off, which they say.
 func (w *wiring) addConversion() error {
-	if w.o.service == "" {
+	log := w.mgr.GetLogger().WithName("conversion")
+	if w.o.service == "" && w.o.webhookPort != 0 {
+		log.Info("v1beta1 of NodePool, NodeClaim and EC2NodeClass is not converted here: --karpenter-service does not name the Service by which the API server would find the webhook. v1 is not concerned")
 		return nil
 	}
 	scheme, err := newScheme()
@@ -41,7 +43,6 @@ func (w *wiring) addConversion() error {
 	if err != nil {
 		return fmt.Errorf("setting up the conversion webhook: %w", err)
 	}
-	log := w.mgr.GetLogger().WithName("conversion")
 	server := &conversion.Server{
 		Client: api, Namespace: ownNamespace(""), Service: w.o.service, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
 		Clock: w.clock, Log: log,

@@ -29,7 +29,7 @@ func serveProbes(port int) (*probes, error) {
 	}
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {
-		return nil, fmt.Errorf("serving health probes: %w", err)
+		return nil, fmt.Errorf("serving health probes (--health-probe-port, 0 for none): %w", err)
 	}
 	alive := &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}
 	mux := http.NewServeMux()

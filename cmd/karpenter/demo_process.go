@@ -33,7 +33,7 @@ func startController(kubeconfig, log string, detached bool, environment []string
 	if err != nil {
 		return nil, fmt.Errorf("finding this program, to run its controller: %w", err)
 	}
-	ports, err := freePorts(2)
+	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,8 @@ func startController(kubeconfig, log string, detached bool, environment []string
 	defer output.Close()
 	c := &childController{log: log, health: ports[1], ended: make(chan struct{})}
 	command := exec.Command(self, append([]string{"controller", "--kubeconfig=" + kubeconfig,
-		"--metrics-port=" + strconv.Itoa(ports[0]), "--health-probe-port=" + strconv.Itoa(c.health)}, flags...)...)
+		"--metrics-port=" + strconv.Itoa(ports[0]), "--health-probe-port=" + strconv.Itoa(c.health),
+		"--karpenter-service=" + sandboxService, "--webhook-port=" + strconv.Itoa(ports[2])}, flags...)...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = childAttributes()

@@ -165,11 +165,7 @@ func (d *demo) install(ctx context.Context) (string, error) {
 	if err := sandbox.Install(ctx, d.cluster.config, definitions); err != nil {
 		return "", err
 	}
-	var names []string
-	for _, definition := range definitions {
-		names = append(names, definition.Name)
-	}
-	return strings.Join(names, ", "), nil
+	return fmt.Sprintf("%d custom resource definitions", len(definitions)), leadHere(ctx, d.cluster.config)
 }
 
 // startController is the third step.

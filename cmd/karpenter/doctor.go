@@ -194,7 +194,7 @@ func classesOf(provider string) []client.Object {
 	return []client.Object{&awsv1.EC2NodeClass{}}
 }
 
-// ofProvider is what the provider finds in its cloud, if it can look; the note says why it does not.
+// ofProvider is what the provider finds in its cloud, if it can look; the note says at what it looked, or why it did not.
 func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source) (findings []cloud.Finding, note string) {
 	if c.live.cloudProvider != "aws" {
 		return nil, "" // there is nothing behind simulated nodes
@@ -220,5 +220,9 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source) (f
 	if err != nil {
 		return cannot(err)
 	}
-	return provider.Examine(ctx), ""
+	looked := "looked into AWS too: cluster " + c.aws.clusterName + " in " + cfg.Region
+	if c.aws.queue == "" {
+		return provider.Examine(ctx), looked + "; no interruption queue (--interruption-queue)"
+	}
+	return provider.Examine(ctx), looked + ", queue " + c.aws.queue
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/conversion"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
@@ -46,6 +47,11 @@ func newClinic(t *testing.T) *clinic {
 	definitions, err := crds.Definitions()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, d := range definitions { // no controller runs that would convert
+		if d.Spec.Conversion != nil {
+			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = conversion.SwitchedOff
+		}
 	}
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
 		t.Fatal(err)
@@ -273,6 +279,11 @@ func (c *clinic) illnesses() []illness {
 			return c.edit(d, func() {
 				before, d.Spec.Conversion = d.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 			}, func() { d.Spec.Conversion = before })
+		}},
+		{codes: "ConversionBroken", about: "no controller has said that it converts", fall: func() func() {
+			d := definition()
+			service := func() *apiextensionsv1.ServiceReference { return d.Spec.Conversion.Webhook.ClientConfig.Service }
+			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = conversion.SwitchedOff })
 		}},
 		{codes: "ConversionBroken", about: "older versions are refused on purpose", fall: func() func() {
 			d := definition()

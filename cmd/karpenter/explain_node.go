@@ -265,7 +265,7 @@ func (o *nodeOutcome) writeAlone(b *strings.Builder) {
 	switch {
 	case a == nil:
 	case a.Code != "":
-		fmt.Fprintf(b, "  if it left alone: %s\n", a.Message)
+		fmt.Fprintf(b, "  it would not leave alone either: %s\n", a.Message)
 	case len(a.Add) > 0:
 		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month, with %s bought\n", a.SavingPerHour, a.SavingPerMonth, additions(a.Add))
 	default:

@@ -94,7 +94,12 @@ func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, fore
 	options.Assets = assets
 	var running *sandbox.RunningError
 	if foreground {
-		err := sandbox.Run(ctx, options, func(s *sandbox.Sandbox) { describeSandbox(out, s.Status()) })
+		err := sandbox.Run(ctx, options, func(s *sandbox.Sandbox) {
+			if err := leadHereBy(ctx, s.Kubeconfig()); err != nil {
+				options.Progress(err.Error())
+			}
+			describeSandbox(out, s.Status())
+		})
 		if errors.As(err, &running) {
 			status, _ := sandbox.ReadStatus(options.DataDir)
 			return alreadyUp(out, options.DataDir, status)
@@ -110,6 +115,9 @@ func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, fore
 		return alreadyUp(out, options.DataDir, status)
 	}
 	if err != nil {
+		return err
+	}
+	if err := leadHereBy(ctx, status.Kubeconfig); err != nil {
 		return err
 	}
 	describeSandbox(out, status)

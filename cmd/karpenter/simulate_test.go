@@ -650,7 +650,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("text.yaml")}, []string{"text.yaml: document 1: is a text, want a Kubernetes object"}},
 		{[]string{"-f", at("name.yaml")}, []string{"name.yaml: document 1: metadata.name: is a JSON number, want a string"}},
 		{[]string{"-f", at("budget.yaml")}, []string{"NodePool default: spec.disruption.", `"some", want a number of nodes or a percentage`}},
-		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "kubectl get nodepools.v1.karpenter.sh"}},
+		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "karpenter migrate -f FILE", "kubectl get nodepools.v1.karpenter.sh"}},
 		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
 		{[]string{"-f", at("extensions.yaml")}, []string{"Deployment web: apiVersion: is extensions/v1beta1, which is not read, want apps/v1"}},
 		{[]string{"-f", at("negative.yaml")}, []string{"Deployment web: spec.replicas: is -3, want zero or more"}},

@@ -24,7 +24,7 @@ var readVersions = map[string]string{
 
 // renamed are kinds that became another, and which.
 var renamed = map[schema.GroupKind]string{
-	{Group: "karpenter.sh", Kind: "Provisioner"}: "a NodePool of karpenter.sh/v1",
+	{Group: "karpenter.sh", Kind: "Provisioner"}: "a NodePool of karpenter.sh/v1 (karpenter migrate -f FILE writes it)",
 	{Group: "karpenter.sh", Kind: "Machine"}:     "a NodeClaim of karpenter.sh/v1",
 }
 
@@ -48,5 +48,5 @@ func successorOf(kind metav1.TypeMeta) string {
 	if version.Group != "karpenter.sh" {
 		return now
 	}
-	return fmt.Sprintf("%s (a cluster that has both prints it: kubectl get %ss.v1.karpenter.sh -o yaml)", now, strings.ToLower(kind.Kind))
+	return fmt.Sprintf("%s (karpenter migrate -f FILE rewrites it; a cluster that has both prints it: kubectl get %ss.v1.karpenter.sh -o yaml)", now, strings.ToLower(kind.Kind))
 }

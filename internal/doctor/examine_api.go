@@ -11,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,6 +75,9 @@ func plainly(value any) any {
 	return plain
 }
 
+// switchedOff is the Service that definitions name while the controller's webhook is switched off.
+const switchedOff = "karpenter-v1beta1-is-switched-off"
+
 // conversions finds definitions whose objects cannot be converted. Without a webhook that answers, nothing of the kind can
 // be read while objects of an older version are stored; else only clients of older versions are refused.
 func conversions(f *Facts, _ Options) []cloud.Finding {
@@ -108,7 +112,11 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 	stored := slices.ContainsFunc(d.Status.StoredVersions, func(v string) bool { return v != "v1" && several })
 	at := c.Webhook.ClientConfig
 	if several && !stored && len(at.CABundle) == 0 {
-		return "", "" // as it is installed, and no controller offers to convert: v1 is all there is
+		if at.Service != nil && at.Service.Name == switchedOff {
+			return "", "" // on purpose
+		}
+		return "clients of older versions are refused: it is as it was installed, and no controller has said that it converts",
+			"run the controller with --karpenter-service=NAME, the Service that leads to it (the chart does; operations.md); with --webhook-port=0 they are refused on purpose"
 	}
 	why := ""
 	if at.Service != nil {
@@ -147,12 +155,12 @@ func (f *Facts) unreachable(namespace, name string) string {
 	if f.couldNot("Service") || f.couldNot("EndpointSlice") {
 		return ""
 	}
-	there := false
-	for i := range f.Services {
-		there = there || f.Services[i].Namespace == namespace && f.Services[i].Name == name
-	}
-	if !there {
+	at := slices.IndexFunc(f.Services, func(s corev1.Service) bool { return s.Namespace == namespace && s.Name == name })
+	if at < 0 {
 		return fmt.Sprintf("the Service %s/%s is not there", namespace, name)
+	}
+	if f.Services[at].Spec.Type == corev1.ServiceTypeExternalName {
+		return "" // outside of the cluster, where nobody's readiness is known
 	}
 	for i := range f.Slices {
 		slice := &f.Slices[i]

@@ -70,7 +70,8 @@ func TestExaminePermissionsAndClock(t *testing.T) {
 func TestExamineWebhooks(t *testing.T) {
 	create, all := []admissionv1.OperationType{admissionv1.Create}, []admissionv1.OperationType{admissionv1.OperationAll}
 	ready := &Facts{
-		Services: []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "up"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "down"}}},
+		Services: []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "up"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "outside"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "down"}}},
 		Slices: []discoveryv1.EndpointSlice{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "up"}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}},
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "down"}}, Endpoints: []discoveryv1.Endpoint{
@@ -94,6 +95,7 @@ func TestExamineWebhooks(t *testing.T) {
 		{"pods are not created by us", "down", "", "pods", create, admissionv1.Fail, false},
 		{"nobody asks about deployments", "down", "apps", "deployments", all, admissionv1.Fail, false},
 		{"it may fail", "down", "karpenter.sh", "nodeclaims", create, admissionv1.Ignore, false},
+		{"outside of the cluster", "outside", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, false},
 		{"somebody answers", "up", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, false},
 	} {
 		f := *ready
@@ -108,19 +110,31 @@ func TestExamineWebhooks(t *testing.T) {
 	}
 }
 
-// Definitions as they are generated need nothing: some have several versions that differ in their name only.
+// Definitions as they are generated need nothing but somebody who converts, or says that nobody does: some have several
+// versions that differ in their name only.
 func TestExamineGeneratedDefinitions(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	several := 0
+	several, converted := 0, 0
 	f := &Facts{NoElection: true, Now: now, Expected: definitions}
 	for _, d := range definitions {
 		if len(d.Spec.Versions) > 1 {
 			several++
 		}
-		f.Installed = append(f.Installed, *d)
+		if d.Spec.Conversion != nil {
+			converted++
+		}
+		f.Installed = append(f.Installed, *d.DeepCopy())
+	}
+	if got := codes(f); converted == 0 || len(got) != converted || !strings.HasPrefix(got[0], ConversionBroken+" ") {
+		t.Errorf("found %v, want one ConversionBroken for each of %d definitions that nobody converts", got, converted)
+	}
+	for i := range f.Installed {
+		if c := f.Installed[i].Spec.Conversion; c != nil {
+			c.Webhook.ClientConfig.Service.Name = switchedOff
+		}
 	}
 	if got := codes(f); len(got) > 0 || several == 0 {
 		t.Errorf("%d of %d definitions have several versions; found %v, want nothing", several, len(definitions), got)

@@ -137,9 +137,9 @@ func (p *provisioner) readDisruption(spec *section) {
 // their Provisioner were replaced one by one, or not at all.
 func (p *provisioner) budgets() []karpv1.Budget {
 	drift := karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}
-	reason := "nodes that differ from what is written were left alone (featureGates.driftEnabled was off); without this budget they are replaced"
+	reason := "budget of 0 nodes for Drifted: nodes that differ from what is written were left alone (featureGates.driftEnabled was off); without this budget they are replaced"
 	if p.settings.Drift {
-		drift.Nodes, reason = "1", "nodes that differ from what is written were replaced one at a time"
+		drift.Nodes, reason = "1", "budget of 1 node for Drifted: nodes that differ from what is written were replaced one at a time"
 	}
 	p.notes.add(Defaulted, "spec", "spec.disruption.budgets", "%s", reason)
 	return []karpv1.Budget{

@@ -18,6 +18,8 @@ import (
 // Install makes the API server serve the resource definitions, replacing those of
 // the same name, and returns when each version of each can be listed.
 func Install(ctx context.Context, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // it lists every version, the old ones too
 	extensions, err := clientset.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to install resource definitions: %w", err)

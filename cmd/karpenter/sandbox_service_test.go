@@ -1,0 +1,38 @@
+package main
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+// The Service of a sandbox leads to this machine, and a second `up` leaves it as it is.
+func TestLeadHere(t *testing.T) {
+	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leadHere(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	before, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
+	if err != nil || before.Spec.Type != corev1.ServiceTypeExternalName || before.Spec.ExternalName != "localhost" {
+		t.Fatalf("the Service is %v (%v), want one that leads to localhost", before, err)
+	}
+	if err := leadHereBy(t.Context(), s.Kubeconfig()); err != nil {
+		t.Fatal(err)
+	}
+	after, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
+	if err != nil || after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("made again: version %s, want %s (%v)", after.ResourceVersion, before.ResourceVersion, err)
+	}
+}
