@@ -23,8 +23,8 @@ import (
 // account is whom the controllers of all cases are: what the chart makes of it may do what they need, and no more.
 var account = permission.Account{Namespace: "kube-system", Name: "karpenter"}
 
-// permissions are the kinds of the chart's objects that say who may do what.
-var permissions = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+// permissions are the kinds of the chart's objects that say who may do what, and the Secret that the account may only fill.
+var permissions = []string{"Secret", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 // employ makes the account with its permissions for a provider, as the chart does, and writes its kubeconfig.
 func (c *cluster) employ(ctx context.Context, config *rest.Config, provider string) error {

@@ -182,9 +182,6 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		if g.Awaited(n) {
 			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
-		if g.arriving(n) {
-			return Verdict{Code: NodeUnsettled, Node: n.Name}
-		}
 		return g.quiet(n, pool)
 	case Underutilized:
 		switch {

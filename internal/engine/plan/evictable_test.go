@@ -208,35 +208,3 @@ func TestSettledByOption(t *testing.T) {
 		t.Errorf("settled from %v, want %v", got, want)
 	}
 }
-
-// Pods that a consolidation sent to a node are evicted first and made again later: until then the node is empty, and useless
-// only if they do not come within a minute.
-func TestEmptyNodeWaitsForThoseThatWereSentToIt(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(n *model.NodeSpec, since time.Time)
-		want   plan.Code
-	}{
-		"bought by a consolidation": {func(n *model.NodeSpec, _ time.Time) { n.Replacement = true }, plan.NodeUnsettled},
-		"given pods by one":         {func(n *model.NodeSpec, since time.Time) { n.ConsolidatedAt = since }, plan.NodeUnsettled},
-		"neither":                   {func(*model.NodeSpec, time.Time) {}, plan.OK},
-		"bought for pods that left": {func(n *model.NodeSpec, _ time.Time) { n.BoughtFor = []string{"gone"} }, plan.OK},
-		"given pods an hour ago":    {func(n *model.NodeSpec, since time.Time) { n.ConsolidatedAt = since.Add(-time.Hour) }, plan.OK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
-			since := w.nodes["c0"].InitializedAt
-			c.change(w.nodes["c0"], since)
-			ask := func(now time.Time) plan.Code {
-				w.now = now
-				snap := w.snapshot()
-				return plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty).Code
-			}
-			if got := ask(since.Add(plan.LeastStay - time.Second)); got != c.want {
-				t.Errorf("before a minute is over: verdict %d, want %d", got, c.want)
-			}
-			if got := ask(since.Add(plan.LeastStay)); got != plan.OK {
-				t.Errorf("then: verdict %d", got)
-			}
-		})
-	}
-}

@@ -35,16 +35,6 @@ func (g *Guard) SettledFrom(n *model.Node) time.Time {
 // planned, and where moving is free every look at the cluster would find something to change.
 const LeastStay = time.Minute
 
-// arriving reports whether pods that a consolidation sent to an empty node may not be there yet: those that were evicted are
-// gone with their nodes, and controllers take a while to make others, on a busy cluster many seconds.
-func (g *Guard) arriving(n *model.Node) bool {
-	since := n.ConsolidatedAt
-	if bought := boughtAt(n); n.Replacement && bought.After(since) {
-		since = bought
-	}
-	return !since.IsZero() && since.Add(LeastStay).After(g.snap.Now)
-}
-
 func (g *Guard) paybackOf(n *model.Node) time.Duration {
 	payback := g.Payback
 	if pool := g.snap.Pool(n.Pool); pool != nil && pool.Payback != 0 {
