@@ -247,12 +247,17 @@ func (w *world) upgrade(t *testing.T) {
 // upgradeTo is `helm upgrade` with these values.
 func (w *world) upgradeTo(t *testing.T, release, path string, with values) {
 	t.Helper()
-	upgrade := action.NewUpgrade(w.helm)
-	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
-	upgrade.ServerSideApply = "auto"
-	if _, err := upgrade.RunWithContext(t.Context(), release, load(t, path), with); err != nil {
-		t.Fatalf("helm upgrade: %v", err)
-	}
+	// For a moment the controller owns what it has put right in a definition, and Helm refuses: whoever upgrades tries again.
+	await(t, "helm upgrade "+release, func(ctx context.Context) error {
+		upgrade := action.NewUpgrade(w.helm)
+		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
+		upgrade.ServerSideApply = "auto"
+		_, err := upgrade.RunWithContext(ctx, release, load(t, path), with)
+		if err != nil && !strings.Contains(err.Error(), `conflicts with "karpenter-conversion"`) {
+			t.Fatalf("helm upgrade: %v", err)
+		}
+		return err
+	})
 }
 
 // uninstall leaves what the user owns, and nothing else.
