@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -247,6 +248,9 @@ func (m *manifest) act(text, how string) map[string]string {
 	}
 	for _, object := range objects {
 		await(m.t, patience, how+": "+object.GetKind()+" "+object.GetName()+" to be gone", m.gone(object))
+		if object.GetKind() == "Provisioner" { // the class that was made of it goes by itself
+			await(m.t, patience, how+": the class of "+object.GetName()+" to be gone", m.gone(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}}))
+		}
 	}
 	return bought
 }
