@@ -101,7 +101,9 @@ func keysOf(t *testing.T, folders ...string) []key {
 	if len(keys) < 40 {
 		t.Fatalf("%d keys", len(keys))
 	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name), strings.Compare(a.says, b.says)) })
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name), strings.Compare(a.says, b.says))
+	})
 	return slices.CompactFunc(keys, func(a, b key) bool { return a.value == b.value })
 }
 
