@@ -258,7 +258,6 @@ func (m *manifest) act(text, how string) map[string]string {
 // playWorkloads applies Deployments with old names: one that is spread over zones, as it is written and migrated, and one
 // whose pods shun each other, which has no selector before it is migrated.
 func (m *manifest) playWorkloads() {
-	// kube-scheduler spreads over the zones that have nodes: how many have when it looks is chance, two at least.
 	for _, test := range []struct {
 		app             string
 		migrated        bool
@@ -266,8 +265,8 @@ func (m *manifest) playWorkloads() {
 		zones           int
 		labels          map[string]string
 	}{
-		{"spread", false, 6, 2, 2, map[string]string{karpv1.LabelNodePool: "default"}},
-		{"spread", true, 6, 2, 2, map[string]string{karpv1.LabelNodePool: "default"}},
+		{"spread", false, 6, 3, 3, map[string]string{karpv1.LabelNodePool: "default"}},
+		{"spread", true, 6, 3, 3, map[string]string{karpv1.LabelNodePool: "default"}},
 		{"apart", true, 3, 3, 1, map[string]string{karpv1.LabelCapacityType: "spot", "karpenter.k8s.aws/instance-family": "m5"}},
 	} {
 		text, err := os.ReadFile(filepath.Join(manifestFolder, "workload-"+test.app+".yaml"))
