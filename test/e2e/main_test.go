@@ -50,6 +50,9 @@ func runTests(m *testing.M) int {
 	if output, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
 	}
+	if measuring() {
+		return tidied(m.Run())
+	}
 	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"), "kwok")
 	if err != nil {
 		return complain(err)
@@ -67,6 +70,11 @@ func runTests(m *testing.M) int {
 	if err := common.denied(); err != nil {
 		code = complain(err)
 	}
+	return tidied(code)
+}
+
+// tidied removes the folder of the run unless something failed.
+func tidied(code int) int {
 	if code == 0 {
 		_ = os.RemoveAll(artefacts)
 	} else {
