@@ -10,9 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -75,21 +78,41 @@ func (l *loaded) pod(i int) types.NamespacedName {
 // replace ends a pod as kubelet does, and has another run in its place.
 func (l *loaded) replace(ctx context.Context, i int) error {
 	pod := &corev1.Pod{}
-	if err := l.Get(ctx, l.pod(i), pod); err != nil {
+	if err := persist(ctx, func() error { return l.Get(ctx, l.pod(i), pod) }); err != nil {
 		return err
 	}
 	next := another(pod, pod.Name+"-next")
-	if err := l.Delete(ctx, pod); err != nil { // which marks it
-		return err
+	for _, step := range []func() error{
+		func() error { return l.Delete(ctx, pod.DeepCopy()) }, // which marks it
+		func() error {
+			return client.IgnoreNotFound(l.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0)))
+		},
+		func() error { return client.IgnoreAlreadyExists(l.Create(ctx, next.DeepCopy())) },
+		func() error { return l.Get(ctx, client.ObjectKeyFromObject(next), next) },
+		func() error { next.Status = pod.Status; return l.Status().Update(ctx, next) },
+	} {
+		if err := persist(ctx, step); err != nil {
+			return err
+		}
 	}
-	if err := l.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
-		return err
+	return nil
+}
+
+// persist asks again where the API server is too busy to answer: a machine with other work is no reason to fail.
+func persist(ctx context.Context, ask func() error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(context.Context) (bool, error) {
+		last = ask()
+		busy := apierrors.IsTimeout(last) || apierrors.IsServerTimeout(last) || apierrors.IsTooManyRequests(last) || utilnet.IsTimeout(last)
+		if busy {
+			return false, nil
+		}
+		return true, last
+	})
+	if err != nil && last != nil {
+		return last
 	}
-	if err := l.Create(ctx, next); err != nil {
-		return err
-	}
-	next.Status = pod.Status
-	return l.Status().Update(ctx, next)
+	return err
 }
 
 // another is a pod like the given one.
@@ -112,7 +135,9 @@ func (l *loaded) report(ctx context.Context, i int) error {
 	names := l.sample.names(i / blockNodes)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: names.Replace(l.sample.nodes[i%blockNodes])}}
 	text := `{"status":{"conditions":[` + strings.Join(conditions, ",") + `]}}`
-	return l.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, []byte(text)))
+	return persist(ctx, func() error {
+		return l.Status().Patch(ctx, node.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(text)))
+	})
 }
 
 // patchStatus changes a node's status.
@@ -168,15 +193,7 @@ func (l *loaded) pend(like *corev1.Pod, pods int) error {
 			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {
 				pod := another(like, fmt.Sprintf("pending-%d", i))
 				pod.Spec.NodeName = ""
-				err := l.Create(ctx, pod)
-				if err == nil {
-					pod.Status.Conditions = []corev1.PodCondition{{
-						Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-						Message: "0/1 nodes are available: insufficient cpu.", LastTransitionTime: metav1.Now(),
-					}}
-					err = l.Status().Update(ctx, pod)
-				}
-				if err != nil {
+				if err := l.ask(ctx, pod); err != nil {
 					cancel(err)
 					return
 				}
@@ -185,6 +202,23 @@ func (l *loaded) pend(like *corev1.Pod, pods int) error {
 	}
 	all.Wait()
 	return context.Cause(ctx)
+}
+
+// ask makes a pod for which kube-scheduler has found no room.
+func (l *loaded) ask(ctx context.Context, pod *corev1.Pod) error {
+	if err := persist(ctx, func() error { return client.IgnoreAlreadyExists(l.Create(ctx, pod.DeepCopy())) }); err != nil {
+		return err
+	}
+	return persist(ctx, func() error {
+		if err := l.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/1 nodes are available: insufficient cpu.", LastTransitionTime: metav1.Now(),
+		}}
+		return l.Status().Update(ctx, pod)
+	})
 }
 
 // number counts the objects of a kind without reading them.

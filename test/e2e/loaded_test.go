@@ -14,9 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/test/permission"
@@ -180,8 +182,30 @@ func load(t *testing.T, w *sample, nodes int) *loaded {
 		_ = os.RemoveAll(directory)
 	})
 	l := &loaded{cluster: c, t: t, sample: w, nodes: nodes}
+	l.forgetOlder()
 	l.fill()
 	return l
+}
+
+// forgetOlder leaves of our definitions the version that is stored. Older ones are converted by the controller, which in a cluster
+// is a Service; here the API server would not reach it, and would read all claims again and again to convert them.
+func (l *loaded) forgetOlder() {
+	l.t.Helper()
+	config, err := l.sandbox.Config()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	definitions, err := crds.Definitions()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, definition := range definitions {
+		definition.Spec.Conversion = nil
+		definition.Spec.Versions = slices.DeleteFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return !v.Storage })
+	}
+	if err := sandbox.Install(l.t.Context(), config, definitions); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // fill writes as many blocks as there are to be, and waits until the API server shows them.
@@ -298,13 +322,13 @@ func (l *loaded) stay(least, most int) {
 // profile keeps a profile of the controller's memory.
 func (l *loaded) profile(moment string) {
 	l.t.Helper()
-	write(l.t, kept(l.t, fmt.Sprintf("loaded-%d-%s.heap", l.nodes, moment)), l.ask("/debug/pprof/heap?gc=1"))
+	write(l.t, kept(l.t, fmt.Sprintf("loaded-%d-%s.heap", l.nodes, moment)), l.scrape("/debug/pprof/heap?gc=1"))
 }
 
 // inUse is how many bytes of objects the controller's heap has, as its metrics say: shortly after a collection, the living ones.
 func (l *loaded) inUse() int64 {
 	l.t.Helper()
-	for line := range strings.Lines(l.ask("/metrics")) {
+	for line := range strings.Lines(l.scrape("/metrics")) {
 		var bytes float64
 		if _, err := fmt.Sscanf(line, "go_memstats_heap_alloc_bytes %g", &bytes); err == nil {
 			return int64(bytes)
@@ -314,8 +338,8 @@ func (l *loaded) inUse() int64 {
 	return 0
 }
 
-// ask reads from the controller's metrics port.
-func (l *loaded) ask(path string) string {
+// scrape reads from the controller's metrics port.
+func (l *loaded) scrape(path string) string {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(l.controller.metrics)+path, nil)
 	if err != nil {
