@@ -107,7 +107,7 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	}
 	options := migrate.Options{
 		ClusterName: o.clusterName, InstanceProfile: o.instanceProfile, KubernetesMinor: minor, Kwok: o.cloudProvider == "kwok",
-		HonourSafeToEvict: o.honour, OnlyOurs: o.live && len(o.files) == 0, Check: schemas.refusals,
+		HonourSafeToEvict: o.honour, OnlyOurs: o.live && len(o.files) == 0, InstanceTypes: migratedTypes, Check: schemas.refusals,
 	}
 	files, err := o.read(in)
 	if err != nil {

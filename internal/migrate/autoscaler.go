@@ -21,24 +21,6 @@ type autoscaler struct {
 	flags map[string][]string // by name, as often as given
 }
 
-// nodeGroup is a set of machines of one kind.
-type nodeGroup struct {
-	name         string
-	source       *item
-	types        []string
-	zones        []string
-	arch, os     string
-	capacityType string
-	labels       map[string]string
-	taints       []*yaml.Node
-	most         int        // nodes; -1 unknown
-	class        *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
-	className    string
-	nodes        int          // that were seen
-	requirements []*yaml.Node // beyond types, zones, arch, os and capacity type
-	remarks      []Note
-}
-
 var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
 
 // findAutoscaler looks for the Deployment, and for files of eksctl.
@@ -97,7 +79,12 @@ func (m *migration) propose() {
 	if m.scaler != nil && m.scaler.item != nil {
 		m.scaler.describe(groups)
 	}
+	ranks := m.ranks(groups)
+	asked := m.selections()
 	for _, g := range groups {
+		g.carry(asked)
+		g.sizes()
+		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
 			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
 			if there[object] {
@@ -131,15 +118,15 @@ func (g *nodeGroup) documents(m *migration) []*document {
 	if len(g.taints) > 0 {
 		set(pool, sequence(g.taints...), "spec", "template", "spec", "taints")
 	}
-	set(pool, scalar("Never"), "spec", "template", "spec", "expireAfter")
+	set(pool, scalar(cmp.Or(g.lifetime, "Never")), "spec", "template", "spec", "expireAfter")
 	if m.scaler != nil {
 		m.scaler.disruption(pool)
 	}
 	if g.most >= 0 {
 		set(pool, integer(int64(g.most)), "spec", "limits", "nodes")
 	}
-	if weight := m.weight(g.name); weight > 0 {
-		set(pool, integer(int64(weight)), "spec", "weight")
+	if g.weight > 0 {
+		set(pool, integer(int64(g.weight)), "spec", "weight")
 	}
 	pool.HeadComment = "# Proposed for the node group " + g.name + "."
 	all := []*document{{root: pool, anew: true}}
@@ -162,9 +149,9 @@ func (g *nodeGroup) allRequirements() []*yaml.Node {
 			list = append(list, requirement(key, "In", values...))
 		}
 	}
-	add("kubernetes.io/arch", g.arch)
+	add("kubernetes.io/arch", g.archs...)
 	add("kubernetes.io/os", cmp.Or(g.os, "linux"))
-	add("karpenter.sh/capacity-type", cmp.Or(g.capacityType, "on-demand"))
+	add("karpenter.sh/capacity-type", g.capacityTypes...)
 	add("node.kubernetes.io/instance-type", g.types...)
 	add("topology.kubernetes.io/zone", g.zones...)
 	return append(list, g.requirements...)
@@ -178,7 +165,9 @@ func requirement(key, operator string, values ...string) *yaml.Node {
 	}
 	set(r, scalar(key), "key")
 	set(r, scalar(operator), "operator")
-	set(r, list, "values")
+	if len(values) > 0 {
+		set(r, list, "values")
+	}
 	return r
 }
 
@@ -216,62 +205,6 @@ func (a *autoscaler) disruption(pool *yaml.Node) {
 			set(pool, sequence(list...), "spec", "template", "spec", "startupTaints")
 		}
 	}
-}
-
-// told is what becomes of the flags that are not fields of pools.
-var told = map[string]string{
-	"expander":                         "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
-	"balance-similar-node-groups":      "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread",
-	"skip-nodes-with-local-storage":    "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
-	"skip-nodes-with-system-pods":      "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
-	"max-nodes-total":                  "limits are each pool's own; see spec.limits.nodes",
-	"cores-total":                      "limits are each pool's own; see spec.limits.cpu",
-	"memory-total":                     "limits are each pool's own; see spec.limits.memory",
-	"scale-down-delay-after-add":       "there is no delay after a purchase; spec.disruption.consolidateAfter is since a pod last came or went",
-	"max-graceful-termination-sec":     "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
-	"max-node-provision-time":          "a node that does not join within 15 minutes is given up",
-	"new-pod-scale-up-delay":           "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
-	"expendable-pods-priority-cutoff":  "every pod that cannot be scheduled counts, whatever its priority",
-	"scale-down-utilization-threshold": "nodes go when their pods fit elsewhere for less money, not below a share of use; 0 would be consolidationPolicy: WhenEmpty",
-}
-
-// describe notes what becomes of the flags.
-func (a *autoscaler) describe(groups []*nodeGroup) {
-	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
-		value := strings.Join(a.flags[name], ", ")
-		if why := told[name]; why != "" {
-			a.note(Advice, "--"+name, "is %s: %s", value, why)
-		}
-	}
-	if len(groups) == 0 {
-		a.note(Advice, "", "no node group is known: give the ClusterConfig of eksctl too, or nodes (kubectl get nodes -o yaml), or --live")
-	}
-}
-
-// weight is the rank of a group by the ConfigMap of the expander priority: 100 for the highest, then 90, 80 ...
-func (m *migration) weight(group string) int {
-	if m.scaler == nil || !strings.Contains(m.scaler.flag("expander", ""), "priority") {
-		return 0
-	}
-	for _, i := range m.items {
-		if i.kind != "ConfigMap" || i.name != "cluster-autoscaler-priority-expander" {
-			continue
-		}
-		var table yaml.Node
-		if yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))), &table) != nil || len(table.Content) == 0 {
-			continue
-		}
-		ranks := fields(table.Content[0])
-		slices.SortFunc(ranks, func(a, b string) int { return number(b) - number(a) })
-		for n, rank := range ranks {
-			for _, pattern := range texts(at(table.Content[0], rank)) {
-				if form, err := regexp.Compile(pattern); err == nil && form.MatchString(group) {
-					return max(100-10*n, 1)
-				}
-			}
-		}
-	}
-	return 0
 }
 
 func number(text string) int {
