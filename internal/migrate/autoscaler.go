@@ -220,32 +220,67 @@ func (m *migration) order(groups []*nodeGroup) {
 	if len(groups) == 0 {
 		return
 	}
+	home := homeOf(groups)
 	sorted := slices.Clone(groups)
 	slices.SortStableFunc(sorted, func(a, b *nodeGroup) int {
-		return cmp.Or(cmp.Compare(len(b.taints), len(a.taints)), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.name, b.name))
+		return cmp.Or(sign(a == home)-sign(b == home), cmp.Compare(len(b.taints), len(a.taints)), a.smaller(b), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, len(sorted))
 	for n, g := range sorted {
 		names[n] = g.name
 	}
+	where, last, keep := "on Fargate, or on nodes that stay: no group here is of Linux and without taints", "the largest", "keep the nodes that the controller runs on"
+	if home != nil {
+		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
+	}
 	scaler := "-n kube-system deployment/cluster-autoscaler"
 	if m.scaler != nil && m.scaler.item != nil {
 		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
 	}
-	steps := []string{
-		"install the CRDs and the controller, on nodes that it did not buy: of the group " + names[len(names)-1] + " or on Fargate",
+	groups[0].source.steps([]string{
+		"install the CRDs and the controller, on nodes that it did not buy: " + where,
 		"apply these manifests and wait until the NodePools are ready: kubectl get nodepools",
 		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
-		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; the largest last)",
+		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; " + last + " last)",
 		"for each: cordon its nodes, drain one after the other (kubectl drain --ignore-daemonsets --delete-emptydir-data), see the pods run on new nodes, then set its size to 0",
-		"keep as many nodes of " + names[len(names)-1] + " as the controller needs, or move it to Fargate",
+		keep,
 		"delete the Cluster Autoscaler and the empty groups",
+	})
+}
+
+// homeOf is the group on whose nodes the controller can run: of Linux, without taints, on demand if there is such a one, and
+// the largest of those; nil if there is none.
+func homeOf(groups []*nodeGroup) *nodeGroup {
+	var home *nodeGroup
+	for _, g := range groups {
+		if len(g.taints) > 0 || g.os == "windows" {
+			continue
+		}
+		if home == nil || cmp.Or(sign(slices.Contains(home.capacityTypes, "spot"))-sign(slices.Contains(g.capacityTypes, "spot")), g.smaller(home)) > 0 {
+			home = g
+		}
 	}
-	first := groups[0].source
+	return home
+}
+
+func sign(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// smaller compares groups by the nodes that they have, as far as that is known, and by those that they may have.
+func (g *nodeGroup) smaller(other *nodeGroup) int {
+	return cmp.Or(cmp.Compare(max(g.nodes, g.least), max(other.nodes, other.least)), cmp.Compare(g.most, other.most))
+}
+
+// steps are noted, and put in front of the first pool that came of an item.
+func (i *item) steps(steps []string) {
 	for n, step := range steps {
-		first.note(Advice, "step "+itoa(n+1), "%s", step)
+		i.note(Advice, "step "+itoa(n+1), "%s", step)
 	}
-	for _, d := range first.after {
+	for _, d := range i.after {
 		if text(at(d.root, "kind")) == "NodePool" {
 			comment := "# The order of moving from the Cluster Autoscaler:\n"
 			for n, step := range steps {

@@ -82,6 +82,8 @@ func (e *eksctlGroup) image() family {
 	written, id := text(e.field("amiFamily")), text(e.field("ami"))
 	if written == "" {
 		written = "AmazonLinux2023"
+	}
+	if written == "AmazonLinux2023" && empty(e.field("amiFamily")) && e.field("launchTemplate") == nil {
 		e.remark(Defaulted, "amiFamily", "is not written: it is AmazonLinux2023, as eksctl has it today; older versions of it made AmazonLinux2")
 	}
 	f, known := families[written]
@@ -272,6 +274,9 @@ func (e *eksctlGroup) metadataOptions() {
 // tagOfTemplate begins tags of Auto Scaling groups by which the Cluster Autoscaler knows what nodes of an empty group have.
 const tagOfTemplate = "k8s.io/cluster-autoscaler/node-template/"
 
+// ofTypes are resources that are known of every type, and of the class's disks.
+var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
+
 func (e *eksctlGroup) tags() {
 	for _, tag := range fields(e.field("tags")) {
 		value := text(e.field("tags", tag))
@@ -280,8 +285,11 @@ func (e *eksctlGroup) tags() {
 		switch {
 		case ofTemplate && kind == "label" && e.hasLabel(name, value):
 		case ofTemplate && kind == "taint" && slices.ContainsFunc(e.taints, func(t *yaml.Node) bool { return text(at(t, "key")) == name }):
+		case ofTemplate && kind == "resources" && slices.Contains(ofTypes, name):
+		case ofTemplate && kind == "resources":
+			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is bought for pods that ask for it", tag, value, name)
 		case ofTemplate:
-			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not: if something else gives it to them, say it in the pool (spec.template), else no pod that needs it makes the pool buy", tag, value, kind)
+			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)
 		case strings.HasPrefix(tag, "k8s.io/cluster-autoscaler/"):
 		case legacy.ReservedTag(tag):
 			e.remark(Advice, "tags", "%s is set by karpenter, and is left out", tag)

@@ -56,7 +56,7 @@ func (e *eksctlGroup) otherFields() {
 		value := e.field(field)
 		note, told := otherFields[field]
 		switch {
-		case slices.Contains(readFields, field), slices.Contains(idleFields, field), empty(value), text(value) == "false":
+		case slices.Contains(readFields, field), slices.Contains(idleFields, field), empty(value), value.Kind == yaml.ScalarNode && slices.Contains([]string{"", "false"}, value.Value):
 		case field == "ssh" && text(at(value, "allow")) != "true":
 		case told:
 			e.remark(note.Outcome, field, "%s", note.Text)

@@ -28,7 +28,12 @@ func (e *eksctlGroup) instanceTypes() {
 	e.types = slices.DeleteFunc(e.types, func(one string) bool { return one == "mixed" || one == "" })
 	wanted := e.selector()
 	selects := wanted.any()
-	if len(e.types) == 0 && !selects {
+	switch {
+	case len(e.types) > 0 || selects:
+	case e.field("launchTemplate") != nil:
+		e.types = []string{"m5.large"}
+		e.remark(Impossible, "instanceType", "is not written: the launch template has it, and m5.large is named; put the right types")
+	default:
 		e.types = []string{"m5.large"}
 		e.remark(Defaulted, "instanceType", "is not written: it is m5.large, as eksctl has it")
 	}

@@ -90,8 +90,8 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			g.remark(Advice, "", "nodes do not say which subnets, security groups, images, disks and role their machines have: write the EC2NodeClass default (kubectl explain ec2nodeclass.spec), or give the ClusterConfig of eksctl")
 		}
 	}
-	if len(alone) > 0 && m.scaler.item != nil {
-		m.scaler.note(Advice, "", "%s (%s) %s no label of a group, such as %s: no pool is proposed for them", plural(len(alone), "node"), some(alone), map[bool]string{true: "has", false: "have"}[len(alone) == 1], groupLabels[0])
+	if len(alone) > 0 {
+		m.scaler.noteFlag("", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
 	}
 	return found
 }

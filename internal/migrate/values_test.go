@@ -169,3 +169,24 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 }
 
 func value(node *yaml.Node) string { return node.Value }
+
+// TestSettingsWithMistakes: every value of the ConfigMap that cannot be read, and every name that nobody knows, has a line, and
+// none of them is among the values.
+func TestSettingsWithMistakes(t *testing.T) {
+	in := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings, namespace: karpenter}\ndata:\n  aws.clusterName: prod\n  aws.reservedENIs: \"-1\"\n" +
+		"  batchMaxDuration: tenseconds\n  batchIdleDuration: 2s\n  featureGates.driftEnabled: maybe\n  aws.tags: \"{not json\"\n  nonsense: \"5\"\n  aws.enablePodENI: \"1\"\n"
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	if want := "settings:\n  batchIdleDuration: 2s\n  clusterName: prod\n"; string(result.Values) != want {
+		t.Errorf("the values are\n%s, want\n%s", result.Values, want)
+	}
+	var got []string
+	for _, note := range result.Report[0].Notes {
+		if note.Outcome == Impossible {
+			got = append(got, note.Field)
+		}
+	}
+	want := []string{"data[aws.enablePodENI]", "data[aws.reservedENIs]", "data[aws.tags]", "data[batchMaxDuration]", "data[featureGates.driftEnabled]", "data[nonsense]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("impossible (-want +got):\n%s\n%s", diff, result.Report.Text())
+	}
+}
