@@ -79,6 +79,7 @@ func (m *migration) propose() {
 	if m.scaler != nil && m.scaler.item != nil {
 		m.scaler.describe(groups)
 	}
+	shareClasses(groups)
 	ranks := m.ranks(groups)
 	asked := m.selections()
 	for _, g := range groups {
@@ -100,6 +101,19 @@ func (m *migration) propose() {
 		}
 	}
 	m.order(groups)
+}
+
+// shareClasses lets groups whose classes say the same have that of the first of them.
+func shareClasses(groups []*nodeGroup) {
+	for n, g := range groups {
+		first := slices.IndexFunc(groups[:n], func(other *nodeGroup) bool {
+			return g.class != nil && other.class != nil && other.className == other.name && same(g.class, other.class)
+		})
+		if first >= 0 {
+			g.className = groups[first].name
+			g.remark(Advice, "", "its machines are made as those of %s: the EC2NodeClass %s is for both", g.className, g.className)
+		}
+	}
 }
 
 // documents are the pool and the class of a group.
@@ -130,7 +144,7 @@ func (g *nodeGroup) documents(m *migration) []*document {
 	}
 	pool.HeadComment = "# Proposed for the node group " + g.name + "."
 	all := []*document{{root: pool, anew: true}}
-	if g.class != nil {
+	if g.class != nil && g.className == g.name {
 		class := mapping()
 		set(class, scalar("karpenter.k8s.aws/v1"), "apiVersion")
 		set(class, scalar("EC2NodeClass"), "kind")

@@ -300,3 +300,26 @@ func TestHome(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedClasses: groups whose machines are made alike have one class, that of the first.
+func TestSharedClasses(t *testing.T) {
+	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" +
+		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n"
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d"}
+	if diff := cmp.Diff(want, result.Report[0].Became); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var classes []string
+	for _, d := range split(File{Name: "out", Text: result.Manifests}) {
+		if err := d.parse(); err != nil {
+			t.Fatal(err)
+		}
+		if text(at(d.root, "kind")) == "NodePool" {
+			classes = append(classes, text(at(d.root, "spec", "template", "spec", "nodeClassRef", "name")))
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "a", "c", "c"}, classes); diff != "" {
+		t.Errorf("classes of the pools (-want +got):\n%s", diff)
+	}
+}
