@@ -84,7 +84,6 @@ func (m *migration) propose() {
 	asked := m.selections()
 	for _, g := range groups {
 		g.carry(asked)
-		g.sizes()
 		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
 			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
@@ -100,18 +99,25 @@ func (m *migration) propose() {
 			g.source.note(n.Outcome, under(g.name, n.Field), "%s", n.Text)
 		}
 	}
+	sizes(groups)
 	m.order(groups)
 }
 
 // shareClasses lets groups whose classes say the same have that of the first of them.
 func shareClasses(groups []*nodeGroup) {
+	sharing := map[*nodeGroup][]string{}
 	for n, g := range groups {
 		first := slices.IndexFunc(groups[:n], func(other *nodeGroup) bool {
-			return g.class != nil && other.class != nil && other.className == other.name && same(g.class, other.class)
+			return g.class != nil && other.class != nil && other.className == other.name && !g.special && !other.special && same(g.class, other.class)
 		})
 		if first >= 0 {
 			g.className = groups[first].name
-			g.remark(Advice, "", "its machines are made as those of %s: the EC2NodeClass %s is for both", g.className, g.className)
+			sharing[groups[first]] = append(sharing[groups[first]], g.name)
+		}
+	}
+	for _, g := range groups {
+		if others := sharing[g]; len(others) > 0 {
+			g.remark(Advice, "", "the EC2NodeClass %s is that of %s too: their machines are made alike", g.className, strings.Join(others, ", "))
 		}
 	}
 }

@@ -28,6 +28,7 @@ type nodeGroup struct {
 	taints          []*yaml.Node
 	least, most     int        // nodes; -1 unknown
 	weight          int        // by the priorities of the expander; 0: none
+	special         bool       // something has to be written into its class by hand
 	lifetime        string     // of a node; empty: Never
 	class           *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
 	requirements    []*yaml.Node
@@ -230,19 +231,35 @@ func (g *nodeGroup) spread(name string) string {
 	return strings.Join(parts, ", ")
 }
 
-// sizes says what becomes of the group's least and greatest size. A pool has only the latter.
-func (g *nodeGroup) sizes() {
-	least, most := "minSize", "maxSize"
-	if g.class == nil {
-		least, most = "least size", "greatest size"
-	}
-	if g.least > 0 {
-		g.remark(Advice, least, "is %d: a pool has none, and its nodes go when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", g.least)
-	}
-	if g.most < 0 && g.class == nil {
-		g.remark(Advice, most, "is not known, because no --nodes names the group: the pool has no limit; set spec.limits.nodes")
-	} else if g.most < 0 {
-		g.remark(Advice, most, "is not written: the pool has no limit, where eksctl leaves such a group at its first size; set spec.limits.nodes")
+// sizes says what becomes of the groups' least and greatest sizes, in one line for all of a source. A pool has only the latter.
+func sizes(groups []*nodeGroup) {
+	for n, first := range groups {
+		if slices.ContainsFunc(groups[:n], func(g *nodeGroup) bool { return g.source == first.source }) {
+			continue
+		}
+		var least, unwritten, unknown []string
+		for _, g := range groups[n:] {
+			switch {
+			case g.source != first.source:
+				continue
+			case g.most < 0 && g.class != nil:
+				unwritten = append(unwritten, g.name)
+			case g.most < 0:
+				unknown = append(unknown, g.name)
+			}
+			if g.least > 0 {
+				least = append(least, g.name+" "+itoa(g.least))
+			}
+		}
+		if len(least) > 0 {
+			first.source.note(Advice, "minSize", "pools have no least size, as groups do (%s): nodes go when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", strings.Join(least, ", "))
+		}
+		if len(unwritten) > 0 {
+			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl leaves such a group at its first size; set spec.limits.nodes", strings.Join(unwritten, ", "))
+		}
+		if len(unknown) > 0 {
+			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes", strings.Join(unknown, ", "))
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func notesOf(result Result) []string {
 	var lines []string
 	for _, entry := range result.Report {
 		for _, note := range entry.Notes {
-			if strings.HasPrefix(note.Field, "g.") || note.Field == "g" {
+			if strings.HasPrefix(note.Field, "g.") || note.Field == "minSize" || note.Field == "maxSize" {
 				lines = append(lines, string(note.Outcome)+" "+note.Field)
 			}
 		}
@@ -143,7 +143,7 @@ func TestGroupFields(t *testing.T) {
 		{"spot: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"required"}`, nil},
 		{"disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"optional"}`, nil},
 		{"disablePodIMDS: true, disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":1,"httpTokens":"required"}`, nil},
-		{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice g.minSize"}},
+		{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice minSize"}},
 		{"minSize: 0", "limits", "", `{"nodes":3}`, nil},
 		{"maxInstanceLifetime: 86400", "template.spec.expireAfter", "", `"86400s"`, nil},
 		{"taints: {a: \"b:NoSchedule\", c: \":NoExecute\", d: PreferNoSchedule}", "template.spec.taints", "", `[{"effect":"NoSchedule","key":"a","value":"b"},{"effect":"NoExecute","key":"c"},{"effect":"PreferNoSchedule","key":"d"}]`, nil},
@@ -301,12 +301,45 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestSharedClasses: groups whose machines are made alike have one class, that of the first.
+// TestLabelsOfNodes: labels that the nodes of a known group have beside what the file says are those of its pool if pods ask
+// for them and all nodes have them; else a line says what is lost.
+func TestLabelsOfNodes(t *testing.T) {
+	node := func(name, labels string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {alpha.eksctl.io/nodegroup-name: g, " + labels + "}}\nspec: {}\n"
+	}
+	nodes := node("1", "all: a, some: b, karpenter.sh/x: z") + node("2", "all: a, karpenter.sh/x: z")
+	for _, test := range []struct {
+		pod, want string
+		notes     []string
+	}{
+		{"", `null`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {all: a}", `{"all":"a"}`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {some: b}", `null`, []string{"advice g.labels[all]", "impossible g.labels[some]"}},
+		{"nodeSelector: {some: other, all: other}", `null`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {karpenter.sh/x: z}", `null`, []string{"advice g.labels[all]", "impossible g.labels[karpenter.sh/x]", "advice g.labels[some]"}},
+	} {
+		in := cluster("spot: false") + nodes
+		if test.pod != "" {
+			in += podWith(test.pod)
+		}
+		d, result := run(t, in)
+		if diff := cmp.Diff(test.want, asJSON(t, at(d.root, "spec", "template", "metadata", "labels"))); diff != "" {
+			t.Errorf("%s: labels (-want +got):\n%s", test.pod, diff)
+		}
+		if diff := cmp.Diff(test.notes, notesOf(result)); diff != "" {
+			t.Errorf("%s: notes (-want +got):\n%s", test.pod, diff)
+		}
+	}
+}
+
+// TestSharedClasses: groups whose machines are made alike have one class, that of the first, unless something has to be
+// written into it by hand.
 func TestSharedClasses(t *testing.T) {
 	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" +
-		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n"
+		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n" +
+		"  - {name: e, iam: {instanceRoleName: r}, preBootstrapCommands: [x]}\n"
 	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
-	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d"}
+	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d", "NodePool e", "EC2NodeClass e"}
 	if diff := cmp.Diff(want, result.Report[0].Became); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -319,7 +352,7 @@ func TestSharedClasses(t *testing.T) {
 			classes = append(classes, text(at(d.root, "spec", "template", "spec", "nodeClassRef", "name")))
 		}
 	}
-	if diff := cmp.Diff([]string{"a", "a", "c", "c"}, classes); diff != "" {
+	if diff := cmp.Diff([]string{"a", "a", "c", "c", "e"}, classes); diff != "" {
 		t.Errorf("classes of the pools (-want +got):\n%s", diff)
 	}
 }
