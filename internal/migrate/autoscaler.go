@@ -249,7 +249,7 @@ func (m *migration) order(groups []*nodeGroup) {
 	for n, g := range sorted {
 		names[n] = g.name
 	}
-	where, last, keep := "on Fargate, or on nodes that stay: no group here is of Linux and without taints", "the largest", "keep the nodes that the controller runs on"
+	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)", "the largest", "keep the nodes that the controller runs on"
 	if home != nil {
 		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
 	}

@@ -69,12 +69,10 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		}
 		name := objectName(groupOfNode(i.root))
 		switch {
-		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil:
-			continue
-		case name == "" && !ofNobody(i.root):
-			alone = append(alone, i.name)
+		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, ofNobody(i.root):
 			continue
 		case name == "":
+			alone = append(alone, i.name)
 			continue
 		}
 		g := byName[name]
@@ -83,7 +81,10 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			g.className = m.onlyClass()
 			byName[name], found = g, append(found, g)
 		}
-		g.see(i.root, !slices.Contains(known, g))
+		g.see(i.root)
+		if !slices.Contains(known, g) {
+			g.seeMore(i.root, m.passing)
+		}
 	}
 	for _, g := range found {
 		g.settle()
@@ -142,12 +143,17 @@ func (m *migration) onlyClass() string {
 	return name
 }
 
-// passing are taints that come and go, by what their keys begin with.
-var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
+// passing reports whether a taint comes and goes: by what its key begins with, or because the Cluster Autoscaler is told so.
+func (m *migration) passing(key string) bool {
+	told := slices.Concat(m.scaler.flags["startup-taint"], m.scaler.flags["ignore-taint"], m.scaler.flags["status-taint"])
+	return slices.Contains(told, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
 	"ignore-taint.cluster-autoscaler.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/"}
 
-// see takes in one node. Of a group that is not known otherwise, types, zones, architectures and capacity types add up.
-func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
+// see counts one node with its labels.
+func (g *nodeGroup) see(node *yaml.Node) {
 	labels := at(node, "metadata", "labels")
 	g.nodes++
 	for _, name := range fields(labels) {
@@ -158,9 +164,11 @@ func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
 			g.seenLabels[name][text(at(labels, name))]++
 		}
 	}
-	if !unknown {
-		return
-	}
+}
+
+// seeMore takes in one node of a group that is not known otherwise: types, zones, architectures and capacity types add up.
+func (g *nodeGroup) seeMore(node *yaml.Node, passing func(taint string) bool) {
+	labels := at(node, "metadata", "labels")
 	g.os = text(at(labels, "kubernetes.io/os"))
 	addOnce(&g.archs, text(at(labels, "kubernetes.io/arch")))
 	addOnce(&g.types, text(at(labels, "node.kubernetes.io/instance-type")))
@@ -172,7 +180,7 @@ func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
 	addOnce(&g.capacityTypes, capacity)
 	for _, member := range members(at(node, "spec", "taints")) {
 		key, value, effect := text(at(member, "key")), text(at(member, "value")), text(at(member, "effect"))
-		if !slices.ContainsFunc(passing, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if !passing(key) {
 			name := taintName(key, value, effect)
 			g.seenTaints[name]++
 			g.taintOf[name] = taint(key, value, effect)

@@ -332,6 +332,37 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
+// TestNodesOfNobody: no pool is proposed for the control plane and for Fargate, and a taint that goes by itself is none of the
+// pool's.
+func TestNodesOfNobody(t *testing.T) {
+	node := func(name, labels, taint string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kops.k8s.io/instancegroup: " + name + ", kubernetes.io/os: linux, node.kubernetes.io/instance-type: m5.large, " + labels + "}}\nspec: {taints: [{key: " + taint + ", effect: NoSchedule}]}\n"
+	}
+	in := scaler(`[cluster-autoscaler]`, `["--startup-taint=agent-not-ready", "--status-taint=flaky"]`) +
+		node("master", `node-role.kubernetes.io/control-plane: ""`, "node-role.kubernetes.io/control-plane") + node("fargate", "eks.amazonaws.com/compute-type: fargate", "eks.amazonaws.com/compute-type") +
+		node("a", "x: y", "agent-not-ready") + node("b", "x: y", "flaky") + node("c", "x: y", "mine")
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	if diff := cmp.Diff([]string{"NodePool a", "NodePool b", "NodePool c"}, result.Report[0].Became); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	taints := map[string]string{}
+	for _, d := range split(File{Name: "out", Text: result.Manifests}) {
+		if err := d.parse(); err != nil {
+			t.Fatal(err)
+		}
+		if text(at(d.root, "kind")) == "NodePool" {
+			spec := at(d.root, "spec", "template", "spec")
+			taints[text(at(d.root, "metadata", "name"))] = asJSON(t, at(spec, "taints"))
+			if startup := text(at(firstOf(at(spec, "startupTaints")), "key")); startup != "agent-not-ready" {
+				t.Errorf("the startup taint is %q", startup)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"a": "null", "b": "null", "c": `[{"effect":"NoSchedule","key":"mine"}]`}, taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+}
+
 // TestSharedClasses: groups whose machines are made alike have one class, that of the first, unless something has to be
 // written into it by hand.
 func TestSharedClasses(t *testing.T) {
