@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,12 @@ func TestConversionByReplicas(t *testing.T) {
 
 	whole := traffic.failures()
 	r.renewCertificate(leader, standby)
-	r.renewAuthority(leader, standby)
+	newest := r.renewAuthority()
+	traffic.goesOn()
+	r.renewCertificate(leader, standby)
+	if err := r.shown(leader).CheckSignatureFrom(newest); err != nil {
+		t.Errorf("the certificate is not of the new authority: %v", err)
+	}
 	traffic.goesOn()
 	if lost := traffic.failures() - whole; lost > 0 {
 		t.Errorf("%d reads and writes were refused while the certificate was renewed, last: %v", lost, traffic.last())
@@ -170,8 +176,12 @@ func (r *replicas) start(name string) *replica {
 
 // leads fails until somebody else than the one given leads.
 func (r *replicas) leads(other string) func(context.Context) error {
-	return func(context.Context) error {
-		if held := r.lease(r.t).Spec.HolderIdentity; held == nil || *held == "" || *held == other {
+	return func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := r.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "karpenter-leader-election"}, lease); err != nil {
+			return err
+		}
+		if held := lease.Spec.HolderIdentity; held == nil || *held == "" || *held == other {
 			return errors.New("nobody else leads")
 		}
 		return nil
@@ -267,9 +277,8 @@ func (r *replicas) renewCertificate(all ...*replica) {
 	})
 }
 
-// renewAuthority has them make another authority, and waits until the API server knows both and is shown a certificate of the
-// new one.
-func (r *replicas) renewAuthority(all ...*replica) {
+// renewAuthority has them make another authority, and waits until the API server is told of both. What it returns is the new one.
+func (r *replicas) renewAuthority() *x509.Certificate {
 	r.t.Helper()
 	r.forget("ca.key")
 	var newest *x509.Certificate
@@ -286,10 +295,7 @@ func (r *replicas) renewAuthority(all ...*replica) {
 		newest, err = x509.ParseCertificate(block.Bytes)
 		return err
 	})
-	r.renewCertificate(all...)
-	if err := r.shown(all[0]).CheckSignatureFrom(newest); err != nil {
-		r.t.Errorf("the certificate is not of the new authority: %v", err)
-	}
+	return newest
 }
 
 // shown is the certificate that a replica shows.
