@@ -112,7 +112,7 @@ var plantedInDisruption = map[string]bug{
 				return steps
 			}
 		},
-		property: Expected,
+		property: Expected, first: 20,
 	},
 	"static pools lose a node too many": {
 		plant: func(o *Options) {

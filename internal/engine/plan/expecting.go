@@ -44,6 +44,33 @@ func (g *Guard) notices(cmd Command) []Action {
 	return actions
 }
 
+// Notices note on claims that were bought for pods of nodes which leave without a command, deleted by somebody or taken back by
+// the cloud, that these are still to come: again and again until the last is evicted, because nobody knows when that will be.
+func Notices(snap *model.Snapshot) []Action {
+	moving := map[string]bool{}
+	for _, n := range snap.Nodes {
+		if !n.Deleting || n.Command != "" {
+			continue
+		}
+		for _, p := range n.Pods {
+			if moves(snap, n, p) {
+				moving[p.UID] = true
+			}
+		}
+	}
+	if len(moving) == 0 {
+		return nil
+	}
+	var actions []Action
+	late := snap.Now.Add(-arrivalNoted)
+	for _, n := range snap.Nodes {
+		if n.Ours() && !n.Deleting && n.ExpectingSince.Before(late) && slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return moving[uid] }) {
+			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
+		}
+	}
+	return actions
+}
+
 // destinations are the nodes that pods of the command's candidates are sent to, as far as they are there.
 func (g *Guard) destinations(cmd Command) []*model.Node {
 	var nodes []*model.Node

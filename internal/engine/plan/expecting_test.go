@@ -119,3 +119,39 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	cmd.PhaseSince = w.now
 	told(2*time.Hour+2*time.Second, both)
 }
+
+// Somebody deleted a node, and another was bought for its pods. Until they are evicted its claim is told, twice a minute.
+func TestNoticesWithoutACommand(t *testing.T) {
+	leaving := func() *world {
+		w := newWorld(t, 3)
+		w.bind("web-0", "n0")
+		w.bind("web-1", "n1")
+		w.nodes["c0"].Deleting = true
+		w.nodes["c1"].BoughtFor, w.nodes["c2"].BoughtFor = []string{"uid-web-1"}, []string{"uid-gone", "uid-web-0"}
+		return w
+	}
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"as it is":               {func(*world) {}, sentToC2},
+		"in flight":              {func(w *world) { w.nodes["c2"].Stage = model.Launching }, sentToC2},
+		"told just now":          {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-30 * time.Second) }, ""},
+		"told a while ago":       {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-31 * time.Second) }, sentToC2},
+		"nobody leaves":          {func(w *world) { w.nodes["c0"].Deleting = false }, ""},
+		"leaves too":             {func(w *world) { w.nodes["c2"].Deleting = true }, ""},
+		"a command sees to it":   {func(w *world) { cmd := w.command("c0"); w.nodes["c0"].Command = cmd.Encode() }, ""},
+		"the pod may not leave":  {func(w *world) { w.pods[0].ProtectedUntil = model.Forever }, ""},
+		"the pod is gone":        {func(w *world) { w.pods = w.pods[1:] }, ""},
+		"the pod is a daemon's":  {func(w *world) { w.pods[0].Daemon, w.pods[0].Reschedulable = true, false }, ""},
+		"the claim is not known": {func(w *world) { w.nodes["c2"].Claim, w.nodes["c2"].ClaimUID = "", "" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := leaving()
+			c.change(w)
+			if got := texts(plan.Notices(w.snapshot())); got != c.want {
+				t.Errorf("told %q, want %q", got, c.want)
+			}
+		})
+	}
+}
