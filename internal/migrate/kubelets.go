@@ -113,7 +113,7 @@ func (i *item) share(users []user, taken map[string]bool) {
 		set(i.root, moved, "spec", "kubelet")
 		i.anew = true
 		i.note(Changed, "spec.kubelet", "are the kubelet settings of the NodePools that use the class")
-		i.note(Advice, "spec.kubelet", "applied to a running cluster, the nodes of all NodePools that use the class drift, also of those that were not read, and are replaced within budgets, because the class has changed")
+		i.note(Advice, "spec.kubelet", "applied to a running cluster, NodePools that use the class and were not read get these settings too, and their nodes drift")
 	}
 	copies := map[string]*yaml.Node{} // by name
 	var names []string
@@ -144,7 +144,7 @@ func (i *item) share(users []user, taken map[string]bool) {
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
-		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool's nodes drift and are replaced, because the settings have another place; a budget of nodes \"0\" with reasons [Drifted] keeps them, and without it they go within the pool's budgets")
+		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, after its node class, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s, which goes before the class's settings, on the pool; when they are to change, take it away", beta.AnnotationKubelet)
 	}
 }
 
