@@ -115,12 +115,19 @@ func betaPools(kubelets map[string]string) string {
 	return text
 }
 
+// poolFirst has the class, which is the first document, last.
+func poolFirst(stream string) string {
+	class, pools, _ := strings.Cut(stream, "---\n")
+	return pools + "---\n" + class
+}
+
 // TestAppliedOverRunningNodes: nodes of what is written are nodes of what is printed: neither the pool's hash nor the
 // machine that its class makes differs, whatever class the settings of the kubelet have gone to.
 func TestAppliedOverRunningNodes(t *testing.T) {
 	const seven, eight = `{maxPods: 7, kubeReserved: {cpu: 100m, memory: 1Gi}}`, `{maxPods: 8, systemReserved: {cpu: "1"}, clusterDNS: [10.0.0.10]}`
 	for name, text := range map[string]string{
 		"one pool":          betaPools(map[string]string{"a": seven}),
+		"pool first":        poolFirst(betaPools(map[string]string{"a": seven})),
 		"alike":             betaPools(map[string]string{"a": seven, "b": seven}),
 		"different":         betaPools(map[string]string{"a": seven, "b": eight}),
 		"one has none":      betaPools(map[string]string{"a": "", "b": eight, "c": seven, "d": eight}),
@@ -135,6 +142,9 @@ func TestAppliedOverRunningNodes(t *testing.T) {
 			before, after := served(t, text), served(t, printed)
 			if diff := cmp.Diff(before.stamps(t), after.stamps(t)); diff != "" {
 				t.Errorf("nodes would be replaced (-written +printed):\n%s\nprinted:\n%s", diff, printed)
+			}
+			if class := strings.Index(printed, "\nkind: EC2NodeClass"); class > strings.Index(printed, "\nkind: NodePool") && name != "two provisioners" {
+				t.Errorf("a pool stands before the class that has its settings now:\n%s", printed)
 			}
 			if strings.Contains(printed, beta.AnnotationKubelet) != (name == "class not printed") {
 				t.Errorf("the settings belong into the classes:\n%s", printed)
