@@ -100,6 +100,10 @@ const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 // before that has paid back.
 const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
 
+// AnnotationExpecting, on a claim, is when pods that had to leave their nodes were last sent to its node (RFC 3339): for a
+// minute the node is not taken for empty before somebody has come.
+const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
 // onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
 // bought for is still there.
