@@ -71,12 +71,11 @@ func Notices(snap *model.Snapshot) []Action {
 	return actions
 }
 
-// destinations are the nodes that pods of the command's candidates are sent to, as far as they are there.
+// destinations are the nodes of ours that pods of the command's candidates are sent to, as far as they are there.
 func (g *Guard) destinations(cmd Command) []*model.Node {
 	var nodes []*model.Node
 	for i := range cmd.Landing {
-		l := &cmd.Landing[i]
-		if n := g.snap.Claim(l.Claim); n != nil && n.ClaimUID == l.ClaimUID && len(l.Pods) > 0 {
+		if n := cmd.Landing[i].On(g.snap); n != nil && n.Ours() && len(cmd.Landing[i].Pods) > 0 {
 			nodes = append(nodes, n)
 		}
 	}
