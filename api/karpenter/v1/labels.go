@@ -116,6 +116,10 @@ const AnnotationRepair = OwnAnnotationPrefix + "repair"
 // AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
 const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 
+// FinalizerMadeFrom keeps an older object in the API until what was made from it is let go of: owned for the garbage collector
+// to delete, or free of it for good.
+const FinalizerMadeFrom = AnnotationMadeFrom
+
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"
 
