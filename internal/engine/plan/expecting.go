@@ -27,6 +27,11 @@ func ExpectingUntil(n *model.Node) time.Time {
 	return n.ExpectingSince.Add(Arrival)
 }
 
+// Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
+func Expecting(n *model.Node, now time.Time) bool {
+	return ExpectingUntil(n).After(now) && Inhabitants(n) == 0
+}
+
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
 // ago because the drain took its time, when all pods have left.
 func (g *Guard) notices(cmd Command) []Action {
