@@ -84,9 +84,9 @@ type drifting struct {
 	detector cloud.DriftDetector
 }
 
-func (d drifting) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
+func (d drifting) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, error) {
 	began := time.Now()
-	reason, err := d.detector.Drifted(ctx, claim)
+	reason, err := d.detector.Drifted(ctx, claim, pool)
 	d.measure.observe("IsDrifted", began, err)
 	return reason, err
 }

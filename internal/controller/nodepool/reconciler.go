@@ -161,7 +161,7 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 }
 
 // stamp writes the hash onto the pool, and the pool's hash onto its claims whose hash was made another way: they are
-// taken for undrifted, unless they are known to be drifted, because nobody can compare the two.
+// taken for undrifted, unless they are known to differ from the template, because nobody can compare the two.
 func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	hash := pool.Hash()
 	var claims karpv1.NodeClaimList
@@ -200,7 +200,8 @@ func restamp(claim *karpv1.NodeClaim, hash string) bool {
 		return false
 	}
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
-	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	if !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
 	}
 	return true
