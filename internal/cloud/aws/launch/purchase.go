@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -39,8 +40,10 @@ type purchase struct {
 	requests requests
 	turn     int
 	kept     string
-	// refused is set if EC2 has refused the one whose turn it is.
-	refused bool
+	// refused is set if EC2 has refused the one whose turn it is; refusal is the last one, refusals counts them.
+	refused  bool
+	refusal  error
+	refusals atomic.Int32
 	// asked is when a request was last sent; unsure is set when an answer may have been lost.
 	asked   time.Time
 	unsure  bool
@@ -181,6 +184,9 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	}
 	l.mu.Unlock()
 	out, err := l.decide(ctx, p, s)
+	if errors.Is(err, errLeftOut) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -207,14 +213,18 @@ func (p *purchase) undecided(err error) error {
 }
 
 // decide finds out what comes of the purchase, once. Where it has no request, since another process began it, the lead keeps
-// one, or else the order of one of its claims, at its place, gives one.
+// one, or else the order of one of its claims, at its place, gives one. A refusal is shared by all who waited for it.
 func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
+	refusals := p.refusals.Load()
 	if err := p.gate.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer p.gate.leave()
-	if p.decided != nil {
+	switch {
+	case p.decided != nil:
 		return p.decided, nil
+	case p.refusals.Load() != refusals:
+		return nil, p.undecided(p.refusal)
 	}
 	out, err := l.settle(ctx, p, of)
 	if err != nil {
@@ -226,7 +236,19 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome,
 	}
 	l.giveBack(p)
 	l.tellRefusals(p, out)
+	p.plan, p.order, p.requests, p.kept = nil, nil, nil, "" // they are large, and no longer needed
 	return out, nil
+}
+
+// errLeftOut says that the purchase has never been for the claim and never will be.
+var errLeftOut = errors.New("it is for other claims")
+
+// leavesOut says so of a claim that has it on record: its record was written without a sign of it.
+func (p *purchase) leavesOut(of *seat) bool {
+	return p.kept != "" && !slices.ContainsFunc(p.requests, func(r request) bool {
+		_, wanted := r.places().index(of.entry.Place)
+		return wanted
+	})
 }
 
 func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
@@ -234,6 +256,9 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome,
 		if out, err := l.takeOver(ctx, p, of); out != nil || err != nil {
 			return out, err
 		}
+	}
+	if p.leavesOut(of) {
+		return nil, errLeftOut
 	}
 	if p.refused {
 		if err := l.another(ctx, p, of); err != nil {
@@ -316,6 +341,8 @@ func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome
 		l.giveBack(p)
 		p.requests = nil
 	}
+	p.refusal = failed
+	p.refusals.Add(1)
 	return nil, failed
 }
 

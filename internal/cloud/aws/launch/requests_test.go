@@ -13,7 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
@@ -282,4 +285,87 @@ func TestNoRecord(t *testing.T) {
 			w.boughtOnce(machines)
 		})
 	}
+}
+
+// Claims that come again after a refusal do not each ask EC2.
+func TestRefusalIsShared(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
+		w.must(err)
+		_, err = w.sim.Inject(awssim.Fault{Kind: awssim.FaultSlow, Action: "CreateFleet", Delay: 100 * time.Millisecond})
+		w.must(err)
+		l := w.launcher()
+		for round := 1; round <= 3; round++ {
+			for name, r := range w.launch(ctx, l, names(30)...) {
+				var refused *cloud.CreateError
+				if !errors.As(r.err, &refused) {
+					t.Errorf("%s: error is %v, want a refusal", name, r.err)
+				}
+			}
+			if n := w.count("CreateFleet", "InvalidParameterValue"); n != round {
+				t.Errorf("%d refused calls after %d tries of 30 claims", n, round)
+			}
+		}
+		w.sim.Clear(0)
+		w.boughtOnce(w.launchOnce(ctx, l, names(30)...))
+	})
+}
+
+// A claim whose record was written without a sign of it, and that is left out of the request, does not have that sent again: the
+// others may have been given up.
+func TestLeftOut(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "MaxFleetCountExceeded", Status: 400})
+		w.must(err)
+		first := w.launcher(func(o *Options) { o.Recorder = &unheard{records: w.records, claim: "claim-001"} })
+		for name, r := range w.launch(ctx, first, names(2)...) {
+			if r.err == nil {
+				t.Errorf("%s was launched, want a failure", name)
+			}
+		}
+		w.boughtOnce(w.launchOnce(ctx, w.launcher(), "claim-001")) // the other one is about to be given up
+	})
+}
+
+// The same over annotations, as the API server keeps them.
+func TestTakenOverByAnnotations(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		builder := fake.NewClientBuilder().WithScheme(scheme)
+		for _, name := range names(3) {
+			builder = builder.WithObjects(w.order(name).Claim)
+		}
+		c := builder.Build()
+		annotated := func(o *Options) { o.Recorder = &Annotations{Client: c, Live: c} }
+		hide := w.hidden(2 * time.Hour)
+		w.liveFor(ctx, w.launcher(annotated, mortal(5, true)), names(3)...) // template, three records, fleet
+		if n := len(w.alive()); n != 3 {
+			t.Fatalf("%d instances, want 3", n)
+		}
+		w.reclass("b")
+		w.boughtOnce(w.launchOnce(ctx, w.launcher(annotated, hide), names(3)...))
+		w.pass(requestsKept + time.Minute)
+		next := w.launcher(annotated, hide)
+		w.must(next.SweepTemplates(ctx))
+		entries, err := next.opts.Recorder.Entries(ctx)
+		w.must(err)
+		for name, e := range entries {
+			if e.Requests != "" || e.Token() == "" {
+				t.Errorf("%s has on record %+v, want no request", name, e)
+			}
+		}
+	})
+}
+
+// What EC2 had sold out when it was first asked is no news when it repeats its answer to another process.
+func TestOldAnswerMarksNothing(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
+		w.buyAndDie(ctx, names(3)...)
+		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
+		w.boughtOnce(w.launchOnce(ctx, w.launcher(w.hidden(time.Hour)), names(3)...))
+	})
 }
