@@ -36,5 +36,3 @@ func classOf(change func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2NodeClass {
 		}
 	})
 }
-
-var discoverable = map[string]string{"karpenter.sh/discovery": awstest.Cluster}
