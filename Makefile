@@ -100,9 +100,14 @@ nightly: sandbox ## full matrices, 100 worlds of agreement, 30 minutes of fuzzin
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/sim/... ./internal/engine/...
 	$(MAKE) fuzz
 
-# Every function Fuzz... there is, one after the other. -run: what is in testdata/fuzz is tried by make test already.
+# Of each fuzzer that is killed 100 MB and more would stay in the folder for temporary files.
 .PHONY: fuzz
 fuzz: ## 30 minutes of fuzzing, shared by all targets (FUZZ_MINUTES=30)
+	@.ci/scratch $(MAKE) --no-print-directory fuzzing
+
+# Every function Fuzz... there is, one after the other. -run: what is in testdata/fuzz is tried by make test already.
+.PHONY: fuzzing
+fuzzing:
 	@targets=$$(for package in $$($(GO) list $(FUZZ_PACKAGES)); do \
 		$(GO) test -list '^Fuzz' $$package | awk -v p=$$package '/^Fuzz/ {print p " " $$1}' || exit 1; done) || exit 1; \
 	each=$$(( $(FUZZ_MINUTES) * 60 / $$(echo "$$targets" | wc -l) )); \

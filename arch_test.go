@@ -250,6 +250,17 @@ var importRules = []importRule{
 		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
 	},
 	{
+		from:    "./internal/admission",
+		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
+		because: "what an API server would say follows from the object and the definitions: whoever has objects reads them",
+	},
+	{
+		from:    "./internal/controller/...",
+		never:   []string{"./internal/admission"},
+		through: true,
+		because: "a controller has an API server to ask, and no memory for compiled rules",
+	},
+	{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},

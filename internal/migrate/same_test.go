@@ -174,15 +174,15 @@ func converted(t *testing.T, stream string) string {
 	t.Helper()
 	f, text := served(t, stream), ""
 	for _, pool := range f.pools {
-		text += "---\n" + printed(t, pool)
+		text += "---\n" + manifest(t, pool)
 	}
 	for _, class := range f.classes {
-		text += "---\n" + printed(t, class)
+		text += "---\n" + manifest(t, class)
 	}
 	return text
 }
 
-func printed(t *testing.T, object any) string {
+func manifest(t *testing.T, object any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -111,8 +111,13 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	// 5. Check again on the newest snapshot, and do, step by step.
 	d.known = d.advance(ctx, commands, resumed)
 	// 6. Clean up after a crash in the middle of a rollback.
-	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(d.Snapshot()))) {
+	snap = d.Snapshot()
+	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(snap))) {
 		d.Log.Error(o.Err, "removing the taint of no command")
+	}
+	// 7. Remember who is still to come to nodes that were bought for others that leave.
+	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Notices(snap))) {
+		d.Log.Error(o.Err, "noting that pods are to come")
 	}
 }
 

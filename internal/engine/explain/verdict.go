@@ -139,6 +139,9 @@ var sayings = [...]saying{
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
 		return o.node() + " was bought, or given pods by a consolidation, not long ago, and that has not paid back yet"
 	}},
+	plan.NodeExpecting: {"NodeExpecting", func(o operands) string {
+		return o.node() + " is kept for pods that were moved to it and have not been started again yet"
+	}},
 	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " has not drifted, or no longer" }},
 	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {
 		return "what " + o.node() + " costs is not known: its instance type, zone or capacity type is not on sale"

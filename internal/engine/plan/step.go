@@ -210,10 +210,11 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 			actions = append(actions, DeleteClaim{Claim: c.Claim, UID: c.ClaimUID, Reason: cmd.Reason})
 		}
 	}
-	if !left {
+	notices := g.notices(cmd)
+	if !left && len(notices) == 0 {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
-	return cmd, append(actions, g.marks(cmd)...)
+	return cmd, slices.Concat(actions, g.marks(cmd), notices)
 }
 
 // marks note where the pods of a consolidation go, so that they are not moved again at once.
