@@ -127,8 +127,14 @@ var importRules = []importRule{
 		because: "simulated kubelets judge the user data that the provider writes: they read it in their own ways",
 	},
 	{
+		from:    "./internal/cloud/aws/awstest",
+		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
+		except:  []string{"./internal/cloud/aws/awssim", "./internal/cloud/aws/call"},
+		because: "the tests of every part of the provider use it: it can be about none of them",
+	},
+	{
 		from:    "./internal/cloud/aws",
-		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/kwok"},
+		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/aws/awstest", "./internal/cloud/kwok"},
 		because: "the provider meets the simulator over the wire only, as it meets AWS",
 	},
 	{
@@ -242,6 +248,17 @@ var importRules = []importRule{
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
 		except:  []string{"./internal/legacy/..."},
 		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
+	},
+	{
+		from:    "./internal/admission",
+		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
+		because: "what an API server would say follows from the object and the definitions: whoever has objects reads them",
+	},
+	{
+		from:    "./internal/controller/...",
+		never:   []string{"./internal/admission"},
+		through: true,
+		because: "a controller has an API server to ask, and no memory for compiled rules",
 	},
 	{
 		from:    "./internal/legacy/names",

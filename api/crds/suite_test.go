@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/admission"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
@@ -25,6 +26,7 @@ import (
 type server struct {
 	client.Client
 	config *rest.Config
+	twin   *admission.Server // must refuse what the server refuses, and nothing else
 }
 
 func start(t *testing.T) *server {
@@ -44,7 +46,11 @@ func start(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{api, config}
+	twin, err := admission.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{api, config, twin}
 }
 
 // All tests share one server: starting it takes longer than all of them.
@@ -100,6 +106,15 @@ func (r schemaRule) check(t *testing.T, s *server, good string) {
 	}
 	err := s.Create(t.Context(), merged(t, good, r.fail), client.DryRunAll)
 	wantInvalid(t, err, r.want)
+	for change, want := range map[string]bool{r.pass: true, r.fail: false} {
+		refusals, err := s.twin.Create(merged(t, good, change).Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (len(refusals) == 0) != want {
+			t.Errorf("package admission refuses %s: %q", change, refusals)
+		}
+	}
 }
 
 // An updateRule is a rule about changes: first is stored, then changed in both ways.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/admission"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
@@ -22,6 +23,7 @@ type migrateOptions struct {
 	files           []string
 	live            bool
 	kubeconfig      string
+	workloads       bool
 	check           bool
 	report, values  string
 	cloudProvider   string
@@ -48,10 +50,15 @@ For the Cluster Autoscaler, give its Deployment together with its node groups: a
 (kubectl get nodes -o yaml). A NodePool, and where the machines are known an EC2NodeClass, is proposed for each group,
 with an order of moving.
 
-With --live everything is read from the cluster, whatever versions it serves; nothing is written to it.
+With --live everything is read from the cluster, whatever versions it serves; nothing is written to it. NodePools and
+node classes are printed. Workloads with old names are reported; --workloads prints them too.
+
+What an API server would refuse of what is printed, by the schemas and rules of this version's definitions, is
+reported as impossible.
 
 The exit code is 0 when everything was carried over, 1 when something is impossible (the rest is printed), and 2 for
-bad input. With --check nothing is printed but the report, and the exit code is 1 when anything would change too.`,
+bad input; where a file of a folder cannot be read, the rest is printed too. With --check nothing is printed but the
+report, and the exit code is 1 when anything would change too.`,
 		Example: "  karpenter migrate -f provisioners.yaml > nodepools.yaml\n  karpenter migrate -f manifests/ --check\n  karpenter migrate --live --values values.yaml > today.yaml\n  karpenter migrate -f values.yaml > new-values.yaml\n  kubectl -n kube-system get deploy cluster-autoscaler -o yaml | karpenter migrate -f - -f cluster.yaml",
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -66,10 +73,11 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a folder's *.yaml, *.yml and *.json, or - for standard input; may be given several times")
 	flags.BoolVar(&o.live, "live", false, "read a live cluster")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	flags.BoolVar(&o.workloads, "workloads", false, "with --live, print workloads with old names too, without replicas: applied, they restart their pods")
 	flags.BoolVar(&o.check, "check", false, "print no manifests; exit with 1 if anything would change or is impossible")
 	flags.StringVar(&o.report, "report", "", "a file to write the report to as JSON, too")
 	flags.StringVar(&o.values, "values", "", "a file to write the chart's values to that follow from the ConfigMap "+migrate.GlobalSettings)
-	flags.StringVar(&o.cloudProvider, "cloud-provider", "aws", "the cloud of Provisioners: aws or kwok")
+	flags.StringVar(&o.cloudProvider, "cloud-provider", "", "the cloud of Provisioners: aws or kwok (default: with --live what the cluster has, else aws)")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "the cluster's name, which older objects took from the controller's settings, where the input does not say it")
 	flags.StringVar(&o.instanceProfile, "instance-profile", "", "the instance profile of objects that name none, where the input does not say it")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the cluster's version, such as 1.34: images of Amazon Linux 2 end with 1.32")
@@ -81,10 +89,12 @@ func (o *migrateOptions) verify() (minor int, err error) {
 	switch {
 	case len(o.files) == 0 && !o.live:
 		return 0, usageErrorf("nothing to read: give -f FILE, -f DIR, -f - or --live")
-	case o.cloudProvider != "aws" && o.cloudProvider != "kwok":
+	case !slices.Contains([]string{"", "aws", "kwok"}, o.cloudProvider):
 		return 0, usageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
 	case o.kubeconfig != "" && !o.live:
 		return 0, usageErrorf("--kubeconfig is for --live")
+	case o.workloads && !o.live:
+		return 0, usageErrorf("--workloads is for --live: workloads in files are always printed")
 	case o.kubernetes == "":
 		return 0, nil
 	}
@@ -101,33 +111,57 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	if err != nil {
 		return err
 	}
-	schemas, err := newSchemaDefaults()
+	server, err := admission.New()
 	if err != nil {
 		return err
 	}
 	options := migrate.Options{
 		ClusterName: o.clusterName, InstanceProfile: o.instanceProfile, KubernetesMinor: minor, Kwok: o.cloudProvider == "kwok",
-		HonourSafeToEvict: o.honour, OnlyOurs: o.live && len(o.files) == 0, Check: schemas.refusals,
+		HonourSafeToEvict: o.honour, Workloads: o.workloads, InstanceTypes: migratedTypes, Check: faultsBy(server),
 	}
-	files, err := o.read(in)
+	files, unread, err := o.read(in)
 	if err != nil {
 		return err
 	}
 	if o.live {
-		cluster, version, err := readCluster(ctx, o.kubeconfig)
+		cluster, err := readCluster(ctx, o.kubeconfig)
 		if err != nil {
 			return err
 		}
-		files = append(files, cluster)
+		files = append(files, cluster.file)
 		if options.KubernetesMinor == 0 {
-			options.KubernetesMinor = version
+			options.KubernetesMinor = cluster.minor
+		}
+		if o.cloudProvider == "" {
+			kwok, because := cluster.clouds.kwok()
+			options.Kwok = kwok
+			if because != "" {
+				fmt.Fprintln(problems, because)
+			}
 		}
 	}
-	return o.write(migrate.Run(files, options), out, problems)
+	result := migrate.Run(files, options)
+	result.Report = append(result.Report, unread...)
+	return o.write(result, len(unread), out, problems)
 }
 
-// write prints what was asked for, and turns what is impossible into an error.
-func (o *migrateOptions) write(result migrate.Result, out, problems io.Writer) error {
+// faultsBy is what a server would refuse, in the words of package migrate.
+func faultsBy(server *admission.Server) func(map[string]any) []migrate.Fault {
+	return func(object map[string]any) []migrate.Fault {
+		refusals, err := server.Create(object)
+		if err != nil { // the definitions are broken, which a test rules out
+			return []migrate.Fault{{Problem: err.Error()}}
+		}
+		var faults []migrate.Fault
+		for _, r := range refusals {
+			faults = append(faults, migrate.Fault(r))
+		}
+		return faults
+	}
+}
+
+// write prints what was asked for, and turns what is impossible, and files that could not be read, into an error.
+func (o *migrateOptions) write(result migrate.Result, unread int, out, problems io.Writer) error {
 	if _, err := io.WriteString(problems, result.Report.Text()); err != nil {
 		return err
 	}
@@ -147,6 +181,8 @@ func (o *migrateOptions) write(result migrate.Result, out, problems io.Writer) e
 		}
 	}
 	switch {
+	case unread > 0:
+		return usageErrorf("%s could not be read, see the report", plural(unread, "file"))
 	case impossible > 0:
 		return fmt.Errorf("%s impossible, see the report", plural(impossible, "thing")+map[bool]string{true: " is", false: " are"}[impossible == 1])
 	case o.check && result.Changed:
@@ -167,54 +203,57 @@ func (o *migrateOptions) writeManifests(result migrate.Result, out, problems io.
 	return err
 }
 
-// read reads all files that were named.
-func (o *migrateOptions) read(in io.Reader) ([]migrate.File, error) {
-	var files []migrate.File
+// read reads all files that were named, and those of folders. One of a folder that cannot be read costs only itself, and
+// gets an entry of the report.
+func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrate.Report, err error) {
 	for _, path := range o.files {
 		if path == "-" {
 			data, err := readText(in, 0, largestFile)
 			if err != nil {
-				return nil, usageErrorf("standard input: %w", err)
+				return nil, nil, usageErrorf("standard input: %w", err)
 			}
 			files = append(files, migrate.File{Name: "standard input", Text: data})
 			continue
 		}
-		paths, err := manifestsAt(path)
+		paths, folder, err := manifestsAt(path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, path := range paths {
 			data, err := readTextFile(path)
-			if err != nil {
-				return nil, usageErrorf("reading manifests: %w", err)
+			switch {
+			case err == nil:
+				files = append(files, migrate.File{Name: filepath.ToSlash(path), Text: data})
+			case folder:
+				unread = append(unread, &migrate.Entry{Origin: filepath.ToSlash(path), Object: "file", Notes: []migrate.Note{{Outcome: migrate.Impossible, Text: "cannot be read: " + err.Error()}}})
+			default:
+				return nil, nil, usageErrorf("reading manifests: %w", err)
 			}
-			files = append(files, migrate.File{Name: filepath.ToSlash(path), Text: data})
 		}
 	}
-	return files, nil
+	return files, unread, nil
 }
 
 // manifestsAt is the file, or the manifests of a folder in the order of their names.
-func manifestsAt(path string) ([]string, error) {
+func manifestsAt(path string) (paths []string, folder bool, err error) {
 	about, err := os.Stat(path)
 	if err != nil {
-		return nil, usageErrorf("reading manifests: %w", readable(err))
+		return nil, false, usageErrorf("reading manifests: %w", readable(err))
 	}
 	if !about.IsDir() {
-		return []string{path}, nil
+		return []string{path}, false, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, usageErrorf("reading manifests: %w", readable(err))
+		return nil, false, usageErrorf("reading manifests: %w", readable(err))
 	}
-	var paths []string
 	for _, entry := range entries {
 		if file := filepath.Join(path, entry.Name()); plainFile(file) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
 			paths = append(paths, file)
 		}
 	}
 	if len(paths) == 0 {
-		return nil, usageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
+		return nil, false, usageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
 	}
-	return paths, nil
+	return paths, true, nil
 }

@@ -18,13 +18,15 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
 // liveKind is a kind that migrating reads from a cluster.
 type liveKind struct {
 	schema.GroupKind
-	names []string // of single objects; none: all
+	names   []string // of single objects; none: all
+	witness bool     // its objects only say which cloud the cluster has
 }
 
 // migratedKinds are ours in any version, the settings, and what makes pods. NodeClaims are the controller's own.
@@ -33,7 +35,9 @@ var migratedKinds = []liveKind{
 	{GroupKind: schema.GroupKind{Group: awsv1.Group, Kind: "AWSNodeTemplate"}},
 	{GroupKind: schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}},
 	{GroupKind: schema.GroupKind{Group: awsv1.Group, Kind: "EC2NodeClass"}},
-	{schema.GroupKind{Kind: "ConfigMap"}, []string{migrate.GlobalSettings, "cluster-autoscaler-priority-expander"}},
+	{GroupKind: schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}},
+	{GroupKind: schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}, witness: true},
+	{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, names: []string{migrate.GlobalSettings, "cluster-autoscaler-priority-expander"}},
 	{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}},
 	{GroupKind: schema.GroupKind{Group: "apps", Kind: "StatefulSet"}},
 	{GroupKind: schema.GroupKind{Group: "apps", Kind: "DaemonSet"}},
@@ -41,43 +45,55 @@ var migratedKinds = []liveKind{
 	{GroupKind: schema.GroupKind{Kind: "Node"}},
 }
 
-// readCluster is everything of a cluster that migrating is about, as one file, and the minor version of its API server.
-func readCluster(ctx context.Context, kubeconfig string) (migrate.File, int, error) {
-	file := migrate.File{Name: "the cluster"}
+// clusterContents is everything of a cluster that migrating is about.
+type clusterContents struct {
+	file   migrate.File
+	minor  int // of the version of its API server, 0 if it is not known
+	clouds witnesses
+}
+
+func readCluster(ctx context.Context, kubeconfig string) (*clusterContents, error) {
 	live := liveOptions{kubeconfig: kubeconfig}
 	config, err := live.config()
 	if err != nil {
-		return file, 0, err
+		return nil, err
 	}
 	c, err := client.New(config, client.Options{})
 	if err != nil {
-		return file, 0, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, usageErrorf("reading the kubeconfig: %w", err)
 	}
 	asked, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return file, 0, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, usageErrorf("reading the kubeconfig: %w", err)
 	}
 	version, err := asked.ServerVersion()
 	if err != nil {
-		return file, 0, fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("reaching the API server at %s: %w", config.Host, err)
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if err != nil {
 		minor = 0 // some clouds write more into it; images are then chosen as for an unknown version
 	}
+	cluster := &clusterContents{minor: minor}
 	var text bytes.Buffer
 	for _, kind := range migratedKinds {
-		if err := kind.list(ctx, c, &text); err != nil {
-			return file, 0, err
+		err := kind.list(ctx, c, func(object *unstructured.Unstructured) error {
+			cluster.clouds.hear(object)
+			if kind.witness {
+				return nil
+			}
+			return addObject(&text, object)
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	file.Text = text.Bytes()
-	return file, minor, nil
+	cluster.file = migrate.File{Name: "the cluster", Text: text.Bytes(), Live: true}
+	return cluster, nil
 }
 
-// list adds the objects of one kind, in the newest version that is served. Those that a controller made are left out: they
-// follow from what made them.
-func (k liveKind) list(ctx context.Context, c client.Client, text *bytes.Buffer) error {
+// list gives the objects of one kind, in the newest version that is served.
+func (k liveKind) list(ctx context.Context, c client.Client, give func(*unstructured.Unstructured) error) error {
 	mapping, err := c.RESTMapper().RESTMapping(k.GroupKind)
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -101,7 +117,7 @@ func (k liveKind) list(ctx context.Context, c client.Client, text *bytes.Buffer)
 				return fmt.Errorf("listing objects of kind %s: %w", k.Kind, err)
 			}
 			for i := range list.Items {
-				if err := addObject(text, &list.Items[i]); err != nil {
+				if err := give(&list.Items[i]); err != nil {
 					return err
 				}
 			}
@@ -113,6 +129,7 @@ func (k liveKind) list(ctx context.Context, c client.Client, text *bytes.Buffer)
 	return nil
 }
 
+// addObject writes an object, unless a controller made it: then it follows from what made it.
 func addObject(text *bytes.Buffer, object *unstructured.Unstructured) error {
 	if metav1.GetControllerOf(object) != nil {
 		return nil

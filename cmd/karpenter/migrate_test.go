@@ -50,12 +50,15 @@ var migrations = []struct {
 	{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
 	{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a time"}},
 	{"a field that nobody knows", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
-	{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 1 to 100"}},
+	{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 100 or less"}},
 	{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
+	{"a rule of the definition", map[string]string{"a.yaml": strings.Replace(todaysPool, "[]", "[{key: a, operator: In, values: []}]", 1)}, []string{"--check"}, 1, nil, []string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},
+	{"a name that no object may have", map[string]string{"a.yaml": strings.Replace(todaysPool, "name: default", "name: Bad_Name", 1)}, nil, 1, []string{"Bad_Name"}, []string{"metadata.name: is"}},
 	{"values of the chart", map[string]string{"a.yaml": oldSettings}, []string{"--values", "VALUES", "--report", "REPORT"}, 0, []string{"#   settings:\n#     clusterName: prod\n"}, []string{"settings.clusterName"}},
 	{"nothing", nil, nil, 2, nil, []string{"no file named"}},
 	{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},
 	{"a version", map[string]string{"a.yaml": todaysPool}, []string{"--kubernetes-version=new"}, 2, nil, []string{"1.34"}},
+	{"workloads of files", map[string]string{"a.yaml": todaysPool}, []string{"--workloads"}, 2, nil, []string{"--workloads is for --live"}},
 	{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
 }
 
@@ -99,6 +102,24 @@ func TestMigrateFiles(t *testing.T) {
 	}
 }
 
+// TestMigrateDangling reads a folder with a link that leads nowhere: that entry is told, and the rest is printed.
+func TestMigrateDangling(t *testing.T) {
+	folder := files(t, map[string]string{"a.yaml": todaysPool, "c.yaml": "# last\n"})
+	if err := os.Symlink(filepath.Join(folder, "nowhere"), filepath.Join(folder, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	out, said, err := runBoth(t, "", "migrate", "-f", folder)
+	if code := codeOf(err); code != 2 || !strings.Contains(err.Error(), "1 file could not be read") {
+		t.Errorf("it ended with %d (%v), want 2", code, err)
+	}
+	if want := todaysPool + "---\n# last\n"; out != want {
+		t.Errorf("it printed\n%s, want\n%s", out, want)
+	}
+	if !strings.Contains(said, "b.yaml") || !strings.Contains(said, "cannot be read") {
+		t.Errorf("it said\n%s", said)
+	}
+}
+
 // codeOf is the exit code that main makes of an error.
 func codeOf(err error) int {
 	var usage *usageError
@@ -128,7 +149,8 @@ func checkBeside(t *testing.T, folder string) {
 	}
 }
 
-// TestMigrateLive reads a cluster that serves Provisioners, pools of today, and workloads with old names.
+// TestMigrateLive reads a cluster that serves Provisioners, pools of today, and workloads with old names, and whose machines
+// are simulated.
 func TestMigrateLive(t *testing.T) {
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
 	config, err := s.Config()
@@ -144,9 +166,10 @@ func TestMigrateLive(t *testing.T) {
 	}
 	for _, text := range []string{
 		"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: older}, spec: {providerRef: {name: a}, ttlSecondsAfterEmpty: 30, consolidation: {enabled: false}}}",
+		"{apiVersion: v1, kind: Node, metadata: {name: first}, spec: {providerID: 'kwok://first'}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-global-settings, namespace: default}, data: {aws.clusterName: prod, featureGates.driftEnabled: \"true\"}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: default}, data: {a: b}}",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {karpenter.sh/provisioner-name: older}, containers: [{name: c, image: i}]}}}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: default}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {karpenter.sh/provisioner-name: older}, containers: [{name: c, image: i}]}}}}",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
 	} {
 		object := &unstructured.Unstructured{}
@@ -161,14 +184,28 @@ func TestMigrateLive(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	for _, text := range []string{"kind: NodePool\nmetadata:\n  name: older\n", "consolidateAfter: 30s", "clusterName: prod", "name: old\n", "karpenter.sh/nodepool: older"} {
+	for _, text := range []string{"kind: NodePool\nmetadata:\n  name: older\n", "kind: KWOKNodeClass\n", "consolidateAfter: 30s", "clusterName: prod"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("it did not print %q", text)
 		}
 	}
-	for _, text := range []string{"name: new\n", "name: another\n", "uid:", "resourceVersion", "managedFields", "status:", "Provisioner"} {
+	for _, text := range []string{"EC2NodeClass", "kind: Deployment", "kind: Node\n", "name: another\n", "uid:", "resourceVersion", "managedFields", "status:", "Provisioner"} {
 		if strings.Contains(out, text) {
 			t.Errorf("it printed %q", text)
+		}
+	}
+	for _, text := range []string{"simulated (Node first)", "Deployment default/old", "applying it restarts its pods"} {
+		if !strings.Contains(said, text) {
+			t.Errorf("it did not say %q", text)
+		}
+	}
+	workloads, _, err := runBoth(t, "", "migrate", "--live", "--workloads", "--cloud-provider=aws", "--kubeconfig", s.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"EC2NodeClass": true, "name: old\n": true, "karpenter.sh/nodepool: older": true, "name: new\n": false, "replicas:": false} {
+		if strings.Contains(workloads, text) != want {
+			t.Errorf("with workloads it printed %q: %t\n%s", text, !want, workloads)
 		}
 	}
 	if t.Failed() {

@@ -12,6 +12,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/internal/admission"
 )
 
 // violations are what the API server would refuse of an object of our own kinds: values out of range, of the wrong form,
@@ -107,16 +109,6 @@ func (c *schemaCheck) checkText(path string, schema *apiextensionsv1.JSONSchemaP
 		return
 	}
 	if form, err := regexp.Compile(schema.Pattern); err == nil && !form.MatchString(value) {
-		c.add(path, "is %q, want %s", value, cmp.Or(forms[schema.Pattern], "what matches "+schema.Pattern))
+		c.add(path, "is %q, want %s", value, cmp.Or(admission.Form(schema.Pattern), "what matches "+schema.Pattern))
 	}
-}
-
-// forms are patterns of our schemas in words.
-var forms = map[string]string{
-	`^(([0-9]+(s|m|h))+|Never)$`:                    "a time such as 30s, 5m or 1h30m, or Never",
-	`^([0-9]+(s|m|h))+$`:                            "a time such as 30s, 5m or 1h30m",
-	`^((100|[0-9]{1,2})%|[0-9]+)$`:                  "a number of nodes or a percentage such as 10%",
-	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:     "a time of whole minutes such as 30m or 1h30m",
-	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`: "letters, digits, -, _ and ., beginning and ending with a letter or digit",
-	`^[^/]*$`: "a group without a slash",
 }

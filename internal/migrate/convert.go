@@ -174,7 +174,11 @@ var outcomes = map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Default
 
 // translated replaces an older object by what it became.
 func (i *item) translated(result legacy.Result) {
+	before := Entry{Notes: slices.Clone(i.Notes)}
 	for _, n := range result.Notes {
+		if before.told(n.Field) {
+			continue
+		}
 		reason := n.Reason
 		if n.To != "" {
 			reason = "now " + n.To + ": " + reason

@@ -17,12 +17,15 @@ import (
 type File struct {
 	Name string // how the report calls it
 	Text []byte
+	Live bool // was read from a cluster: what the API server added is left out, and see Options.Workloads
 }
 
 // document is one document of a file on its way through.
 type document struct {
 	origin string     // file and number, for the report
-	text   string     // as it was written, without separators
+	text   string     // as it was written, without separators, and with line feeds only
+	ends   []bool     // of each line, whether it ended with a carriage return before the line feed; nil: none did
+	live   bool       // was read from a cluster
 	root   *yaml.Node // its value; nil when it is empty or not to be read
 	edits  []edit     // small changes, made in the text; the same ones are made in root
 	anew   bool       // is written anew from root
@@ -43,15 +46,51 @@ var separator = regexp.MustCompile(`^---(\s|$)`)
 // YAML, or JSON objects one behind the other; what follows those is a document of its own.
 func split(file File) []*document {
 	var documents []*document
-	for _, part := range parts(strings.TrimPrefix(strings.ReplaceAll(string(file.Text), "\r\n", "\n"), "\ufeff")) {
+	for _, part := range parts(strings.TrimPrefix(string(file.Text), "\ufeff")) {
 		objects, rest := splitJSON(part)
 		for _, text := range append(objects, rest) {
 			if strings.TrimSpace(text) != "" {
-				documents = append(documents, &document{origin: fmt.Sprintf("%s: document %d", file.Name, len(documents)+1), text: strings.Trim(text, "\n") + "\n"})
+				d := newDocument(text)
+				d.origin, d.live = fmt.Sprintf("%s: document %d", file.Name, len(documents)+1), file.Live
+				documents = append(documents, d)
 			}
 		}
 	}
 	return documents
+}
+
+// newDocument takes the empty lines around a text away, and its carriage returns aside.
+func newDocument(raw string) *document {
+	end := "\n"
+	if i := strings.IndexByte(raw, '\n'); i > 0 && raw[i-1] == '\r' {
+		end = "\r\n"
+	}
+	raw = strings.Trim(raw, "\r\n") + end
+	d := &document{text: strings.ReplaceAll(raw, "\r\n", "\n")}
+	if len(d.text) < len(raw) {
+		for line := range strings.Lines(raw) {
+			d.ends = append(d.ends, strings.HasSuffix(line, "\r\n"))
+		}
+	}
+	return d
+}
+
+// withEnds gives lines the ends that they had; to lines that are new, which are in one with the one behind them, its.
+func (d *document) withEnds(lines []string) string {
+	for i := range d.ends {
+		if i < len(lines) && d.ends[i] {
+			lines[i] = strings.ReplaceAll(lines[i], "\n", "\r\n")
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// ended gives all lines of a text that was written anew the ends of the document's first line.
+func (d *document) ended(text string) string {
+	if len(d.ends) == 0 || !d.ends[0] {
+		return text
+	}
+	return strings.ReplaceAll(text, "\n", "\r\n")
 }
 
 // parts are what stands between the lines that separate documents: --- and, at the end of one, three dots.
@@ -76,7 +115,7 @@ func parts(text string) []string {
 // Braces that are not JSON, such as flow YAML or a template, are the rest.
 func splitJSON(text string) (objects []string, rest string) {
 	for {
-		if rest = strings.TrimLeft(text, " \t\n"); !strings.HasPrefix(rest, "{") {
+		if rest = strings.TrimLeft(text, " \t\r\n"); !strings.HasPrefix(rest, "{") {
 			return objects, text
 		}
 		decoder := json.NewDecoder(strings.NewReader(rest))
@@ -226,14 +265,14 @@ func (d *document) written() string {
 	switch {
 	case d.gone:
 		return ""
-	case !d.anew && len(d.edits) == 0:
-		return d.text
+	case d.root == nil || !d.anew && len(d.edits) == 0:
+		return d.withEnds(strings.SplitAfter(d.text, "\n"))
 	case !d.anew:
 		if text, ok := d.edited(); ok {
 			return text
 		}
 	}
-	return encode(d.root, indentsLists(d.text))
+	return d.ended(encode(d.root, indentsLists(d.text)))
 }
 
 // edited is the text with the edits made; ok is false when it does not then say what root says.
@@ -271,7 +310,7 @@ func (d *document) edited() (string, bool) {
 	if again.parse() != nil || again.root == nil || !same(again.root, d.root) {
 		return "", false
 	}
-	return again.text, true
+	return d.withEnds(lines), true
 }
 
 var (
@@ -307,14 +346,18 @@ func join(documents []*document) []byte {
 			return
 		}
 		if b.Len() > 0 {
-			b.WriteString("---\n")
+			if end := strings.IndexByte(text, '\n'); end > 0 && text[end-1] == '\r' {
+				b.WriteString("---\r\n")
+			} else {
+				b.WriteString("---\n")
+			}
 		}
 		b.WriteString(text)
 	}
 	for _, d := range documents {
 		write(d.written())
 		for _, after := range d.after {
-			write(after.written())
+			write(d.ended(after.written()))
 		}
 	}
 	return b.Bytes()

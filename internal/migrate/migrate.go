@@ -8,6 +8,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/legacy"
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
@@ -24,10 +25,19 @@ type Options struct {
 	// HonourSafeToEvict says that pods which ask the Cluster Autoscaler to keep their node ask us too. It is so in any case
 	// if the Cluster Autoscaler is in the input.
 	HonourSafeToEvict bool
-	// OnlyOurs says that other objects are printed if they change, and else not: those of a whole cluster would be many.
-	OnlyOurs bool
-	// Check says what an API server would refuse of an object of ours in v1, given as JSON knows it; nil checks nothing.
-	Check func(object map[string]any) []error
+	// Workloads says that objects of a cluster (File.Live) which are not of our kinds are printed too, if they change.
+	Workloads bool
+	// InstanceTypes are the types of EC2 that are known; nil knows none. They are asked for where a node group names types.
+	InstanceTypes func() []InstanceType
+	// Check says what an API server would refuse of an object of ours as it is printed, given as JSON knows it; nil checks
+	// nothing.
+	Check func(object map[string]any) []Fault
+}
+
+// Fault is why an API server would refuse an object.
+type Fault struct {
+	Field   string // its path; empty: the whole object
+	Problem string // what is wrong, and what would be right
 }
 
 // Result is what became of the input.
@@ -87,9 +97,14 @@ func (i *item) is(group, kind string) bool {
 // read takes a document; lists are taken apart if one of their members is for us.
 func (m *migration) read(d *document) {
 	err := d.parse()
-	if err == nil && strings.HasSuffix(text(at(d.root, "kind")), "List") && members(at(d.root, "items")) != nil && m.readList(d) {
+	if err == nil && isList(d.root) && m.readList(d) {
 		return
 	}
+	m.adopt(d, err)
+}
+
+// adopt makes an item of a document that was parsed.
+func (m *migration) adopt(d *document, err error) {
 	m.all = append(m.all, d)
 	entry := &Entry{Origin: d.origin, Object: "text"}
 	switch {
@@ -124,32 +139,6 @@ func nameOf(root *yaml.Node) string {
 	return name
 }
 
-// readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
-func (m *migration) readList(d *document) bool {
-	trial := migration{options: m.options}
-	for n, member := range members(at(d.root, "items")) {
-		one := clone(member)
-		block(one)
-		trial.read(&document{origin: d.origin + ", item " + itoa(n+1), text: encode(one, false)})
-	}
-	texts := make([]*document, len(trial.all))
-	ours := false
-	for n, one := range trial.all {
-		texts[n] = &document{origin: one.origin, text: one.text}
-	}
-	trial.sources()
-	for _, i := range trial.items {
-		trial.item(i)
-		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
-	}
-	if ours || trial.scaler != nil {
-		for _, one := range texts {
-			m.read(one)
-		}
-	}
-	return ours || trial.scaler != nil
-}
-
 // sources reads what other documents depend on.
 func (m *migration) sources() {
 	for _, i := range m.items {
@@ -165,16 +154,23 @@ func (m *migration) sources() {
 	m.findAutoscaler()
 }
 
-// globalSettings makes values of the ConfigMap.
+// globalSettings makes values of the ConfigMap, of those that can be read.
 func (m *migration) globalSettings(i *item) {
 	data := map[string]string{}
 	for _, key := range fields(at(i.root, "data")) {
 		data[key] = text(at(i.root, "data", key))
 	}
-	if _, err := settings.FromConfigMap(data); err != nil { // it would keep a controller from starting
-		i.note(Impossible, "data", "%s", err)
+	readable := clone(at(i.root, "data"))
+	old := settings.FromConfigMap(data)
+	for _, mistake := range old.Mistakes {
+		i.note(Impossible, "data["+mistake.From+"]", "%s: it is left out", mistake.Problem)
+		take(readable, mistake.From)
 	}
-	values := &document{root: valuesOf(at(i.root, "data")), anew: true}
+	for _, name := range old.Unknown {
+		i.note(Impossible, "data["+name+"]", "is no setting of any version, and is left out: it is misspelt, or of another program")
+		take(readable, name)
+	}
+	values := &document{root: valuesOf(readable), anew: true}
 	r := repair{document: values, Entry: i.Entry}
 	m.settings = m.settings.over(r.values())
 	i.gone = true
@@ -194,12 +190,26 @@ func (m *migration) globalSettings(i *item) {
 // kinds are the groups of our kinds; tutorials mix them up.
 var kinds = map[string]string{
 	"NodePool": karpv1.Group, "NodeClaim": karpv1.Group, "Provisioner": karpv1.Group, "Machine": karpv1.Group,
-	"EC2NodeClass": awsv1.Group, "AWSNodeTemplate": awsv1.Group,
+	"EC2NodeClass": awsv1.Group, "AWSNodeTemplate": awsv1.Group, kwokv1alpha1.Kind: kwokv1alpha1.Group,
 }
+
+// printed are the versions in which objects of ours are printed.
+var printed = map[string][]string{
+	karpv1.GroupVersion.String():       {"NodePool", "NodeClaim"},
+	awsv1.GroupVersion.String():        {"EC2NodeClass"},
+	kwokv1alpha1.GroupVersion.String(): {kwokv1alpha1.Kind},
+}
+
+// firstGroup is that of the very first Provisioners, of 2021, which v1alpha3 replaced.
+const firstGroup = "provisioning.karpenter.sh"
 
 // item brings one object to v1, unless that takes more than one object.
 func (m *migration) item(i *item) {
 	if i.root == nil || i.root.Kind != yaml.MappingNode || i.gone || isValues(i.root) {
+		return
+	}
+	if i.is(firstGroup, "Provisioner") {
+		i.note(Advice, "apiVersion", "%s is older than what can be brought over: karpenter.sh/v1alpha3 took its place in 2021, and no cluster serves it any more; write a NodePool and a node class", i.apiVersion)
 		return
 	}
 	if group, ours := kinds[i.kind]; ours && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {
@@ -216,6 +226,8 @@ func (m *migration) item(i *item) {
 		r.class()
 		r.toV1(nil)
 		r.supported(m.options.KubernetesMinor)
+	case i.is(kwokv1alpha1.Group, kwokv1alpha1.Kind):
+		r.serverFields()
 	case i.is(karpv1.Group, "NodeClaim"):
 		r.toV1(m.expiry)
 	case i.is(karpv1.Group, "Machine"):
@@ -227,19 +239,35 @@ func (m *migration) item(i *item) {
 	case i.kind == "Node" && i.apiVersion == "v1":
 		i.gone = m.scaler != nil // they say which groups there are, and are nobody's manifests
 	default:
-		if m.options.OnlyOurs {
-			r.bare()
-		}
-		scaler := m.scaler != nil && m.scaler.item == i // it keeps its node while it is there, and then goes
-		p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
-		p.walk(i.root, "")
-		p.workload(i.kind)
-		if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {
-			p.selectorValues(i.root)
-		}
-		if m.options.OnlyOurs && i.changed() && at(i.root, "spec", "template") != nil {
-			i.note(Advice, "spec.template", "applied, what is printed restarts the pods, and takes over fields such as replicas: better change the manifests that it was made from")
-		}
+		m.other(i)
+	}
+}
+
+// other brings an object that is not of our kinds to today's names.
+func (m *migration) other(i *item) {
+	if i.live {
+		r := repair{document: i.document, Entry: i.Entry}
+		r.bare(i.kind)
+	}
+	scaler := m.scaler != nil && m.scaler.item == i // it keeps its node while it is there, and then goes
+	p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
+	p.walk(i.root, "")
+	p.workload(i.kind)
+	if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {
+		p.selectorValues(i.root)
+	}
+	if !i.live || !i.changed() {
+		return
+	}
+	const better = "better change the manifests that it was made from"
+	restarts := "applying it restarts its pods"
+	if at(i.root, "spec", "template") == nil {
+		restarts = "what it starts next has today's names"
+	}
+	if m.options.Workloads {
+		i.note(Advice, "", "is printed without replicas and what the API server adds: %s; %s", restarts, better)
+	} else {
+		i.note(Advice, "", "is not printed (--workloads does): %s; %s", restarts, better)
 	}
 }
 
@@ -249,6 +277,7 @@ func (m *migration) version(i *item, group string) {
 	known := map[string][]string{
 		"NodePool": {"v1beta1", "v1"}, "NodeClaim": {"v1beta1", "v1"}, "EC2NodeClass": {"v1beta1", "v1"},
 		"Provisioner": {"v1alpha5", "v1alpha4", "v1alpha3"}, "Machine": {"v1alpha5"}, "AWSNodeTemplate": {"v1alpha1"},
+		kwokv1alpha1.Kind: {kwokv1alpha1.GroupVersion.Version},
 	}[i.kind]
 	wanted := version
 	if !slices.Contains(known, version) {
@@ -286,12 +315,20 @@ func (r *repair) serverFields() {
 	}
 }
 
-// bare takes away what the API server adds to objects of others, before anything is changed in them.
-func (r *repair) bare() {
+// bare takes away what the API server and controllers add to objects of others, before anything is changed in them, and how
+// many pods there are to be: an autoscaler may have that in hand.
+func (r *repair) bare(kind string) {
 	before := Entry{}
 	cleaned := repair{document: r.document, Entry: &before}
 	cleaned.serverFields()
-	r.text, r.anew = encode(r.root, false), false
+	for _, annotation := range []string{"deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"} {
+		take(r.root, "metadata", "annotations", annotation)
+	}
+	prune(r.root, "metadata", "annotations")
+	if slices.Contains(selectorless, kind) {
+		take(r.root, "spec", "replicas")
+	}
+	r.text, r.anew, r.ends = encode(r.root, false), false, nil
 	if again := (&document{text: r.text}); again.parse() == nil { // lines as they are now
 		r.root = again.root
 	}
@@ -322,57 +359,14 @@ func (m *migration) legacySettings() legacy.Settings {
 	return s
 }
 
-// unique says which objects are printed more than once: applied, the last one would silently win.
-func (m *migration) unique() {
-	origins := map[string]string{}
-	for _, i := range m.items {
-		for _, d := range append([]*document{i.document}, i.after...) {
-			kind, name := text(at(d.root, "kind")), text(at(d.root, "metadata", "name"))
-			if d.gone || kinds[kind] == "" || name == "" {
-				continue
-			}
-			object := kind + " " + name
-			if first, again := origins[object]; again {
-				i.note(Impossible, "", "%s is printed twice, from %s too: applied, the last one would win; leave one of them out", object, first)
-				continue
-			}
-			origins[object] = i.Object + " (" + i.Origin + ")"
-		}
-	}
-}
-
-// check asks what an API server would say of our objects.
-func (m *migration) check() {
-	if m.options.Check == nil {
-		return
-	}
-	for _, i := range m.items {
-		for _, d := range append([]*document{i.document}, i.after...) {
-			if d.gone || d.root == nil || kinds[text(at(d.root, "kind"))] == "" || !strings.HasSuffix(text(at(d.root, "apiVersion")), "/v1") {
-				continue
-			}
-			object, _ := plain(d.root).(map[string]any)
-			for _, err := range m.options.Check(object) {
-				field, problem, found := strings.Cut(err.Error(), ": ")
-				if !found {
-					field, problem = "", err.Error()
-				}
-				i.note(Impossible, field, "%s", problem)
-			}
-		}
-	}
-}
-
 func (m *migration) result() Result {
 	result := Result{Values: m.values}
 	for _, i := range m.items {
 		result.Report = append(result.Report, i.Entry)
 		result.Changed = result.Changed || i.changed() || len(i.after) > 0
 	}
-	if m.options.OnlyOurs {
-		for _, i := range m.items {
-			i.gone = i.gone || kinds[i.kind] == "" && !i.changed() && len(i.after) == 0
-		}
+	for _, i := range m.items {
+		i.gone = i.gone || i.live && kinds[i.kind] == "" && !(m.options.Workloads && i.changed())
 	}
 	result.Manifests = join(m.all)
 	return result

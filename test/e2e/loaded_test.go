@@ -179,7 +179,7 @@ func load(t *testing.T, w *sample, nodes int) *loaded {
 	}
 	t.Cleanup(func() {
 		c.close(t)
-		_ = os.RemoveAll(directory)
+		giveBack(t, directory, filepath.Dir(c.audit))
 	})
 	l := &loaded{cluster: c, t: t, sample: w, nodes: nodes}
 	l.forgetOlder()

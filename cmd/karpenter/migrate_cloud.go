@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+)
+
+// Which cloud a cluster has, its objects say; some of them with more right than others. Those of a rank are heard only if
+// nobody of a lower one has said anything.
+const (
+	byTranslation = iota // what Provisioners became there
+	byReference          // which classes pools and claims name
+	byClass              // which classes there are
+	byMachine            // where nodes run
+	ranks
+)
+
+// witnesses are the first objects that spoke for a cloud: of each rank for aws, and for kwok.
+type witnesses [ranks]struct{ aws, kwok string }
+
+// hear notes what an object says, if anything.
+func (w *witnesses) hear(object *unstructured.Unstructured) {
+	switch object.GetKind() {
+	case "Provisioner":
+		if kind, _, found := strings.Cut(textAt(object, "status", "nodeClass"), "/"); found {
+			w.speak(byTranslation, object, kind)
+		}
+	case "AWSNodeTemplate":
+		w.speak(byReference, object, awsv1.Kind)
+	case "NodePool":
+		rank := byReference
+		if object.GetAnnotations()[karpv1.AnnotationMadeFrom] != "" {
+			rank = byTranslation
+		}
+		w.speak(rank, object, textAt(object, "spec", "template", "spec", "nodeClassRef", "kind"))
+	case "NodeClaim":
+		w.speak(byReference, object, textAt(object, "spec", "nodeClassRef", "kind"))
+	case awsv1.Kind, kwokv1alpha1.Kind:
+		w.speak(byClass, object, object.GetKind())
+	case "Node":
+		cloud, _, _ := strings.Cut(textAt(object, "spec", "providerID"), "://")
+		w.speak(byMachine, object, map[string]string{"aws": awsv1.Kind, "kwok": kwokv1alpha1.Kind}[cloud])
+	}
+}
+
+// speak notes who says that the cloud is the one with classes of a kind.
+func (w *witnesses) speak(rank int, object *unstructured.Unstructured, class string) {
+	who := object.GetKind() + " " + object.GetName()
+	switch class {
+	case awsv1.Kind:
+		w[rank].aws = cmp.Or(w[rank].aws, who)
+	case kwokv1alpha1.Kind:
+		w[rank].kwok = cmp.Or(w[rank].kwok, who)
+	}
+}
+
+// kwok reports whether machines are simulated, and why that is thought; nothing where nobody says so, or where it is what
+// one expects.
+func (w *witnesses) kwok() (kwok bool, because string) {
+	for _, rank := range w {
+		switch {
+		case rank.kwok != "" && rank.aws != "":
+			return false, fmt.Sprintf("the cluster has two clouds, kwok (%s) and aws (%s): Provisioners are read as those of aws; --cloud-provider says otherwise", rank.kwok, rank.aws)
+		case rank.kwok != "":
+			return true, fmt.Sprintf("the cluster's machines are simulated (%s): Provisioners are read as those of kwok; --cloud-provider says otherwise", rank.kwok)
+		case rank.aws != "":
+			return false, ""
+		}
+	}
+	return false, ""
+}
+
+// textAt is a text of an object, empty if there is none.
+func textAt(object *unstructured.Unstructured, path ...string) string {
+	value, _, err := unstructured.NestedString(object.Object, path...)
+	if err != nil {
+		return "" // something else stands there, which says nothing
+	}
+	return value
+}

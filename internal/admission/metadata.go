@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// readMetadata takes what cannot be read out of an object's metadata, and says what that was.
+func readMetadata(object map[string]any) *findings {
+	found := &findings{}
+	given, there := object["metadata"]
+	metadata, ok := given.(map[string]any)
+	if there && given != nil && !ok {
+		found.add("metadata", "is of type "+typeOf(given)+", want an object")
+	}
+	nameless := false
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		single, err := json.Marshal(map[string]any{name: metadata[name]})
+		if err == nil {
+			err = json.Unmarshal(single, &metav1.ObjectMeta{})
+		}
+		if err != nil {
+			found.add("metadata."+name, unreadable(metadata[name], err))
+			delete(metadata, name)
+			nameless = nameless || name == "name"
+		}
+	}
+	object["metadata"] = metadata
+	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil || meta == nil {
+		meta = &metav1.ObjectMeta{}
+	}
+	for _, path := range unknown {
+		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
+	}
+	if nameless { // it has been told that there is one, of a wrong type
+		meta.Name = "name"
+	}
+	found.meta = meta
+	return found
+}
+
+// unreadable says of a field of metadata why it cannot be read.
+func unreadable(value any, err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return "cannot be read: " + err.Error()
+	}
+	want := map[reflect.Kind]string{reflect.String: "a text", reflect.Map: "an object", reflect.Struct: "an object", reflect.Slice: "a list", reflect.Bool: "true or false"}[wrong.Type.Kind()]
+	switch {
+	case want == "":
+		want = "a whole number"
+	case wrong.Type.Kind() == reflect.String && typeOf(value) == "object":
+		return "has a value of type " + wrong.Value + ", want texts only: put it in quotes"
+	case wrong.Type.Kind() == reflect.String:
+		want += ": put it in quotes"
+	}
+	return "is of type " + typeOf(value) + ", want " + want
+}

@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+)
+
+// Refusal is why an object is not accepted.
+type Refusal struct {
+	Field   string // its path, such as spec.template.spec.requirements[0]; empty: the whole object
+	Problem string // what is wrong, and what would be right; goes on where the field's name ends
+}
+
+// Server judges objects of our kinds. It is not safe for several goroutines.
+type Server struct {
+	versions map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
+	kinds    map[metav1.TypeMeta]*kind
+}
+
+// New reads the definitions. An error means that a generated file is broken.
+func New() (*Server, error) {
+	definitions, err := crds.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{versions: map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps{}, kinds: map[metav1.TypeMeta]*kind{}}
+	for _, d := range definitions {
+		for i := range d.Spec.Versions {
+			v := &d.Spec.Versions[i]
+			s.versions[metav1.TypeMeta{APIVersion: d.Spec.Group + "/" + v.Name, Kind: d.Spec.Names.Kind}] = v.Schema.OpenAPIV3Schema
+		}
+	}
+	return s, nil
+}
+
+// Create says why the object, given as JSON knows it, could not be created; nothing if it could. The object stays as it is.
+func (s *Server) Create(object map[string]any) ([]Refusal, error) {
+	name := metav1.TypeMeta{}
+	name.APIVersion, _ = object["apiVersion"].(string)
+	name.Kind, _ = object["kind"].(string)
+	k, err := s.kind(name)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return []Refusal{{"apiVersion", fmt.Sprintf("%s has no kind %s", name.APIVersion, name.Kind)}}, nil
+	}
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return []Refusal{{"", "has values that are not of JSON"}}, nil
+	}
+	var copied map[string]any
+	if err := utiljson.Unmarshal(encoded, &copied); err != nil { // whole numbers become int64, as on a server
+		return nil, fmt.Errorf("reading what was encoded: %w", err)
+	}
+	return k.create(copied), nil
+}
+
+// kind is one version of a kind with its compiled schema and rules.
+type kind struct {
+	structural *schema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// kind compiles a kind when it is first asked for; nil if there is none of the name.
+func (s *Server) kind(name metav1.TypeMeta) (*kind, error) {
+	if k := s.kinds[name]; k != nil || s.versions[name] == nil {
+		return k, nil
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s.versions[name], &internal, nil); err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", name.Kind, err)
+	}
+	structural, err := schema.NewStructural(&internal)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", name.Kind, err)
+	}
+	if err := defaulting.PruneDefaults(structural); err != nil {
+		return nil, fmt.Errorf("reading the defaults of %s: %w", name.Kind, err)
+	}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", name.Kind, err)
+	}
+	k := &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}
+	s.kinds[name] = k
+	return k, nil
+}
+
+// create goes through the steps of a server, and collects what they find.
+func (k *kind) create(object map[string]any) []Refusal {
+	delete(object, "status") // of a new object it is not looked at
+	found := readMetadata(object)
+	unknown := pruning.PruneWithOptions(object, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, path := range unknown {
+		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
+	defaulting.Default(object, k.structural)
+	wrong := apivalidation.ValidateObjectMeta(found.meta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	wrong = append(wrong, validation.ValidateCustomResource(nil, object, k.schema)...)
+	wrong = append(wrong, objectmeta.Validate(nil, object, k.structural, false)...)
+	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)
+	for _, err := range wrong {
+		found.refuse(err)
+	}
+	for _, err := range k.broken(object) {
+		if len(wrong) > 0 && strings.Contains(err.Detail, " evaluating rule: ") {
+			continue // it could not be tried, for what is wrong already
+		}
+		for _, path := range k.culprits(object, err) {
+			found.add(path, ruleWords(err))
+		}
+	}
+	return found.refusals
+}
+
+// broken are the rules that do not hold.
+func (k *kind) broken(object map[string]any) field.ErrorList {
+	wrong, _ := k.rules.Validate(context.Background(), nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return wrong
+}

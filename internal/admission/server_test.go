@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const pool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    metadata: {labels: {team: a}}
+    spec:
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+`
+
+const class = `
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  role: nodes
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {a: b}}]
+  securityGroupSelectorTerms: [{id: sg-0123456789abcdef0}]
+`
+
+// refused are objects by what is replaced in one that is right, and why they are refused: field, and part of the problem.
+var refused = []struct {
+	name, object string
+	replace      []string // old and new
+	want         [][2]string
+}{
+	{"pool", pool, nil, nil},
+	{"class", class, nil, nil},
+	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\nspec: {}\n", nil, nil},
+	{"status is not looked at", pool + "status: 5\n", nil, nil},
+	{"null is as if it were not there", pool + "  weight: null\n", nil, nil},
+	{"no kind of ours", pool, []string{"kind: NodePool", "kind: NodePools"}, [][2]string{{"apiVersion", "karpenter.sh/v1 has no kind NodePools"}}},
+
+	{"name with capitals", pool, []string{"{name: default}\nspec", "{name: Bad_Name}\nspec"}, [][2]string{{"metadata.name", `is "Bad_Name": a lowercase RFC 1123 subdomain must consist of`}}},
+	{"name that is a number", pool, []string{"{name: default}\nspec", "{name: 5}\nspec"}, [][2]string{{"metadata.name", "is of type integer, want a text: put it in quotes"}}},
+	{"no metadata", pool, []string{"metadata: {name: default}\nspec", "spec"}, [][2]string{{"metadata.name", "is missing"}}},
+	{"metadata that is a text", pool, []string{"metadata: {name: default}\nspec", "metadata: default\nspec"}, [][2]string{{"metadata", "is of type string, want an object"}, {"metadata.name", "is missing"}}},
+	{"no name", pool, []string{"{name: default}\nspec", "{labels: {a: b}}\nspec"}, [][2]string{{"metadata.name", "is missing"}}},
+	{"namespace", pool, []string{"{name: default}\nspec", "{name: default, namespace: a}\nspec"}, [][2]string{{"metadata.namespace", "not allowed on this type"}}},
+	{"label that is a number", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: 5}}\nspec"}, [][2]string{{"metadata.labels", "want texts only: put it in quotes"}}},
+	{"label that no label may be", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: b c}}\nspec"}, [][2]string{{"metadata.labels", `is "b c"`}}},
+	{"unknown field of metadata", pool, []string{"{name: default}\nspec", "{name: default, lables: {a: b}}\nspec"}, [][2]string{{"metadata.lables", "is not known"}}},
+
+	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n", nil, [][2]string{{"spec", "is missing"}}},
+	{"spec is null", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n", nil, [][2]string{{"metadata.name", "want a text"}, {"spec", "is missing"}}},
+	{"unknown field", pool + "  replicasMax: 5\n", nil, [][2]string{{"spec.replicasMax", "is not known: kubectl apply refuses it"}}},
+	{"type", pool + "  limits: [a]\n", nil, [][2]string{{"spec.limits", "is of type array, want an object"}}},
+	{"amount", pool + "  limits: {cpu: ten}\n", nil, [][2]string{{"spec.limits.cpu", `is "ten", want an amount such as`}}},
+	{"too much", pool + "  weight: 500\n", nil, [][2]string{{"spec.weight", "is 500, want 100 or less"}}},
+	{"too little", pool + "  weight: 0\n", nil, [][2]string{{"spec.weight", "is 0, want 1 or more"}}},
+	{"pattern", pool, []string{"      requirements", "      expireAfter: soon\n      requirements"}, [][2]string{{"spec.template.spec.expireAfter", `is "soon", want a time such as 30s, 5m or 1h30m, or Never`}}},
+	{"choice", pool + "  disruption: {consolidationPolicy: Sometimes, consolidateAfter: 1m}\n", nil, [][2]string{{"spec.disruption.consolidationPolicy", `is "Sometimes", want `}}},
+	{"missing field", pool, []string{"kind: EC2NodeClass, ", ""}, [][2]string{{"spec.template.spec.nodeClassRef.kind", "is missing"}}},
+
+	{"old label", pool, []string{"{team: a}", "{team: a, karpenter.sh/provisioner-name: x}"}, [][2]string{{"spec.template.metadata.labels[karpenter.sh/provisioner-name]", "a label of the domain karpenter.sh cannot be set"}}},
+	{"host label", pool, []string{"{team: a}", "{kubernetes.io/hostname: a}"}, [][2]string{{"spec.template.metadata.labels[kubernetes.io/hostname]", "is set by the kubelet"}}},
+	{"host requirement", pool, []string{"key: kubernetes.io/arch", "key: kubernetes.io/hostname"}, [][2]string{{"spec.template.spec.requirements[0].key", "the label kubernetes.io/hostname cannot be required"}}},
+	{"In without values", pool, []string{"[amd64]", "[]"}, [][2]string{{"spec.template.spec.requirements[0]", "operator In needs at least one value"}}},
+	{"Gt with two values", pool, []string{"[{key: k", "[{key: a, operator: Exists}, {key: b, operator: Gt, values: ['1', '2']}, {key: k"}, [][2]string{{"spec.template.spec.requirements[1]", "need exactly one value, an integer"}}},
+	{"two at a time", pool + "  weight: 500\n", []string{"[amd64]", "[]"}, [][2]string{{"spec.weight", "want 100 or less"}, {"spec.template.spec.requirements[0]", "operator In needs"}}},
+	{"rule of the whole", pool + "  disruption: {consolidationPolicy: WhenEmpty}\n", nil, nil}, // consolidateAfter has a default
+	{"time that is too long", pool, []string{"      requirements", "      terminationGracePeriod: 99999999h\n      requirements"}, [][2]string{{"spec.template.spec.terminationGracePeriod", "must be shorter than 292 years"}}},
+
+	{"class without images", class, []string{"  amiSelectorTerms: [{alias: al2023@latest}]\n", ""}, [][2]string{{"spec.amiSelectorTerms", "is missing"}}},
+	{"id of a group", class, []string{"sg-0123456789abcdef0", "my-group"}, [][2]string{{"spec.securityGroupSelectorTerms[0].id", "want an id such as sg-"}}},
+	{"term that names an id and tags", class, []string{"{id: sg-", "{tags: {a: b}, id: sg-"}, [][2]string{{"spec.securityGroupSelectorTerms[0]", "id"}}},
+}
+
+// TestCreate compares what is refused of objects, with field and words.
+func TestCreate(t *testing.T) {
+	server, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range refused {
+		t.Run(test.name, func(t *testing.T) {
+			text := strings.NewReplacer(test.replace...).Replace(test.object)
+			if len(test.replace) > 0 && text == test.object {
+				t.Fatalf("%q is not in the object", test.replace[0])
+			}
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			before, err := yaml.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusals, err := server.Create(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(refusals) != len(test.want) {
+				t.Fatalf("refused is %q, want %q", refusals, test.want)
+			}
+			for i, want := range test.want {
+				if refusals[i].Field != want[0] || !strings.Contains(refusals[i].Problem, want[1]) {
+					t.Errorf("refused is %q, want field and part of the problem %q", refusals[i], want)
+				}
+			}
+			after, err := yaml.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(before), string(after)); diff != "" {
+				t.Errorf("the object was changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestForms holds that patterns which have words are patterns of the definitions.
+func TestForms(t *testing.T) {
+	paths, err := filepath.Glob("../../api/crds/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no definitions (%v)", err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for pattern := range forms {
+		if !strings.Contains(all.String(), "pattern: "+pattern+"\n") {
+			t.Errorf("no definition has the pattern %s", pattern)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// findings are what is wrong with one object.
+type findings struct {
+	meta     *metav1.ObjectMeta // what could be read of its metadata
+	refusals []Refusal
+}
+
+func (f *findings) add(path, problem string) {
+	if r := (Refusal{path, problem}); !slices.Contains(f.refusals, r) {
+		f.refusals = append(f.refusals, r)
+	}
+}
+
+// refuse adds what a schema, or the rules for metadata, found. One fault can break several parts of a schema (alternatives,
+// and what they are made of): the first that is told counts.
+func (f *findings) refuse(err *field.Error) {
+	path := strings.TrimPrefix(err.Field, "<nil>")
+	if err.Type == field.ErrorTypeInvalid && alternatives.MatchString(err.Detail) {
+		if slices.ContainsFunc(f.refusals, func(r Refusal) bool { return strings.HasPrefix(r.Field, path) }) {
+			return
+		}
+	}
+	if slices.ContainsFunc(f.refusals, func(r Refusal) bool { return r.Field == path && path != "" }) {
+		return
+	}
+	f.add(path, words(err))
+}
+
+// alternatives are what a schema says beside the faults of its parts.
+var alternatives = regexp.MustCompile(`must validate (one and only one|at least one|all the) schema`)
+
+// What a schema says, and the same in our words. Ends of what the library kube-openapi says, package validation/errors.
+var phrases = []struct {
+	says *regexp.Regexp
+	ours string // after "is VALUE, "
+}{
+	{regexp.MustCompile(`should be less than or equal to (\S+)$`), "want $1 or less"},
+	{regexp.MustCompile(`should be greater than or equal to (\S+)$`), "want $1 or more"},
+	{regexp.MustCompile(`should be less than (\S+)$`), "want less than $1"},
+	{regexp.MustCompile(`should be greater than (\S+)$`), "want more than $1"},
+	{regexp.MustCompile(`should be a multiple of (\S+)$`), "want a multiple of $1"},
+	{regexp.MustCompile(`should be at least (\S+) chars long$`), "want $1 characters or more"},
+	{regexp.MustCompile(`should have at least (\S+) (?:items|properties)$`), "want $1 members or more"},
+	{regexp.MustCompile(`shouldn't contain duplicates$`), "want each member once"},
+}
+
+var (
+	patterned = regexp.MustCompile(`should match '(.*)'$`)
+	typed     = regexp.MustCompile(`must be of type ([a-z,]+)(?:: "(.*)")?$`)
+	example   = regexp.MustCompile(`(?s) \(e\.g\. .*$`)
+)
+
+// words say what is wrong, as a sentence that begins with the field.
+func words(err *field.Error) string {
+	switch err.Type {
+	case field.ErrorTypeRequired:
+		return "is missing"
+	case field.ErrorTypeNotSupported:
+		return "is " + shown(err.BadValue) + ", want " + strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
+	case field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeForbidden:
+		return err.ErrorBody()
+	case field.ErrorTypeDuplicate:
+		return shown(err.BadValue) + " is there twice, want each member once"
+	case field.ErrorTypeTypeInvalid:
+		if m := typed.FindStringSubmatch(err.Detail); m != nil {
+			return "is of type " + cmp.Or(m[2], typeOf(err.BadValue)) + ", want " + article(m[1])
+		}
+	}
+	if m := patterned.FindStringSubmatch(err.Detail); m != nil {
+		return "is " + shown(err.BadValue) + ", want " + cmp.Or(Form(m[1]), "what matches "+m[1])
+	}
+	for _, p := range phrases {
+		if m := p.says.FindStringSubmatchIndex(err.Detail); m != nil {
+			return "is " + shown(err.BadValue) + ", " + string(p.says.ExpandString(nil, p.ours, err.Detail, m))
+		}
+	}
+	return valued(err.BadValue, example.ReplaceAllString(err.Detail, ""))
+}
+
+// ruleWords say which rule does not hold: its message is ours, and says what would be right.
+func ruleWords(err *field.Error) string { return valued(err.BadValue, err.Detail) }
+
+// valued puts a value that is short enough to show before what is said of it.
+func valued(value any, text string) string {
+	v := shown(value)
+	if v == "" || strings.Contains(text, strings.Trim(v, `"`)) {
+		return text
+	}
+	return "is " + v + ": " + text
+}
+
+// shown is a scalar as JSON writes it, empty for anything else.
+func shown(value any) string {
+	switch value.(type) {
+	case nil, map[string]any, []any, field.OmitValueType:
+		return ""
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+// typeOf is the name of a JSON type.
+func typeOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		if value != float64(int64(value)) {
+			return "number"
+		}
+	}
+	return "integer"
+}
+
+func article(noun string) string {
+	if strings.ContainsAny(noun[:1], "aeiou") {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// Form is a pattern of our schemas in words; empty if it is none of those.
+func Form(pattern string) string { return forms[pattern] }
+
+var forms = map[string]string{
+	`^(([0-9]+(s|m|h))+|Never)$`:                    "a time such as 30s, 5m or 1h30m, or Never",
+	`^([0-9]+(s|m|h))+$`:                            "a time such as 30s, 5m or 1h30m",
+	`^((100|[0-9]{1,2})%|[0-9]+)$`:                  "a number of nodes or a percentage such as 10%",
+	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:     "a time of whole minutes such as 30m or 1h30m",
+	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`: "letters, digits, -, _ and ., beginning and ending with a letter or digit",
+	`^[^/]*$`:            "a group without a slash",
+	`^[0-9]{12}$`:        "the twelve digits of an AWS account",
+	`^ami-[0-9a-z]+$`:    "an id such as ami-0123456789abcdef0",
+	`^sg-[0-9a-z]+$`:     "an id such as sg-0123456789abcdef0",
+	`^subnet-[0-9a-z]+$`: "an id such as subnet-0123456789abcdef0",
+	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "an amount such as 100, 500m or 64Gi",
+	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`:     "a name such as team or example.com/team",
+	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`:   "a name such as team or example.com/team",
+}

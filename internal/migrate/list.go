@@ -1,0 +1,69 @@
+package migrate
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// isList reports whether an object holds others, as kubectl and the API give them.
+func isList(root *yaml.Node) bool {
+	return strings.HasSuffix(text(at(root, "kind")), "List") && members(at(root, "items")) != nil
+}
+
+// flat are the members of a list, and of lists within it. Members leave out what the list's own kind says: the API gives a
+// ProvisionerList so.
+func flat(list *yaml.Node) []*yaml.Node {
+	var all []*yaml.Node
+	kind := strings.TrimSuffix(text(at(list, "kind")), "List")
+	for _, member := range members(at(list, "items")) {
+		if kind != "" && member.Kind == yaml.MappingNode && at(member, "kind") == nil {
+			lead(member, "kind", kind)
+			if at(member, "apiVersion") == nil {
+				lead(member, "apiVersion", text(at(list, "apiVersion")))
+			}
+		}
+		if isList(member) {
+			all = append(all, flat(member)...)
+		} else {
+			all = append(all, member)
+		}
+	}
+	return all
+}
+
+// lead puts a field in front of the others.
+func lead(node *yaml.Node, name, value string) {
+	node.Content = append([]*yaml.Node{scalar(name), scalar(value)}, node.Content...)
+}
+
+// readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
+func (m *migration) readList(d *document) bool {
+	before := clone(d.root)
+	trial := migration{options: m.options}
+	var documents []*document
+	var unread []error
+	for n, member := range flat(d.root) {
+		block(member)
+		one := &document{origin: d.origin + ", item " + itoa(n+1), text: encode(member, false), live: d.live}
+		err := one.parse()
+		tried := *one
+		tried.root = clone(one.root)
+		trial.adopt(&tried, err)
+		documents, unread = append(documents, one), append(unread, err)
+	}
+	trial.sources()
+	ours := trial.scaler != nil
+	for _, i := range trial.items {
+		trial.item(i)
+		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
+	}
+	if !ours {
+		d.root = before
+		return false
+	}
+	for n, one := range documents {
+		m.adopt(one, unread[n])
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+)
+
+// lists are lists, and what is printed of them.
+var lists = []struct {
+	name, text string
+	prints     []string // parts of what is printed
+	stays      bool
+}{
+	{"a list of a kind whose members leave it out", "apiVersion: karpenter.sh/v1alpha5\nkind: ProvisionerList\nitems:\n- metadata: {name: a}\n  spec: {providerRef: {name: c}}\n- metadata: {name: b}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\nmetadata:\n  name: a\n", "kind: NodePool\nmetadata:\n  name: b\n"}, false},
+	{"of v1beta1", "apiVersion: karpenter.sh/v1beta1\nkind: NodePoolList\nitems:\n- metadata: {name: a}\n  spec: {template: {spec: {nodeClassRef: {name: c}}}}\n", []string{"apiVersion: karpenter.sh/v1\n", "kind: NodePool\n"}, false},
+	{"members that say it", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: karpenter.sh/v1alpha5\n  kind: Provisioner\n  metadata: {name: a}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\n"}, false},
+	{"lists within a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - apiVersion: karpenter.sh/v1alpha5\n    kind: ProvisionerList\n    items:\n    - metadata: {name: a}\n      spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\n"}, false},
+	{"of others", "apiVersion: v1\nkind: ServiceList\nitems:\n- metadata: {name: a} # one\n", nil, true},
+	{"members without a kind", "apiVersion: v1\nkind: List\nitems:\n- metadata: {name: a}\n", nil, true},
+	{"of nothing", "apiVersion: karpenter.sh/v1\nkind: NodePoolList\nitems: []\n", nil, true},
+}
+
+// TestLists compares what becomes of lists.
+func TestLists(t *testing.T) {
+	for _, test := range lists {
+		t.Run(test.name, func(t *testing.T) {
+			result := Run([]File{{Name: "in", Text: []byte(test.text)}}, Options{Check: judge(t)})
+			for _, part := range test.prints {
+				if !strings.Contains(string(result.Manifests), part) {
+					t.Errorf("printed is\n%s, want %q in it", result.Manifests, part)
+				}
+			}
+			if stays := string(result.Manifests) == test.text; stays != test.stays {
+				t.Errorf("it stays: %t, want %t; printed is\n%s", stays, test.stays, result.Manifests)
+			}
+		})
+	}
+}
+
+// TestDeepLists reads lists within lists as deep as they may be, which would take for ever if each level were read twice.
+func TestDeepLists(t *testing.T) {
+	deep := `{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","metadata":{"name":"a"},"spec":{"providerRef":{"name":"c"}}}`
+	for range 60 {
+		deep = `{"apiVersion":"v1","kind":"List","items":[` + deep + `]}`
+	}
+	result := Run([]File{{Name: "in", Text: []byte(deep)}}, Options{})
+	if !strings.Contains(string(result.Manifests), "kind: NodePool\n") {
+		t.Errorf("printed is %s", result.Manifests)
+	}
+}
+
+// TestFirstGroup gives Provisioners of 2021, which nothing can be made of.
+func TestFirstGroup(t *testing.T) {
+	text := "apiVersion: provisioning.karpenter.sh/v1alpha1\nkind: Provisioner\nmetadata:\n  name: a\nspec: {}\n"
+	result := Run([]File{{Name: "in", Text: []byte(text)}}, Options{Check: judge(t)})
+	if string(result.Manifests) != text || result.Report.Count(Advice) != 1 || result.Report.Count(Impossible) != 0 {
+		t.Errorf("printed is\n%s\nreported\n%s, want it as it was, and one advice", result.Manifests, result.Report.Text())
+	}
+}

@@ -1,0 +1,54 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+)
+
+const liveDeployment = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  uid: 5f
+  resourceVersion: "7"
+  generation: 3
+  annotations:
+    deployment.kubernetes.io/revision: "2"
+  managedFields:
+  - manager: kubectl
+spec:
+  replicas: 5
+  selector:
+    matchLabels: {a: b}
+  template:
+    metadata:
+      labels: {a: b}
+    spec:
+      nodeSelector: {karpenter.sh/provisioner-name: a}
+      containers:
+      - {name: c, image: i}
+status:
+  readyReplicas: 5
+`
+
+// TestLive compares what is printed of objects of a cluster.
+func TestLive(t *testing.T) {
+	both := liveDeployment + "---\n" + poolWith("v1", "", none) + "---\napiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata:\n  name: k\n  uid: 6f\nspec: {}\n"
+	for _, workloads := range []bool{false, true} {
+		result := Run([]File{{Name: "the cluster", Text: []byte(both), Live: true}}, Options{Workloads: workloads})
+		out := string(result.Manifests)
+		for _, field := range []string{"uid", "resourceVersion", "generation", "revision", "managedFields", "replicas", "status", "eadyReplicas"} {
+			if strings.Contains(out, field) {
+				t.Errorf("with workloads %t it printed %s:\n%s", workloads, field, out)
+			}
+		}
+		for part, want := range map[string]bool{"kind: NodePool": true, "kind: KWOKNodeClass": true, "kind: Deployment": workloads, "karpenter.sh/nodepool: a": workloads} {
+			if strings.Contains(out, part) != want {
+				t.Errorf("with workloads %t it printed %q: %t\n%s", workloads, part, !want, out)
+			}
+		}
+		if result.Report.Count(Advice) != 1 || !strings.Contains(result.Report.Text(), "applying it restarts its pods") || !result.Changed {
+			t.Errorf("with workloads %t it reported (changed %t)\n%s", workloads, result.Changed, result.Report.Text())
+		}
+	}
+}
