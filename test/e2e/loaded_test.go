@@ -281,9 +281,22 @@ func (l *loaded) measure() string {
 	l.t.Logf("claims for 500 pods after %.1f s and %.1f s of CPU, %d MiB", claims.Seconds(), after.cpu-calm.cpu, after.peak>>20)
 	l.profile("end")
 	l.watchesNoLeases()
-	const row = "| %d | %d | %.0f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB | %d MiB |"
-	return fmt.Sprintf(row, l.nodes, l.nodes*podsPerNode, ready.Seconds(), start.cpu, settled.cpu, rest.cpu-settled.cpu, living.cpu-before.cpu,
+	const row = "| %d%s | %d | %.0f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB | %d MiB |"
+	return fmt.Sprintf(row, l.nodes, l.remark(), l.nodes*podsPerNode, ready.Seconds(), start.cpu, settled.cpu, rest.cpu-settled.cpu, living.cpu-before.cpu,
 		claims.Seconds(), after.cpu-calm.cpu, start.peak>>20, rest.resident>>20, after.peak>>20, inUse>>20)
+}
+
+// remark says that the controller lost its Lease and began anew, which it does on a machine that is too busy to be measured on.
+func (l *loaded) remark() string {
+	l.t.Helper()
+	log, err := os.ReadFile(l.controller.log)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if times := strings.Count(string(log), "the Lease is lost"); times > 0 {
+		return fmt.Sprintf(" (busy machine: began anew %d times)", times)
+	}
+	return ""
 }
 
 // settle waits until the controller has nothing left to do, ten minutes at most, and returns what it had taken by then.
