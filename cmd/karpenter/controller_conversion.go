@@ -44,7 +44,7 @@ func (w *wiring) addConversion() error {
 		return fmt.Errorf("setting up the conversion webhook: %w", err)
 	}
 	server := &conversion.Server{
-		Client: api, Namespace: ownNamespace(""), Service: w.o.service, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
+		Client: api, Namespace: ownNamespace(""), Service: w.o.service, ServicePort: w.o.servicePort, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
 		Clock: w.clock, Log: log,
 	}
 	if err := w.mgr.Add(beforeCaches{start: server.Start}); err != nil || w.o.webhookPort == 0 {

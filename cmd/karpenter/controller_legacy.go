@@ -71,7 +71,7 @@ func (w *wiring) legacyServed(ctx context.Context) (bool, error) {
 
 func (w *wiring) legacy() *controllerlegacy.Reconciler {
 	return &controllerlegacy.Reconciler{
-		Client: w.mgr.GetClient(), Recorder: w.recorder, Timers: w.o.timers, Settings: w.legacySettings,
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Recorder: w.recorder, Timers: w.o.timers, Settings: w.legacySettings,
 		Simulated: w.o.cloudProvider == "kwok",
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -40,11 +41,7 @@ func (o *controllerOptions) commandLine(flags *pflag.FlagSet) {
 
 // takeEnvironment reads the variables of old names.
 func (o *controllerOptions) takeEnvironment(lookup func(string) string) error {
-	old, err := settings.FromEnvironment(lookup)
-	if err != nil {
-		return usageErrorf("%w", err)
-	}
-	return o.take(old)
+	return o.take(settings.FromEnvironment(lookup), "the environment", "unset them")
 }
 
 // takeConfigMap reads the ConfigMap of old settings, if there is one.
@@ -53,11 +50,8 @@ func (o *controllerOptions) takeConfigMap(ctx context.Context, config *rest.Conf
 	if err != nil || data == nil {
 		return err
 	}
-	old, err := settings.FromConfigMap(data)
-	if err != nil {
-		return usageErrorf("namespace %s, %w", ownNamespace(o.electionNamespace), err)
-	}
-	return o.take(old)
+	where := fmt.Sprintf("namespace %s, ConfigMap %s", ownNamespace(o.electionNamespace), settings.ConfigMap)
+	return o.take(settings.FromConfigMap(data), where, "delete the ConfigMap if it is forgotten")
 }
 
 // globalSettings is the data of the ConfigMap; nil without one.
@@ -91,13 +85,34 @@ func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Con
 	return data, nil
 }
 
-// take sets the flags that nothing else has set, and keeps the rest.
-func (o *controllerOptions) take(old settings.Old) error {
+// take sets the flags that nothing else has set, and keeps the rest. Values that cannot be read, and would be used, are one
+// error that names them all; where says where they stand, and away how to be rid of them.
+func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	o.older.notes = append(o.older.notes, old.Notes...)
+	var problems, instead []string
+	for _, m := range old.Mistakes {
+		switch {
+		case m.Idle:
+			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; nothing depends on it any more", where, m.Error()))
+		case m.Flag != "" && o.flags.Lookup(m.Flag).Changed: // by a flag or a variable, also if that says the default
+			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; it is not used, since %s is given", where, m.Error(), settings.Variable(m.Flag)))
+		default:
+			problems = append(problems, m.Error())
+			if m.Flag != "" {
+				instead = append(instead, settings.Variable(m.Flag))
+			}
+		}
+	}
+	if len(problems) > 0 {
+		if len(instead) > 0 {
+			away = "say it by " + strings.Join(instead, ", ") + ", or " + away
+		}
+		return usageErrorf("%s: %s (mend it, %s)", where, strings.Join(problems, "; "), away)
+	}
 	for _, s := range old.Settings {
 		flag := o.flags.Lookup(s.Flag)
-		if current := flag.Value.String(); o.older.given[s.Flag] || current != flag.DefValue {
-			if current != s.Value {
+		if o.saidAnew(s.Flag) {
+			if flag.Value.String() != s.Value {
 				o.older.notes = append(o.older.notes, fmt.Sprintf("%s is not used: %s says otherwise", s.From, settings.Variable(s.Flag)))
 			}
 			continue
@@ -108,6 +123,12 @@ func (o *controllerOptions) take(old settings.Old) error {
 	}
 	o.older.cluster = joined(o.older.cluster, old.Cluster)
 	return nil
+}
+
+// saidAnew reports whether a setting was given by its name of today, and says more than the default.
+func (o *controllerOptions) saidAnew(name string) bool {
+	flag := o.flags.Lookup(name)
+	return o.older.given[name] || flag.Value.String() != flag.DefValue
 }
 
 // joined is a, with what b says about what a does not.

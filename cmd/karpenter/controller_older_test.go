@@ -125,6 +125,71 @@ func TestOlderSettingsHaveFlags(t *testing.T) {
 	}
 }
 
+// All values that cannot be read are one error, which says how to be rid of them. Those that today's names give, or that
+// nothing depends on, keep nobody from starting: a line says so.
+func TestOlderMistakes(t *testing.T) {
+	data := map[string]string{"aws.clusterName": "blue", "batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1", "aws.enablePodENI": "maybe", "nonsense": "5"}
+	for name, test := range map[string]struct {
+		arguments   []string
+		environment map[string]string
+		wrong       string   // the error; empty: it starts
+		notes       []string // among those of a start
+	}{
+		"nothing new": {
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION, or delete the ConfigMap if it is forgotten)`,
+		},
+		"one by a flag": {
+			arguments: []string{"--reserved-enis=0"},
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+				`(mend it, say it by BATCH_MAX_DURATION, or delete the ConfigMap if it is forgotten)`,
+		},
+		"both, one of them the default": {
+			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "10s"},
+			notes: []string{
+				`aws.reservedENIs is "-1", want a whole number, 0 or more; it is not used, since RESERVED_ENIS is given`,
+				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
+				`aws.enablePodENI is "maybe", want true or false; nothing depends on it any more`, "nonsense is not known and ignored", "aws.clusterName is CLUSTER_NAME now",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := optionsOf(t, test.environment, test.arguments...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = o.readOlder(t.Context(), globalSettings(t, data, http.StatusOK))
+			if (err == nil) != (test.wrong == "") || err != nil && err.Error() != test.wrong {
+				t.Fatalf("the error is %v, want %q", err, test.wrong)
+			}
+			notes := strings.Join(o.olderNotes(), "\n")
+			for _, want := range test.notes {
+				if !strings.Contains(notes, want) {
+					t.Errorf("no note with %q in:\n%s", want, notes)
+				}
+			}
+			if err == nil && (o.aws.clusterName != "blue" || o.aws.reservedENIs != 1 || o.timers.BatchMax.Seconds() != 10) {
+				t.Errorf("name %q, interfaces %d, batch %s", o.aws.clusterName, o.aws.reservedENIs, o.timers.BatchMax)
+			}
+		})
+	}
+}
+
+// Variables of old names are one error too, and give way to today's.
+func TestOlderEnvironmentMistakes(t *testing.T) {
+	wrong := map[string]string{"LEADER_ELECT": "no", "VM_MEMORY_OVERHEAD": "7.5", "AWS_ENABLE_POD_ENI": "1", "CLUSTER_NAME": "blue"}
+	_, err := optionsOf(t, wrong)
+	want := `the environment: LEADER_ELECT is "no", want true or false; VM_MEMORY_OVERHEAD is "7.5", want 0 or more and less than 1, such as 0.075 ` +
+		`(mend it, say it by DISABLE_LEADER_ELECTION, VM_MEMORY_OVERHEAD_PERCENT, or unset them)`
+	if err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+	o, err := optionsOf(t, wrong, "--disable-leader-election=false", "--vm-memory-overhead-percent=0.05")
+	if err != nil || o.noElection || o.aws.memoryOverhead != 0.05 {
+		t.Errorf("with today's flags: %v, %+v", err, o)
+	}
+}
+
 func TestNoOlderConfigMap(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32

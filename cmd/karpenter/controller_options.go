@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type controllerOptions struct {
 	memoryLimit int64
 	cpuRequests int64
 	service     string
+	servicePort int // 0: the webhook's
 	webhookPort int
 
 	logLevel    string
@@ -114,8 +116,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that is not heard of stays leader")
 	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
-	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook; without one older versions of the API are not served")
-	f.IntVar(&o.webhookPort, "webhook-port", 8443, "port of the conversion webhook, here and of the Service; 0 switches it off, and older versions of the API are refused")
+	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook (NAME:PORT if its port is not --webhook-port); without one older versions of the API are not served")
+	f.IntVar(&o.webhookPort, "webhook-port", 8443, "port of the conversion webhook, here and, unless --karpenter-service says another, of the Service; 0 switches it off, and older versions of the API are refused")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logOutputs, "log-output-paths", "stdout", "where the log goes, separated by commas")
 	f.StringVar(&o.errorOutput, "log-error-output-paths", "stderr", "where errors of logging itself go, separated by commas")
@@ -219,7 +221,21 @@ func (o *controllerOptions) complete() error {
 			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+	return errors.Join(o.readService(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+}
+
+// readService reads the port off the name of the Service.
+func (o *controllerOptions) readService() error {
+	name, port, hasPort := strings.Cut(o.service, ":")
+	if !hasPort {
+		return nil
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || name == "" || number < 1 || number > 65535 {
+		return usageErrorf("--karpenter-service is %q, want the name of a Service, or NAME:PORT with a port from 1 to 65535", o.service)
+	}
+	o.service, o.servicePort = name, number
+	return nil
 }
 
 // checkProvider checks what only one of the providers reads.

@@ -143,6 +143,8 @@ func TestControllerRefuses(t *testing.T) {
 		{nil, []string{"--pod-placement=guess"}, `--pod-placement is "guess", want nominate, observe`},
 		{nil, []string{"--batch-max-duration=1ms"}, "want a positive time and one that is not shorter"},
 		{nil, []string{"--metrics-port=70000"}, "--metrics-port is 70000, want 0 to 65535"},
+		{nil, []string{"--karpenter-service=:443"}, `--karpenter-service is ":443", want the name of a Service, or NAME:PORT`},
+		{nil, []string{"--karpenter-service=karpenter:https"}, `--karpenter-service is "karpenter:https"`},
 		{nil, []string{"--kube-client-qps=0"}, "want positive numbers"},
 		{nil, []string{"--memory-limit=-2"}, "--memory-limit is -2 bytes, want at least 67108864 (64Mi), or -1 for none"},
 		{nil, []string{"--memory-limit=1000"}, "--memory-limit is 1000 bytes"},

@@ -117,7 +117,7 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	}
 	options := migrate.Options{
 		ClusterName: o.clusterName, InstanceProfile: o.instanceProfile, KubernetesMinor: minor, Kwok: o.cloudProvider == "kwok",
-		HonourSafeToEvict: o.honour, Workloads: o.workloads, Check: faultsBy(server),
+		HonourSafeToEvict: o.honour, Workloads: o.workloads, InstanceTypes: migratedTypes, Check: faultsBy(server),
 	}
 	files, unread, err := o.read(in)
 	if err != nil {

@@ -58,7 +58,7 @@ func mayGo(guard *plan.Guard, n *model.Node, snap *model.Snapshot) bool {
 	}
 	for _, reason := range reasons {
 		switch guard.Removable(n, reason).Code {
-		case plan.OK, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeNominated:
+		case plan.OK, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.NodeNominated:
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -26,11 +27,12 @@ import (
 type Server struct {
 	// Client asks the API server itself, without a cache: caches may have to wait for us.
 	Client client.WithWatch
-	// Namespace and Service are how the API server reaches us, by Port, which we listen on too. With port 0 the webhook is
-	// switched off.
-	Namespace string
-	Service   string
-	Port      int
+	// Namespace and Service are how the API server reaches us, by ServicePort (0: Port). Port is what we listen on; with 0
+	// the webhook is switched off.
+	Namespace   string
+	Service     string
+	ServicePort int
+	Port        int
 	// Listener is what is listened on first, if somebody has opened the port already.
 	Listener net.Listener
 	// SecretNamespace is where SecretName is.
@@ -124,7 +126,7 @@ func (s *Server) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		target.CABundle, target.Service.Name, target.Service.Port = bundle, s.Service, new(int32(s.Port))
+		target.CABundle, target.Service.Name, target.Service.Port = bundle, s.Service, new(int32(cmp.Or(s.ServicePort, s.Port)))
 	}
 	var wrong error
 	for _, name := range Definitions() {

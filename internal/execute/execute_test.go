@@ -404,6 +404,10 @@ func testCommand(t *testing.T, b *bench) {
 	if b.get(claim); claim.Annotations[karpv1.AnnotationConsolidated] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
+	b.do(b.Executor, plan.MarkExpecting{Claim: "command", UID: "other", At: at.Add(time.Hour)}, plan.MarkExpecting{Claim: "command", UID: uid, At: at})
+	if b.get(claim); claim.Annotations[karpv1.AnnotationExpecting] != "2026-05-01T12:00:00Z" {
+		t.Errorf("annotations %v", claim.Annotations)
+	}
 	b.store.take()
 }
 

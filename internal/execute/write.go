@@ -36,6 +36,8 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationCommand, nil)
 	case plan.MarkConsolidated:
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationConsolidated, a.At.UTC().Format(time.RFC3339))
+	case plan.MarkExpecting:
+		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationExpecting, a.At.UTC().Format(time.RFC3339))
 	case plan.SetDisruptionReason:
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
 	case plan.ClearDisruptionReason:

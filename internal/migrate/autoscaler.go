@@ -21,24 +21,6 @@ type autoscaler struct {
 	flags map[string][]string // by name, as often as given
 }
 
-// nodeGroup is a set of machines of one kind.
-type nodeGroup struct {
-	name         string
-	source       *item
-	types        []string
-	zones        []string
-	arch, os     string
-	capacityType string
-	labels       map[string]string
-	taints       []*yaml.Node
-	most         int        // nodes; -1 unknown
-	class        *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
-	className    string
-	nodes        int          // that were seen
-	requirements []*yaml.Node // beyond types, zones, arch, os and capacity type
-	remarks      []Note
-}
-
 var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
 
 // findAutoscaler looks for the Deployment, and for files of eksctl.
@@ -97,7 +79,12 @@ func (m *migration) propose() {
 	if m.scaler != nil && m.scaler.item != nil {
 		m.scaler.describe(groups)
 	}
+	shareClasses(groups)
+	ranks := m.ranks(groups)
+	asked := m.selections()
 	for _, g := range groups {
+		g.carry(asked)
+		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
 			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
 			if there[object] {
@@ -112,7 +99,27 @@ func (m *migration) propose() {
 			g.source.note(n.Outcome, under(g.name, n.Field), "%s", n.Text)
 		}
 	}
+	sizes(groups)
 	m.order(groups)
+}
+
+// shareClasses lets groups whose classes say the same have that of the first of them.
+func shareClasses(groups []*nodeGroup) {
+	sharing := map[*nodeGroup][]string{}
+	for n, g := range groups {
+		first := slices.IndexFunc(groups[:n], func(other *nodeGroup) bool {
+			return g.class != nil && other.class != nil && other.className == other.name && !g.special && !other.special && same(g.class, other.class)
+		})
+		if first >= 0 {
+			g.className = groups[first].name
+			sharing[groups[first]] = append(sharing[groups[first]], g.name)
+		}
+	}
+	for _, g := range groups {
+		if others := sharing[g]; len(others) > 0 {
+			g.remark(Advice, "", "the EC2NodeClass %s is that of %s too: their machines are made alike", g.className, strings.Join(others, ", "))
+		}
+	}
 }
 
 // documents are the pool and the class of a group.
@@ -131,19 +138,19 @@ func (g *nodeGroup) documents(m *migration) []*document {
 	if len(g.taints) > 0 {
 		set(pool, sequence(g.taints...), "spec", "template", "spec", "taints")
 	}
-	set(pool, scalar("Never"), "spec", "template", "spec", "expireAfter")
+	set(pool, scalar(cmp.Or(g.lifetime, "Never")), "spec", "template", "spec", "expireAfter")
 	if m.scaler != nil {
 		m.scaler.disruption(pool)
 	}
 	if g.most >= 0 {
 		set(pool, integer(int64(g.most)), "spec", "limits", "nodes")
 	}
-	if weight := m.weight(g.name); weight > 0 {
-		set(pool, integer(int64(weight)), "spec", "weight")
+	if g.weight > 0 {
+		set(pool, integer(int64(g.weight)), "spec", "weight")
 	}
 	pool.HeadComment = "# Proposed for the node group " + g.name + "."
 	all := []*document{{root: pool, anew: true}}
-	if g.class != nil {
+	if g.class != nil && g.className == g.name {
 		class := mapping()
 		set(class, scalar("karpenter.k8s.aws/v1"), "apiVersion")
 		set(class, scalar("EC2NodeClass"), "kind")
@@ -162,9 +169,9 @@ func (g *nodeGroup) allRequirements() []*yaml.Node {
 			list = append(list, requirement(key, "In", values...))
 		}
 	}
-	add("kubernetes.io/arch", g.arch)
+	add("kubernetes.io/arch", g.archs...)
 	add("kubernetes.io/os", cmp.Or(g.os, "linux"))
-	add("karpenter.sh/capacity-type", cmp.Or(g.capacityType, "on-demand"))
+	add("karpenter.sh/capacity-type", g.capacityTypes...)
 	add("node.kubernetes.io/instance-type", g.types...)
 	add("topology.kubernetes.io/zone", g.zones...)
 	return append(list, g.requirements...)
@@ -178,7 +185,9 @@ func requirement(key, operator string, values ...string) *yaml.Node {
 	}
 	set(r, scalar(key), "key")
 	set(r, scalar(operator), "operator")
-	set(r, list, "values")
+	if len(values) > 0 {
+		set(r, list, "values")
+	}
 	return r
 }
 
@@ -218,62 +227,6 @@ func (a *autoscaler) disruption(pool *yaml.Node) {
 	}
 }
 
-// told is what becomes of the flags that are not fields of pools.
-var told = map[string]string{
-	"expander":                         "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
-	"balance-similar-node-groups":      "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread",
-	"skip-nodes-with-local-storage":    "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
-	"skip-nodes-with-system-pods":      "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
-	"max-nodes-total":                  "limits are each pool's own; see spec.limits.nodes",
-	"cores-total":                      "limits are each pool's own; see spec.limits.cpu",
-	"memory-total":                     "limits are each pool's own; see spec.limits.memory",
-	"scale-down-delay-after-add":       "there is no delay after a purchase; spec.disruption.consolidateAfter is since a pod last came or went",
-	"max-graceful-termination-sec":     "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
-	"max-node-provision-time":          "a node that does not join within 15 minutes is given up",
-	"new-pod-scale-up-delay":           "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
-	"expendable-pods-priority-cutoff":  "every pod that cannot be scheduled counts, whatever its priority",
-	"scale-down-utilization-threshold": "nodes go when their pods fit elsewhere for less money, not below a share of use; 0 would be consolidationPolicy: WhenEmpty",
-}
-
-// describe notes what becomes of the flags.
-func (a *autoscaler) describe(groups []*nodeGroup) {
-	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
-		value := strings.Join(a.flags[name], ", ")
-		if why := told[name]; why != "" {
-			a.note(Advice, "--"+name, "is %s: %s", value, why)
-		}
-	}
-	if len(groups) == 0 {
-		a.note(Advice, "", "no node group is known: give the ClusterConfig of eksctl too, or nodes (kubectl get nodes -o yaml), or --live")
-	}
-}
-
-// weight is the rank of a group by the ConfigMap of the expander priority: 100 for the highest, then 90, 80 ...
-func (m *migration) weight(group string) int {
-	if m.scaler == nil || !strings.Contains(m.scaler.flag("expander", ""), "priority") {
-		return 0
-	}
-	for _, i := range m.items {
-		if i.kind != "ConfigMap" || i.name != "cluster-autoscaler-priority-expander" {
-			continue
-		}
-		var table yaml.Node
-		if yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))), &table) != nil || len(table.Content) == 0 {
-			continue
-		}
-		ranks := fields(table.Content[0])
-		slices.SortFunc(ranks, func(a, b string) int { return number(b) - number(a) })
-		for n, rank := range ranks {
-			for _, pattern := range texts(at(table.Content[0], rank)) {
-				if form, err := regexp.Compile(pattern); err == nil && form.MatchString(group) {
-					return max(100-10*n, 1)
-				}
-			}
-		}
-	}
-	return 0
-}
-
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -287,32 +240,67 @@ func (m *migration) order(groups []*nodeGroup) {
 	if len(groups) == 0 {
 		return
 	}
+	home := homeOf(groups)
 	sorted := slices.Clone(groups)
 	slices.SortStableFunc(sorted, func(a, b *nodeGroup) int {
-		return cmp.Or(cmp.Compare(len(b.taints), len(a.taints)), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.name, b.name))
+		return cmp.Or(sign(a == home)-sign(b == home), cmp.Compare(len(b.taints), len(a.taints)), a.smaller(b), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, len(sorted))
 	for n, g := range sorted {
 		names[n] = g.name
 	}
+	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)", "the largest", "keep the nodes that the controller runs on"
+	if home != nil {
+		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
+	}
 	scaler := "-n kube-system deployment/cluster-autoscaler"
 	if m.scaler != nil && m.scaler.item != nil {
 		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
 	}
-	steps := []string{
-		"install the CRDs and the controller, on nodes that it did not buy: of the group " + names[len(names)-1] + " or on Fargate",
+	groups[0].source.steps([]string{
+		"install the CRDs and the controller, on nodes that it did not buy: " + where,
 		"apply these manifests and wait until the NodePools are ready: kubectl get nodepools",
 		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
-		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; the largest last)",
+		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; " + last + " last)",
 		"for each: cordon its nodes, drain one after the other (kubectl drain --ignore-daemonsets --delete-emptydir-data), see the pods run on new nodes, then set its size to 0",
-		"keep as many nodes of " + names[len(names)-1] + " as the controller needs, or move it to Fargate",
+		keep,
 		"delete the Cluster Autoscaler and the empty groups",
+	})
+}
+
+// homeOf is the group on whose nodes the controller can run: of Linux, without taints, on demand if there is such a one, and
+// the largest of those; nil if there is none.
+func homeOf(groups []*nodeGroup) *nodeGroup {
+	var home *nodeGroup
+	for _, g := range groups {
+		if len(g.taints) > 0 || g.os == "windows" {
+			continue
+		}
+		if home == nil || cmp.Or(sign(slices.Contains(home.capacityTypes, "spot"))-sign(slices.Contains(g.capacityTypes, "spot")), g.smaller(home)) > 0 {
+			home = g
+		}
 	}
-	first := groups[0].source
+	return home
+}
+
+func sign(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// smaller compares groups by the nodes that they have, as far as that is known, and by those that they may have.
+func (g *nodeGroup) smaller(other *nodeGroup) int {
+	return cmp.Or(cmp.Compare(max(g.nodes, g.least), max(other.nodes, other.least)), cmp.Compare(g.most, other.most))
+}
+
+// steps are noted, and put in front of the first pool that came of an item.
+func (i *item) steps(steps []string) {
 	for n, step := range steps {
-		first.note(Advice, "step "+itoa(n+1), "%s", step)
+		i.note(Advice, "step "+itoa(n+1), "%s", step)
 	}
-	for _, d := range first.after {
+	for _, d := range i.after {
 		if text(at(d.root, "kind")) == "NodePool" {
 			comment := "# The order of moving from the Cluster Autoscaler:\n"
 			for n, step := range steps {

@@ -27,6 +27,8 @@ type Options struct {
 	HonourSafeToEvict bool
 	// Workloads says that objects of a cluster (File.Live) which are not of our kinds are printed too, if they change.
 	Workloads bool
+	// InstanceTypes are the types of EC2 that are known; nil knows none. They are asked for where a node group names types.
+	InstanceTypes func() []InstanceType
 	// Check says what an API server would refuse of an object of ours as it is printed, given as JSON knows it; nil checks
 	// nothing.
 	Check func(object map[string]any) []Fault
@@ -152,16 +154,23 @@ func (m *migration) sources() {
 	m.findAutoscaler()
 }
 
-// globalSettings makes values of the ConfigMap.
+// globalSettings makes values of the ConfigMap, of those that can be read.
 func (m *migration) globalSettings(i *item) {
 	data := map[string]string{}
 	for _, key := range fields(at(i.root, "data")) {
 		data[key] = text(at(i.root, "data", key))
 	}
-	if _, err := settings.FromConfigMap(data); err != nil { // it would keep a controller from starting
-		i.note(Impossible, "data", "%s", err)
+	readable := clone(at(i.root, "data"))
+	old := settings.FromConfigMap(data)
+	for _, mistake := range old.Mistakes {
+		i.note(Impossible, "data["+mistake.From+"]", "%s: it is left out", mistake.Problem)
+		take(readable, mistake.From)
 	}
-	values := &document{root: valuesOf(at(i.root, "data")), anew: true}
+	for _, name := range old.Unknown {
+		i.note(Impossible, "data["+name+"]", "is no setting of any version, and is left out: it is misspelt, or of another program")
+		take(readable, name)
+	}
+	values := &document{root: valuesOf(readable), anew: true}
 	r := repair{document: values, Entry: i.Entry}
 	m.settings = m.settings.over(r.values())
 	i.gone = true

@@ -9,8 +9,13 @@ import (
 
 // The command line of a Cluster Autoscaler.
 
-// switches are the flags, of those that we read, that take no word behind them.
-var switches = []string{"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods"}
+// switches are the flags that take no word behind them, as far as they are known.
+var switches = []string{
+	"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
+	"enforce-node-group-min-size", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "node-autoprovisioning-enabled", "cordon-node-before-terminating",
+	"daemonset-eviction-for-empty-nodes", "daemonset-eviction-for-occupied-nodes", "write-status-configmap", "emit-per-nodegroup-metrics", "record-duplicated-events",
+	"debugging-snapshot-enabled", "leader-elect", "profiling", "regional", "aws-use-static-instance-list", "logtostderr", "alsologtostderr", "enable-provisioning-requests",
+}
 
 // isScaler reports whether a word of a command line is the program.
 func isScaler(word string) bool {
@@ -117,29 +122,36 @@ func shellWords(script string) []string {
 	return words
 }
 
-// bounds takes the greatest sizes of groups from --nodes=least:most:name; those of several that are one group's add up.
+// bounds takes the least and greatest sizes of groups from --nodes=least:most:name; those of several that are one group's add up.
 func (m *migration) bounds(groups []*nodeGroup) {
-	most := map[*nodeGroup]int{}
+	type bound struct{ least, most int }
+	bounds := map[*nodeGroup]bound{}
 	for _, value := range m.scaler.flags["nodes"] {
 		parts := strings.SplitN(value, ":", 3)
 		if len(parts) < 3 {
-			m.scaler.noteFlag("--nodes", "is %s, want least:most:name", value)
+			m.scaler.noteFlag("--nodes", "is %s, want least:most:name: no pool is limited by it", value)
 			continue
 		}
-		n, err := strconv.Atoi(parts[1])
-		if err != nil || n < 0 {
-			m.scaler.noteFlag("--nodes", "is %s, want a number as greatest size", value)
+		least, wrong := strconv.Atoi(parts[0])
+		most, err := strconv.Atoi(parts[1])
+		if err != nil || most < 0 {
+			m.scaler.noteFlag("--nodes", "is %s, want a number as greatest size: no pool is limited by it", value)
 			continue
+		}
+		if wrong != nil || least < 0 {
+			m.scaler.noteFlag("--nodes", "is %s, want a number as least size: it counts as none", value)
+			least = 0
 		}
 		g := groupOf(parts[2], groups)
 		if g == nil {
 			m.scaler.noteFlag("--nodes", "is %s: no group of that name is known, so that no pool is limited by it", value)
 			continue
 		}
-		most[g] += n
+		g.clouds = append(g.clouds, parts[2][strings.LastIndexByte(parts[2], '/')+1:])
+		bounds[g] = bound{bounds[g].least + least, bounds[g].most + most}
 	}
-	for g, n := range most {
-		g.most = n
+	for g, b := range bounds {
+		g.least, g.most = b.least, b.most
 	}
 }
 

@@ -136,9 +136,9 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 	data := map[string]string{"batchMaxDuration": "20s", "batchIdleDuration": "2s", "aws.clusterName": "prod", "aws.clusterEndpoint": "https://a.example.com",
 		"aws.clusterCABundle": "YQ==", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q", "aws.reservedENIs": "2",
 		"featureGates.driftEnabled": "true", "aws.tags": `{"a":"b"}`, "aws.tags.c": "d", "aws.enableENILimitedPodDensity": "false", "aws.defaultInstanceProfile": "p"}
-	old, err := settings.FromConfigMap(data)
-	if err != nil {
-		t.Fatal(err)
+	old := settings.FromConfigMap(data)
+	if len(old.Mistakes) > 0 {
+		t.Fatal(old.Mistakes)
 	}
 	var text strings.Builder
 	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata:\n")
@@ -169,3 +169,24 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 }
 
 func value(node *yaml.Node) string { return node.Value }
+
+// TestSettingsWithMistakes: every value of the ConfigMap that cannot be read, and every name that nobody knows, has a line, and
+// none of them is among the values.
+func TestSettingsWithMistakes(t *testing.T) {
+	in := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings, namespace: karpenter}\ndata:\n  aws.clusterName: prod\n  aws.reservedENIs: \"-1\"\n" +
+		"  batchMaxDuration: tenseconds\n  batchIdleDuration: 2s\n  featureGates.driftEnabled: maybe\n  aws.tags: \"{not json\"\n  nonsense: \"5\"\n  aws.enablePodENI: \"1\"\n"
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	if want := "settings:\n  batchIdleDuration: 2s\n  clusterName: prod\n"; string(result.Values) != want {
+		t.Errorf("the values are\n%s, want\n%s", result.Values, want)
+	}
+	var got []string
+	for _, note := range result.Report[0].Notes {
+		if note.Outcome == Impossible {
+			got = append(got, note.Field)
+		}
+	}
+	want := []string{"data[aws.enablePodENI]", "data[aws.reservedENIs]", "data[aws.tags]", "data[batchMaxDuration]", "data[featureGates.driftEnabled]", "data[nonsense]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("impossible (-want +got):\n%s\n%s", diff, result.Report.Text())
+	}
+}

@@ -89,6 +89,8 @@ type claim struct {
 	replacement bool
 	// consolidated is when a consolidation last sent pods there.
 	consolidated time.Time
+	// expecting is when pods that had to leave their nodes were last sent there.
+	expecting time.Time
 	// generation of the pool's template that it was made from; drifted since the pool has another.
 	generation int
 	drifted    time.Time

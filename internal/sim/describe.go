@@ -78,7 +78,7 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
 	spec.BoughtFor, spec.BoughtOwners, spec.Replacement = c.promised, c.owners, c.replacement
-	spec.ConsolidatedAt = c.consolidated
+	spec.ConsolidatedAt, spec.ExpectingSince = c.consolidated, c.expecting
 	spec.DrainBounded = c.grace > 0
 	if c.grace > 0 && !c.deleting.IsZero() {
 		spec.DrainEnds = c.deleting.Add(c.grace)

@@ -72,6 +72,7 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 			d.leaves(of)
 		}
 		d.replaced()
+		d.sends()
 	}
 	if len(departures) > 0 {
 		c.housed(departures, all)
@@ -82,6 +83,7 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 func (d departure) leaves(of *claim) {
 	if d.command.Reason == plan.Empty {
 		d.empty(of.node, d.pods)
+		d.expected(of)
 	}
 	if of.grace > 0 && (d.command.Reason == plan.Drifted || d.command.Reason == plan.Expired) {
 		return // the drain ends in any case

@@ -27,7 +27,8 @@
 //   - Histories from the seed Related on have apps whose pods spread, want to be near others or apart from them, or have
 //     disks that stay in the zone of their first pod (relation.go). kube-scheduler holds to that by rules written anew.
 //   - Evictions are answered as the API does, by the status of PodDisruptionBudgets, which a controller brings up to date a
-//     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound.
+//     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound;
+//     in some histories those who make them are starved now and then.
 //   - Budgets have windows, which open and close by the clock; pools, budgets and protections change in between.
 //   - kube-scheduler binds to a random node that fits, to the nominated one if it can, a little after it chose, so that
 //     a taint may come too late. Pods nominated elsewhere reserve their room.

@@ -60,8 +60,8 @@ func Parse(text string) (History, error) {
 		if d.At, err = time.ParseDuration(at); err != nil {
 			return History{}, fmt.Errorf("line %d: time of %s: %w", i+1, d.What, err)
 		}
-		if !slices.Contains(mischief, d.What) {
-			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(mischief, ", "))
+		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) {
+			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s, %s", i+1, d.What, strings.Join(mischief, ", "), strings.Join(rarely, ", "))
 		}
 		h.Disturbances = append(h.Disturbances, d)
 	}
@@ -74,7 +74,10 @@ var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "cr
 	"shrink", "shrink", "replicas", "reprice", "ambush", "ambush", "ambush", "ambush",
 	"ambush", "ambush"}
 
-// NewHistory draws a history: half of the disturbances come close upon each other.
+// rarely are disturbances that only some histories have: in those the controllers of pods are starved now and then.
+var rarely = []string{"starve"}
+
+// NewHistory draws a history: half of the disturbances come close upon each other. Every fourth is of a busy cluster.
 func NewHistory(seed uint64) History {
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
 	h := History{Seed: seed}
@@ -86,6 +89,12 @@ func NewHistory(seed uint64) History {
 			at += time.Duration(rng.IntN(100_000)) * time.Millisecond
 		}
 		h.Disturbances = append(h.Disturbances, Disturbance{at, mischief[rng.IntN(len(mischief))], rng.IntN(1000), rng.IntN(1000)})
+	}
+	if seed%4 == 3 {
+		rng := rand.New(rand.NewPCG(seed, 0x57a2))
+		for range 3 {
+			h.Disturbances = append(h.Disturbances, Disturbance{time.Duration(rng.Int64N(int64(at) + 1)), "starve", 0, rng.IntN(1000)})
+		}
 	}
 	return h
 }
@@ -110,6 +119,8 @@ func (w *world) disturb(d Disturbance) {
 		w.flaky = w.now.Add(time.Duration(1+d.Much%30) * time.Second)
 	case "disown":
 		w.disown()
+	case "starve":
+		w.starved = w.now.Add(time.Duration(20+d.Much%70) * time.Second)
 	case "untaint":
 		w.untaint(d.Which)
 	case "surge":
@@ -253,7 +264,7 @@ func Run(h History, opts Options) *Result {
 // settle ends all mischief, waits until the world is at rest, and looks at it.
 func (w *world) settle(until time.Time) {
 	w.say("-- calm")
-	w.calm, w.crash, w.cloud.strange, w.ambush = true, 0, 0, nil
+	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved = true, 0, 0, nil, time.Time{}
 	w.cloud.drought(0)
 	w.lastForEver()
 	w.check.most = 10 + 2*len(w.api.claims())

@@ -205,5 +205,6 @@ func (p *process) rest() {
 	if next := p.disrupt.next; next.After(p.w.now) && next.Before(p.disrupt.at) {
 		p.disrupt.at = next
 	}
-	p.carryOut(p.w.opts.Orphans(p.snapshot()), nil)
+	snap := p.snapshot()
+	p.carryOut(append(p.w.opts.Orphans(snap), p.w.opts.Notices(snap)...), nil)
 }

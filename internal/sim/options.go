@@ -21,6 +21,8 @@ type Options struct {
 	// Static says what static pools lack and have too much of.
 	Static  func(*model.Snapshot) disruption.Standing
 	Orphans func(*model.Snapshot) []plan.Action
+	// Notices says which claims expect pods of nodes that leave without a command.
+	Notices func(*model.Snapshot) []plan.Action
 	// Audit returns what is wrong with a plan.
 	Audit func(*model.Snapshot, *plan.Provision) []string
 	// Forget drops the memory of own writes of that object: the process then knows what the watch has shown.
@@ -45,6 +47,7 @@ func Production() Options {
 		Advance:        advance,
 		Static:         disruption.Static,
 		Orphans:        plan.Orphans,
+		Notices:        plan.Notices,
 		Audit:          problems,
 	}
 }

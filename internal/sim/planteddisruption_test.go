@@ -101,6 +101,19 @@ var plantedInDisruption = map[string]bug{
 		},
 		property: Overlooked, first: 5,
 	},
+	"nobody waits for pods that were sent": {
+		plant: func(o *Options) {
+			advance := o.Advance
+			o.Advance = func(s *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
+				steps := advance(s, opts, commands)
+				for i := range steps {
+					steps[i].Actions = slices.DeleteFunc(steps[i].Actions, func(a plan.Action) bool { _, notes := a.(plan.MarkExpecting); return notes })
+				}
+				return steps
+			}
+		},
+		property: Expected, first: 20,
+	},
 	"static pools lose a node too many": {
 		plant: func(o *Options) {
 			static := o.Static

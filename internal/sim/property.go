@@ -61,6 +61,8 @@ type checks struct {
 	// commands by ID, as written; removed are the claims deleted by one, by uid.
 	commands map[string]plan.Command
 	removed  map[string]bool
+	// sent are the latest sendings, by the uid of the claim.
+	sent map[string]sending
 	// late counts commands that were begun in a world that nobody disturbs, most is how many there may be.
 	late, most int
 	// told is the last plan that was judged.
@@ -69,7 +71,8 @@ type checks struct {
 
 func newChecks(w *world) *checks {
 	return &checks{w: w, rng: rand.New(rand.NewPCG(1, 2)), plans: map[string]plan.NewClaim{}, creator: map[string]*process{},
-		commands: map[string]plan.Command{}, removed: map[string]bool{}}
+		commands: map[string]plan.Command{}, removed: map[string]bool{},
+		sent: map[string]sending{}}
 }
 
 func (c *checks) fail(property, format string, args ...any) {

@@ -24,11 +24,12 @@ type world struct {
 	// catalogues counts the catalogues that were published.
 	catalogues int
 
-	// flaky is until when writes fail at times, crash how many more actions the leader lives for (0: for ever), calm
-	// that no more mischief happens.
-	flaky time.Time
-	crash int
-	calm  bool
+	// flaky is until when writes fail at times, starved until when owners do nothing, crash how many more actions the leader
+	// lives for (0: for ever), calm that no more mischief happens.
+	flaky   time.Time
+	starved time.Time
+	crash   int
+	calm    bool
 	// related: pods may ask something of each other.
 	related bool
 	// ambush lies in wait for its moment; nil if none does.
@@ -107,7 +108,7 @@ func (w *world) leader() *process {
 // own is the owner's controller: each app has as many pods as it should.
 func (w *world) own() {
 	w.after(w.between(500*time.Millisecond, 1500*time.Millisecond), w.own)
-	if w.owned != w.api.version {
+	if w.owned != w.api.version && !w.starved.After(w.now) {
 		w.fill()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -26,13 +27,13 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "karpenter-bench-test-")
+	folder, err := scratch.New("karpenter-bench-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
-	defer os.RemoveAll(folder)
-	binary = filepath.Join(folder, "karpenter")
+	defer folder.Remove()
+	binary = filepath.Join(folder.Path, "karpenter")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 	"github.com/karpenter-go/karpenter/test/bench/bound"
 	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
@@ -68,10 +69,12 @@ func measure(args []string, out io.Writer) error {
 		return err
 	}
 	if b.folder == "" {
-		if b.folder, err = os.MkdirTemp("", "karpenter-bench-"); err != nil {
+		workloads, err := scratch.New("karpenter-bench-")
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(b.folder)
+		defer workloads.Remove()
+		b.folder = workloads.Path
 	}
 	return b.print(strings.Split(*wanted, ","))
 }

@@ -1,29 +1,29 @@
 package chart
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
 var built struct {
-	once sync.Once
-	path string
-	err  error
+	once   sync.Once
+	folder *scratch.Folder
+	path   string
+	err    error
 }
 
 // karpenter builds the binary, once, and returns its path.
 func karpenter(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		directory, err := os.MkdirTemp("", "karpenter-chart-")
-		if err != nil {
-			built.err = err
+		if built.folder, built.err = scratch.New("karpenter-chart-"); built.err != nil {
 			return
 		}
-		built.path = filepath.Join(directory, "karpenter")
+		built.path = filepath.Join(built.folder.Path, "karpenter")
 		command := exec.Command("go", "build", "-o", built.path, "./cmd/karpenter")
 		command.Dir = filepath.Join("..", "..")
 		if output, err := command.CombinedOutput(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
 // desk is where commands are typed: an empty folder that has what a clone has and the commands need, bin/karpenter on the
@@ -29,7 +30,7 @@ const patience = 10 * time.Minute
 
 var built struct {
 	once   sync.Once
-	folder string
+	folder *scratch.Folder
 	err    error
 }
 
@@ -37,10 +38,10 @@ var built struct {
 func karpenter(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "karpenter-docs-"); built.err != nil {
+		if built.folder, built.err = scratch.New("karpenter-docs-"); built.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-o", filepath.Join(built.folder, "karpenter"), "./cmd/karpenter")
+		build := exec.Command("go", "build", "-o", filepath.Join(built.folder.Path, "karpenter"), "./cmd/karpenter")
 		build.Dir = root
 		if output, err := build.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("%w\n%s", err, output)
@@ -49,14 +50,14 @@ func karpenter(t testing.TB) string {
 	if built.err != nil {
 		t.Fatalf("building karpenter: %v", built.err)
 	}
-	return filepath.Join(built.folder, "karpenter")
+	return filepath.Join(built.folder.Path, "karpenter")
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if built.folder != "" {
-		_ = os.RemoveAll(built.folder)
+	if built.folder != nil {
+		_ = built.folder.Remove()
 	}
 	os.Exit(code)
 }

@@ -33,6 +33,20 @@ func TestZoneSpread(t *testing.T) {
 	s.checkClaimsUsed()
 }
 
+// kube-scheduler spreads pods over the zones that have nodes: a zone whose node comes late would stay empty where the others have
+// room. Pods that name the number of zones (minDomains) wait for it, and no more is bought for them meanwhile.
+func TestLateZone(t *testing.T) {
+	s := onShared(t, "late")
+	s.scale("app", 6)
+	await(t, patience, "the pods to run", s.running("app", 6))
+	if zones := s.zones("app"); zones["test-zone-a"] != 2 || zones["test-zone-b"] != 2 || zones["test-zone-c"] != 2 {
+		t.Errorf("pods by zone: %v, want two in each of three", zones)
+	}
+	if c := s.ledger.count("late"); c.claimsEver != 3 {
+		t.Errorf("%d nodes were bought, want one in each zone", c.claimsEver)
+	}
+}
+
 // Pods that stay away from their like get a node each, and no node is bought for nothing.
 func TestHostnameAntiAffinity(t *testing.T) {
 	s := onShared(t, "apart")

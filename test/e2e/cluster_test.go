@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 	"github.com/karpenter-go/karpenter/test/permission"
 )
 
@@ -136,8 +138,23 @@ func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 			t.Error(err)
 		}
 		c.stop()
+		giveBack(t, directory, filepath.Dir(c.audit))
 	})
 	return c
+}
+
+// giveBack gives back the disk of a case that has ended: of one that failed logs stay. Clusters take 100 MB and more.
+func giveBack(t *testing.T, folders ...string) {
+	t.Helper()
+	away := os.RemoveAll
+	if t.Failed() {
+		away = scratch.KeepLogs
+	}
+	for _, folder := range folders {
+		if err := away(folder); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // await polls until check returns nil. Its last error says what was still missing.

@@ -105,6 +105,12 @@ func startDemo(t *testing.T, flags ...string) *runningDemo {
 		t.Fatal(err)
 	}
 	d := &runningDemo{directory: directory}
+	t.Cleanup(func() {
+		if d.command.Process != nil && d.command.ProcessState == nil { // the test gave up on it, and its context has ended
+			_ = d.command.Wait()
+		}
+		giveBack(t, directory)
+	})
 	d.command = exec.CommandContext(t.Context(), binary, append([]string{"demo", "--data-dir", directory}, flags...)...)
 	d.command.Stdout, d.command.Stderr = &d.out, &d.complaint
 	if err := d.command.Start(); err != nil {

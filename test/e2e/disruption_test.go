@@ -7,7 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -29,16 +31,32 @@ func TestConsolidationByDeletion(t *testing.T) {
 	}
 }
 
-// keepOneOnEach makes the ReplicaSet keep a pod on every node when it has to let some go.
+// keepOneOnEach makes the ReplicaSet keep a pod on every node when it has to let some go. Which pods it lets go is decided from what
+// the controller manager has seen of them, and it may be told to before it has seen the cost. So the pods are labelled in the same
+// step and counted by a PodDisruptionBudget: its status is written from the same cache.
 func (s *stage) keepOneOnEach(app string) {
 	s.t.Helper()
 	kept := map[string]bool{}
 	for _, pod := range s.pods(app) {
 		if !kept[pod.Spec.NodeName] {
 			kept[pod.Spec.NodeName] = true
-			s.patch(pod, `{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"100"}}}`)
+			s.patch(pod, `{"metadata":{"labels":{"kept":"true"},"annotations":{"controller.kubernetes.io/pod-deletion-cost":"100"}}}`)
 		}
 	}
+	seen := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "kept"}}
+	seen.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"kept": "true"}}
+	seen.Spec.MinAvailable = new(intstr.FromInt32(0)) // with a number, pods are counted, not the replicas that their owner wants
+	s.create(seen)
+	await(s.t, patience, "the controller manager to know the pods that are kept", func(ctx context.Context) error {
+		if err := s.Get(ctx, keyOf(seen), seen); err != nil {
+			return err
+		}
+		if seen.Status.ExpectedPods != int32(len(kept)) {
+			return fmt.Errorf("it knows %d of %d", seen.Status.ExpectedPods, len(kept))
+		}
+		return nil
+	})
+	s.remove(seen)
 }
 
 // Three small nodes become one of the size of two: it is bought first, and the small ones go when it is ready.

@@ -156,11 +156,12 @@ func TestAPIServerAway(t *testing.T) {
 	}
 }
 
-// road is the only way from a controller to the API server, and can be blocked: then connections are cut, and new ones end
-// at once.
+// road is the only way from a controller to the API server, or back, and can be blocked: then connections are cut, and new
+// ones end at once.
 type road struct {
 	kubeconfig string
-	to         string
+	address    string
+	dial       func() (net.Conn, error) // where it leads
 
 	mutex   sync.Mutex
 	blocked bool
@@ -173,22 +174,31 @@ func newRoad(t *testing.T, c *cluster) *road {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &road{under: map[net.Conn]bool{}, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	to := ""
+	r := openRoad(t, func() (net.Conn, error) { return net.Dial("tcp", to) })
+	r.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	for _, cluster := range config.Clusters {
 		server, err := url.Parse(cluster.Server)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.to, server.Host = server.Host, listener.Addr().String()
+		to, server.Host = server.Host, r.address
 		cluster.Server = server.String()
 	}
 	if err := clientcmd.WriteToFile(*config, r.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// openRoad is a road from an address of its own to wherever is dialled.
+func openRoad(t *testing.T, dial func() (net.Conn, error)) *road {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &road{under: map[net.Conn]bool{}, address: listener.Addr().String(), dial: dial}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -220,7 +230,7 @@ func (r *road) block() {
 // carry carries one connection until either side ends it.
 func (r *road) carry(from net.Conn) {
 	defer from.Close()
-	to, err := net.Dial("tcp", r.to)
+	to, err := r.dial()
 	if err != nil {
 		return
 	}

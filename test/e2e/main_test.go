@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
 // Set by TestMain.
@@ -38,18 +40,35 @@ func waitTogether() {
 	}
 }
 
+// runTests leaves nothing of a run that passed, and logs alone of one that failed.
 func runTests(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if artefacts, err = os.MkdirTemp("", "karpenter-e2e-"); err != nil {
+	folder, err := scratch.New("karpenter-e2e-")
+	if err != nil {
 		return complain(err)
 	}
+	artefacts = folder.Path
+	code := runTogether(m)
+	leave := folder.Remove
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "logs are in %s\n", artefacts)
+		leave = folder.Keep
+	}
+	if err := leave(); err != nil {
+		return complain(err)
+	}
+	return code
+}
+
+// runTogether runs the tests beside a cluster that most of them share.
+func runTogether(m *testing.M) int {
+	ctx := context.Background()
 	binary = filepath.Join(artefacts, "karpenter")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
 	}
+	var err error
 	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"), "kwok")
 	if err != nil {
 		return complain(err)
@@ -66,11 +85,6 @@ func runTests(m *testing.M) int {
 	}
 	if err := common.denied(); err != nil {
 		code = complain(err)
-	}
-	if code == 0 {
-		_ = os.RemoveAll(artefacts)
-	} else {
-		fmt.Fprintf(os.Stderr, "logs are in %s\n", artefacts)
 	}
 	return code
 }

@@ -100,6 +100,10 @@ const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 // before that has paid back.
 const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
 
+// AnnotationExpecting, on a claim, is when pods that had to leave their nodes were last sent to its node (RFC 3339): for a
+// minute the node is not taken for empty before somebody has come.
+const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
 // onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
 // bought for is still there.
@@ -111,6 +115,10 @@ const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
 // AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
 const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
+
+// FinalizerMadeFrom keeps an older object in the API until what was made from it is let go of: owned for the garbage collector
+// to delete, or free of it for good.
+const FinalizerMadeFrom = OwnAnnotationPrefix + "made-from"
 
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"

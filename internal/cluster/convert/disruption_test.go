@@ -21,7 +21,7 @@ metadata:
   name: pool-aged
   uid: c9
   creationTimestamp: "2026-11-20T09:00:00Z"
-  annotations: {karpenter-go.github.io/pods: u1 u2, karpenter-go.github.io/bought-by: underutilized, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"}
+  annotations: {karpenter-go.github.io/pods: u1 u2, karpenter-go.github.io/bought-by: underutilized, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z", karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"}
 spec:
   nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
   terminationGracePeriod: 1h
@@ -44,14 +44,14 @@ status: {observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desire
 // life is what of a node tells how it came and how it will end.
 type life struct {
 	Drifted                     string
-	Since, ExpiresAt, Sent      time.Time
+	Since, ExpiresAt, Sent, Due time.Time
 	Bounded, Replaces           bool
 	BoughtFor, Owners, Promised []string
 }
 
 func TestLifeOfANode(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour), Sent: created.Add(30 * time.Minute),
+	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour), Sent: created.Add(30 * time.Minute), Due: created.Add(40 * time.Minute),
 		Bounded: true, Replaces: true, BoughtFor: []string{"u1", "u2"}, Promised: []string{"u1", "u2"}}
 	for name, c := range map[string]struct {
 		from, to string
@@ -69,6 +69,8 @@ func TestLifeOfANode(t *testing.T) {
 		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
 		"pods came by themselves":      {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "", func(l *life) { l.Sent = time.Time{} }},
 		"pods came nobody knows when":  {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
+		"nobody is expected":           {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "", func(l *life) { l.Due = time.Time{} }},
+		"expected nobody knows when":   {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
 		"bought for nobody":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +92,7 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
 }
 
 // TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.

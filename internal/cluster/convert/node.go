@@ -70,6 +70,9 @@ func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationConsolidated]); err == nil {
 		spec.ConsolidatedAt = at.UTC()
 	}
+	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationExpecting]); err == nil {
+		spec.ExpectingSince = at.UTC()
+	}
 	for i := range claim.Status.Conditions {
 		if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionDrifted && c.Status == metav1.ConditionTrue {
 			spec.Drifted, spec.DriftedSince = cmp.Or(c.Reason, karpv1.ConditionDrifted), utc(c.LastTransitionTime)

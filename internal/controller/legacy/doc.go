@@ -14,8 +14,10 @@
 //     pool: as it was. What is no longer wanted is deleted, and a node class never while a pool names it, whoever wrote the pool.
 //   - An object of the same name that was not made from this one is left alone; the status says so. But a node class whose own
 //     object has become others becomes that of the object that has become one of its name.
-//   - The annotation karpenter-go.github.io/made-from says what a thing was made from. What has lost its owner
-//     (kubectl delete --cascade=orphan) and still has it is owned again if its object comes back.
+//   - The annotation karpenter-go.github.io/made-from says what a thing was made from. What has lost its owner (as in a restore)
+//     and still has it is owned again if its object is there.
+//   - A finalizer of that name keeps an object that is being deleted until this package has let go of what it made: to the
+//     collector, or, for --cascade=orphan, for good, without owner and annotation (release.go).
 //
 // The package must not know what older versions meant (internal/legacy does), nor how pools are used.
 package legacy

@@ -169,27 +169,3 @@ apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner
 metadata: {name: NAME}
 spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`
-
-func orphan(w *world) {
-	w.start()
-	const text = `
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: orphan}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`
-	w.apply(text)
-	pool := w.pool("orphan", "is there", there)
-	w.class("orphan", "is there", there)
-	w.must(w.Delete(w.t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}))
-	w.until("the Provisioner is gone", func() bool { return !w.read("orphan", &karpv1alpha5.Provisioner{}) })
-	for _, object := range []client.Object{&karpv1.NodePool{}, &awsv1.EC2NodeClass{}} { // as the garbage collector does for --cascade=orphan
-		object.SetName("orphan")
-		w.must(w.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
-	}
-	w.apply(text)
-	p := w.provisioner("orphan", karpv1alpha5.ConditionApplied, "True", "")
-	again := w.pool("orphan", "is owned again", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
-	if again.UID != pool.UID {
-		w.t.Error("it was made anew")
-	}
-}

@@ -1,30 +1,20 @@
 package legacy_test
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
@@ -32,24 +22,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/controller"
-	controllerlegacy "github.com/karpenter-go/karpenter/internal/controller/legacy"
-	"github.com/karpenter-go/karpenter/internal/legacy"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
-	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
-
-// patience is for how long a test waits for what must come.
-const patience = time.Minute
-
-// world is the controller at work against a real API server, on which nothing else runs.
-type world struct {
-	client.Client
-	t      *testing.T
-	config *rest.Config
-	scheme *runtime.Scheme
-	sink   *events.FakeRecorder
-}
 
 // All tests share one server: starting it takes longer than all of them.
 func TestController(t *testing.T) {
@@ -85,7 +59,13 @@ func TestController(t *testing.T) {
 		{"WhatPoolsNameStays", needed},
 		{"AClassThatWasLeftIsTakenOver", takenOver},
 		{"WhoGoesChangesNothingForOthers", others},
-		{"WhatLostItsOwnerIsOwnedAgain", orphan},
+		{"WhatLostItsOwnerIsOwnedAgain", ownedAgain},
+		{"APlainDeletionIsTheCollectors", plainDeletion},
+		{"WhatIsLeftBehindIsFreeWhateverTheCollectorSees", leftBehind},
+		{"WhatIsLeftBehindWhileNobodyRunsIsFree", leftBehindUnseen},
+		{"WhatIsLeftBehindIsNotTakenBackByAPassUnderWay", leftBehindMeanwhile},
+		{"WhatIsLeftBehindIsNobodysUntilAPersonSaysSo", leftBehindForGood},
+		{"WhatOthersShareIsLeftToThem", leftBehindShared},
 		{"StatusesOfOldControllersAreReplaced", oldStatus},
 		{"NothingIsWrittenTwice", quiet},
 	} {
@@ -94,125 +74,6 @@ func TestController(t *testing.T) {
 			t.Cleanup(w.clear)
 			test.run(w)
 		})
-	}
-}
-
-// start runs the controller for AWS until the test ends.
-func (w *world) start() {
-	w.startWith(legacy.Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})
-}
-
-func (w *world) startWith(settings legacy.Settings) {
-	w.t.Helper()
-	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
-		Scheme: w.scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	w.must(err)
-	timers := controller.Production()
-	timers.Retry, timers.RetryMax = 20*time.Millisecond, 200*time.Millisecond
-	w.must((&controllerlegacy.Reconciler{
-		Client: mgr.GetClient(), Recorder: telemetry.NewRecorder(w.sink, clock.RealClock{}), Timers: timers,
-		Settings: func(context.Context) legacy.Settings { return settings }, Simulated: settings.Kwok,
-	}).SetupWithManager(mgr))
-	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	w.t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			w.t.Errorf("running the manager: %v", err)
-		}
-	})
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// apply writes manifests as kubectl apply --server-side does.
-func (w *world) apply(text string) {
-	w.t.Helper()
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		object := &unstructured.Unstructured{}
-		w.must(yaml.Unmarshal([]byte(document), &object.Object))
-		data, err := object.MarshalJSON()
-		w.must(err)
-		w.must(w.Patch(context.WithoutCancel(w.t.Context()), object, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner("kubectl"), client.ForceOwnership))
-	}
-}
-
-// until waits until what is right is.
-func (w *world) until(what string, right func() bool) {
-	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return right(), nil })
-	if err != nil {
-		w.t.Fatalf("never came: %s", what)
-	}
-}
-
-// read reads an object by its name; false if it is not there.
-func (w *world) read(name string, into client.Object) bool {
-	w.t.Helper()
-	err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
-	}
-	return err == nil
-}
-
-// pool waits for a pool that is right.
-func (w *world) pool(name, what string, right func(*karpv1.NodePool) bool) *karpv1.NodePool {
-	w.t.Helper()
-	var pool *karpv1.NodePool
-	w.until("NodePool "+name+" "+what, func() bool {
-		pool = &karpv1.NodePool{}
-		return w.read(name, pool) && right(pool)
-	})
-	return pool
-}
-
-func (w *world) class(name, what string, right func(*awsv1.EC2NodeClass) bool) *awsv1.EC2NodeClass {
-	w.t.Helper()
-	var class *awsv1.EC2NodeClass
-	w.until("EC2NodeClass "+name+" "+what, func() bool {
-		class = &awsv1.EC2NodeClass{}
-		return w.read(name, class) && right(class)
-	})
-	return class
-}
-
-// provisioner waits for one with a condition.
-func (w *world) provisioner(name, condition, status, reason string) *karpv1alpha5.Provisioner {
-	w.t.Helper()
-	var p *karpv1alpha5.Provisioner
-	w.until("Provisioner "+name+" has "+condition+"="+status+" "+reason, func() bool {
-		p = &karpv1alpha5.Provisioner{}
-		if !w.read(name, p) {
-			return false
-		}
-		for _, c := range p.Status.Conditions {
-			if c.Type == condition {
-				return string(c.Status) == status && (reason == "" || c.Reason == reason)
-			}
-		}
-		return false
-	})
-	return p
-}
-
-func there[T any](T) bool { return true }
-
-// clear removes everything; garbage collection does not run here.
-func (w *world) clear() {
-	ctx := context.WithoutCancel(w.t.Context())
-	for _, kind := range []client.Object{&karpv1alpha5.Provisioner{}, &awsv1alpha1.AWSNodeTemplate{}, &karpv1.NodePool{}, &awsv1.EC2NodeClass{}, &kwokv1alpha1.KWOKNodeClass{}} {
-		if err := w.DeleteAllOf(ctx, kind); err != nil {
-			w.t.Error(err)
-		}
 	}
 }
 
@@ -368,174 +229,5 @@ spec: {TTL, labels: {team: a}, provider: {subnetSelector: {a: b}, securityGroupS
 	})
 	if pool.UID != uid {
 		w.t.Error("the pool was made anew, which takes its nodes")
-	}
-}
-
-func takenName(w *world) {
-	w.start()
-	const others = `
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: taken}
-spec: {weight: 9, template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: mine}}}}`
-	w.apply(others)
-	before := w.pool("taken", "is there", there)
-	w.apply(`
-apiVersion: karpenter.k8s.aws/v1
-kind: EC2NodeClass
-metadata: {name: taken, annotations: {karpenter-go.github.io/made-from: Provisioner/taken}}
-spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}`)
-	w.apply(`
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: taken}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
-	p := w.provisioner("taken", karpv1alpha5.ConditionApplied, "False", karpv1alpha5.ReasonNameTaken)
-	if c := p.StatusConditions().Get(karpv1alpha5.ConditionApplied); !strings.Contains(c.Message, `NodePool "taken" was not made from this object`) {
-		w.t.Errorf("message: %s", c.Message)
-	}
-	w.event("NotApplied")
-	if class := w.class("taken", "is there", there); len(class.OwnerReferences) > 0 || class.Spec.Role != "r" {
-		w.t.Errorf("the class of a pool of somebody else has changed: %v %+v", class.OwnerReferences, class.Spec)
-	}
-	if diff := cmp.Diff(before.Spec, w.pool("taken", "is there", there).Spec); diff != "" {
-		w.t.Errorf("the pool of somebody else has changed: %s", diff)
-	}
-	w.must(w.Delete(w.t.Context(), before))
-	w.pool("taken", "is made when the name is free", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
-	w.provisioner("taken", karpv1alpha5.ConditionApplied, "True", "")
-}
-
-// event waits for one of the reason.
-func (w *world) event(reason string) {
-	w.t.Helper()
-	w.until("an event "+reason, func() bool {
-		select {
-		case text := <-w.sink.Events:
-			return strings.Contains(text, reason)
-		default:
-			return false
-		}
-	})
-}
-
-func badObject(w *world) {
-	w.start()
-	w.apply(`
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: bad}
-spec: {taints: [{key: "no such key!", effect: NoSchedule}], provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}
----
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: worse}
-spec: {provider: {launchTemplate: mine, subnetSelector: {a: b}}}
----
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: worst}
----
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: fine}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
-	w.pool("fine", "is there", there)
-	w.pool("worst", "is there", there)
-	refused := w.provisioner("bad", karpv1alpha5.ConditionApplied, "False", karpv1alpha5.ReasonRefused)
-	if c := refused.StatusConditions().Get(karpv1alpha5.ConditionApplied); !strings.Contains(c.Message, "taints[0].key") {
-		w.t.Errorf("message: %s", c.Message)
-	}
-	lost := w.provisioner("worse", karpv1alpha5.ConditionTranslated, "False", karpv1alpha5.ReasonPartsLost)
-	if c := lost.StatusConditions().Get(karpv1alpha5.ConditionTranslated); !strings.Contains(c.Message, "spec.provider.launchTemplate") {
-		w.t.Errorf("message: %s", c.Message)
-	}
-	w.event("PartsLost")
-	// Its pool waits for a class that a person writes, and takes it as it is.
-	w.pool("worse", "names the class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "worse" })
-	w.apply(`
-apiVersion: karpenter.k8s.aws/v1
-kind: EC2NodeClass
-metadata: {name: worse}
-spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}`)
-	w.provisioner("worse", karpv1alpha5.ConditionApplied, "True", "")
-}
-
-// A status as controllers of those days left it cannot be validated today.
-func oldStatus(w *world) {
-	w.apply(`
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: veteran}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
-	old := &unstructured.Unstructured{}
-	old.SetGroupVersionKind(karpv1alpha5.GroupVersion.WithKind("Provisioner"))
-	old.SetName("veteran")
-	w.must(w.Status().Patch(w.t.Context(), old, client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastScaleTime":"2023-01-01T00:00:00Z",
-		"conditions":[{"type":"Odd","status":"True","reason":"R","message":"","lastTransitionTime":"2023-01-01T00:00:00Z"}]}}`))))
-	w.start()
-	p := w.provisioner("veteran", karpv1alpha5.ConditionApplied, "True", "")
-	if p.StatusConditions().Get("Odd") != nil {
-		w.t.Errorf("conditions: %+v", p.Status.Conditions)
-	}
-}
-
-// A controller that looks at everything again, and one that starts, write nothing where all is as it should be.
-func quiet(w *world) {
-	w.start()
-	w.apply(template)
-	w.apply(`
-apiVersion: karpenter.sh/v1alpha3
-kind: Provisioner
-metadata: {name: three}
-spec: {cluster: {name: test, endpoint: "https://0123"}, ttlSecondsUntilExpired: 60, taints: [{key: a, effect: NoSchedule}]}`)
-	versions := func() map[string]string {
-		all := map[string]string{}
-		for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &awsv1.EC2NodeClassList{}, &karpv1alpha5.ProvisionerList{}, &awsv1alpha1.AWSNodeTemplateList{}} {
-			w.must(w.List(w.t.Context(), list))
-			items, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
-			w.must(err)
-			for _, item := range items["items"].([]any) {
-				object := unstructured.Unstructured{Object: item.(map[string]any)}
-				all[string(object.GetUID())] = object.GetResourceVersion()
-			}
-		}
-		return all
-	}
-	settled := func() map[string]string {
-		var last map[string]string
-		same := 0
-		w.until("nothing changes any more", func() bool {
-			now := versions()
-			if same++; !cmp.Equal(last, now) {
-				last, same = now, 0
-			}
-			return same >= 25
-		})
-		return last
-	}
-	for _, name := range []string{"plain", "dense", "three"} {
-		w.provisioner(name, karpv1alpha5.ConditionApplied, "True", "")
-	}
-	before := settled()
-	if len(before) != 3+3+3+1 {
-		w.t.Fatalf("%d objects", len(before))
-	}
-	w.start() // a second controller, which sees everything for the first time
-	// A pass is over when what it has to do is done: it is given something to do.
-	w.apply(`
-apiVersion: karpenter.sh/v1alpha5
-kind: Provisioner
-metadata: {name: zz-last}
-spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
-	w.provisioner("zz-last", karpv1alpha5.ConditionApplied, "True", "")
-	after := settled()
-	for uid, version := range before {
-		if after[uid] != version {
-			w.t.Errorf("object %s has been written", uid)
-		}
-	}
-	if apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKey{Name: "zz-last"}, &karpv1.NodePool{})) {
-		w.t.Error("the last one has no pool")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,7 +39,9 @@ const Manager = "karpenter-legacy"
 // Provisioners, and of AWSNodeTemplates unless machines are simulated, must be served.
 type Reconciler struct {
 	// Client reads from a cache.
-	Client   client.Client
+	Client client.Client
+	// Live asks the API server itself: what an object that goes leaves behind must not be looked for in what was.
+	Live     client.Reader
 	Recorder *telemetry.Recorder
 	Timers   controller.Timers
 	// Settings are what the objects do not say themselves. They are asked for each time, because the version of the
@@ -46,6 +49,8 @@ type Reconciler struct {
 	Settings func(context.Context) legacy.Settings
 	// Simulated says that node classes are KWOKNodeClasses, and that AWSNodeTemplates are left alone.
 	Simulated bool
+
+	leaving sync.Map // by UID, sources that are being deleted: whether without what was made from them
 }
 
 // everything is the one request: all objects together.
@@ -54,9 +59,10 @@ var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "e
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{everything} })
+	sources := handler.EnqueueRequestsFromMapFunc(r.notice)
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&karpv1alpha5.Provisioner{}, all).
+		Watches(&karpv1alpha5.Provisioner{}, sources).
 		Watches(&karpv1.NodePool{}, all).
 		WithOptions(ctrlcontroller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
@@ -64,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Simulated {
 		b = b.Watches(&kwokv1alpha1.KWOKNodeClass{}, all)
 	} else {
-		b = b.Watches(&awsv1alpha1.AWSNodeTemplate{}, all).Watches(&awsv1.EC2NodeClass{}, all)
+		b = b.Watches(&awsv1alpha1.AWSNodeTemplate{}, sources).Watches(&awsv1.EC2NodeClass{}, all)
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up %s: %w", Name, err)
@@ -100,13 +106,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	var errs []error
 	for _, s := range v.sources {
 		if s.leaving() {
+			errs = append(errs, r.release(ctx, s))
 			continue
 		}
-		made, err := r.keepAll(ctx, v, s)
-		errs = append(errs, err, r.tell(ctx, s, made))
+		errs = append(errs, r.attend(ctx, v, s))
 	}
 	errs = append(errs, r.prune(ctx, v))
 	return r.settle(errs)
+}
+
+// attend brings what a source has become into the API, and tells.
+func (r *Reconciler) attend(ctx context.Context, v *view, s *source) error {
+	switch met, err := r.hold(ctx, s); {
+	case err != nil:
+		return err
+	case met != nil:
+		return r.tell(ctx, s, []obstacle{*met})
+	}
+	made, err := r.keepAll(ctx, v, s)
+	return errors.Join(err, r.tell(ctx, s, made))
 }
 
 // settle is the end of a pass: what was stale is looked at again soon, and everything once in a while, because the version

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -140,6 +141,8 @@ func (w *world) do(action plan.Action) {
 		w.nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name, Pool: "p", Stage: model.Launching}
 	case plan.DeleteClaim:
 		w.nodes[a.Claim].Deleting = true
+	case plan.MarkExpecting:
+		w.nodes[a.Claim].ExpectingSince = a.At
 	case plan.NominatePod:
 		w.pods[a.UID].Nominated = a.Node
 	case plan.ClearNomination:
@@ -315,13 +318,15 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 	p.Recorder = telemetry.NewRecorder(events.NewFakeRecorder(20), w.clock)
 	p.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }
 	var lines []string
-	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	p.Log = funcr.NewJSON(func(line string) {
+		lines = append(lines, regexp.MustCompile(`"plan-id":"[a-z2-7]{12}"`).ReplaceAllString(line, `"plan-id":"ID"`))
+	}, funcr.Options{})
 	for _, code = range []plan.Code{plan.NoPools, plan.NoPools, plan.PodInvalid, plan.PodInvalid} {
 		p.Tick(t.Context())
 	}
 	var want []string
 	for _, code := range []plan.Code{plan.NoPools, plan.PodInvalid} {
-		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","pods":2,"Pod":"default/a","reasons":{"code":%d}}`, code))
+		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","plan-id":"ID","pods":2,"Pod":"default/a","reasons":{"code":%d}}`, code))
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -757,32 +762,58 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 
 // The loop does not wait for its poll when it knows when a node may go.
 func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
+	for name, change := range map[string]func(*world, *model.NodeSpec){
+		"consolidateAfter": func(w *world, _ *model.NodeSpec) { w.pool.ConsolidateAfter = 13 * time.Second },
+		"nobody has come for a minute": func(w *world, n *model.NodeSpec) {
+			w.pool.ConsolidateAfter, n.ExpectingSince = 0, noon.Add(13*time.Second-plan.Arrival)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			change(w, w.node("a", model.Initialized))
+			passes := ticks{make(chan time.Time, 10)}
+			d := w.disrupt()
+			d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+				passes.to <- w.clock.Now()
+				return disruption.Propose(snap, disruption.Options{})
+			}
+			asleep := started(t, w.clock, d.Start)
+			for _, pause := range []time.Duration{10, 3} { // poll, then the node's own time
+				asleep()
+				before := w.clock.Now()
+				w.clock.Step(pause * time.Second)
+				if at := passes.next(t); at.Sub(before) != pause*time.Second {
+					t.Errorf("pass after %s, want %ds", at.Sub(before), pause)
+				}
+			}
+			asleep()
+			w.clock.Step(time.Second) // command retry; nothing has to be decided
+			asleep()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !w.nodes["c-a"].Deleting {
+				t.Error("the node stays")
+			}
+		})
+	}
+}
+
+// Of a node that somebody deletes the loop has no command, and notes where its pods are to go all the same.
+func TestDisruptNotesWhoIsToCome(t *testing.T) {
 	w := newWorld()
-	w.pool.ConsolidateAfter = 13 * time.Second
-	w.node("a", model.Initialized)
-	passes := ticks{make(chan time.Time, 10)}
+	w.pool.ConsolidateAfter = -1
+	w.node("leaving", model.Initialized).Deleting = true
+	w.bound("web", "leaving")
+	w.node("bought", model.Initialized).BoughtFor = []string{"uid-web"}
 	d := w.disrupt()
-	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
-		passes.to <- w.clock.Now()
-		return disruption.Propose(snap, disruption.Options{})
-	}
-	asleep := started(t, w.clock, d.Start)
-	for _, pause := range []time.Duration{10, 3} { // poll, consolidateAfter
-		asleep()
-		before := w.clock.Now()
-		w.clock.Step(pause * time.Second)
-		if at := passes.next(t); at.Sub(before) != pause*time.Second {
-			t.Errorf("pass after %s, want %ds", at.Sub(before), pause)
-		}
-	}
-	asleep()
-	w.clock.Step(time.Second) // command retry; nothing has to be decided
-	asleep()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.nodes["c-a"].Deleting {
-		t.Error("the node stays")
-	}
+	d.Tick(t.Context())
+	want(t, w, "note on claim c-bought that pods are sent to it")
+	w.clock.Step(10 * time.Second)
+	d.Tick(t.Context())
+	want(t, w, "")
+	w.clock.Step(30 * time.Second)
+	d.Tick(t.Context())
+	want(t, w, "note on claim c-bought that pods are sent to it")
 }
 
 // After a search that took long the loop does not search again for a while, whatever changes; what needs no search goes

@@ -210,6 +210,8 @@ func (l *live) do(action plan.Action) {
 		l.edit(a.Claim, func(n *model.NodeSpec) { n.DisruptionReason = false })
 	case plan.MarkConsolidated:
 		l.edit(a.Claim, func(n *model.NodeSpec) { n.ConsolidatedAt = a.At })
+	case plan.MarkExpecting:
+		l.edit(a.Claim, func(n *model.NodeSpec) { n.ExpectingSince = a.At })
 	case plan.DeleteClaim:
 		if a.Reason == plan.Underutilized {
 			l.tally.commands++

@@ -20,7 +20,7 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // A world is told in lines, so that a case reads as one text and can be told in any order:
 //
 //	pool NAME after=30s|Never policy=P budget=N|N%[:REASON][:inactive] broken
-//	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready protected nominated=5s command=TEXT unmanaged
+//	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready protected sent=10s nominated=5s command=TEXT unmanaged
 //	pod NAME node=N daemon terminating cheap protected
 //	pending NAME nominated=N
 func tell(t *testing.T, lines []string) *model.Snapshot {
@@ -105,6 +105,9 @@ func node(t *testing.T, name string, has map[string]string) model.NodeSpec {
 	if flag("quiet") {
 		n.LastPodEvent = noon.Add(-duration(t, first(has["quiet"])))
 	}
+	if flag("sent") {
+		n.ExpectingSince = noon.Add(-duration(t, first(has["sent"])))
+	}
 	if flag("nominated") {
 		n.NominatedUntil = noon.Add(duration(t, first(has["nominated"])))
 	}
@@ -148,7 +151,7 @@ func duration(t *testing.T, text string) time.Duration {
 
 var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "protected", plan.NodeNominated: "nominated", plan.NoSaving: "no saving", plan.NodeTooYoung: "too young",
 	plan.NodeNotReady: "not initialised", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
-	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone"}
+	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone", plan.NodeExpecting: "expecting"}
 
 // say writes a proposal as text.
 func say(p disruption.Proposal) string {
@@ -324,5 +327,57 @@ func TestNextWhenRoomSettles(t *testing.T) {
 	}
 	if want := noon.Add(20 * time.Second); !proposal.Next.Equal(want) {
 		t.Errorf("the next look is at %v, want %v", proposal.Next, want)
+	}
+}
+
+// TestNextWhenNobodyComes: pods were sent to an empty node and have not come. It stays for a minute, and that is when to look
+// again though nothing happens; then it goes.
+func TestNextWhenNobodyComes(t *testing.T) {
+	tellOf := func(sent string) disruption.Proposal {
+		return disruption.Propose(tell(t, []string{"pool p after=0s budget=100%", "node a pool=p type=large age=5m sent=" + sent}), disruption.Options{})
+	}
+	early := tellOf("10s")
+	if got, want := say(early), "keep a: expecting\nnext in 50s\n"; got != want {
+		t.Errorf("proposal (-want +got):\n%s", cmp.Diff(want, got))
+	}
+	if at := disruption.ChangesAt(tell(t, []string{"pool p after=0s budget=100%", "node a pool=p type=large age=5m sent=10s"}), disruption.Options{}, early.Kept[0]); !at.Equal(noon.Add(50 * time.Second)) {
+		t.Errorf("the verdict may change at %v", at)
+	}
+	if late := tellOf("1m"); len(late.Commands) != 1 || late.Commands[0].Reason != plan.Empty {
+		t.Errorf("after a minute: %s", say(late))
+	}
+}
+
+// TestRoomThatIsSpokenFor: an empty node that pods were sent to is not free for those of another, whatever the reason; when it
+// has pods again, it may be.
+func TestRoomThatIsSpokenFor(t *testing.T) {
+	world := []string{
+		"pool p after=0s budget=100% policy=WhenEmptyOrUnderutilized",
+		"node a pool=p type=small quiet=1h",
+		"pod x node=a",
+	}
+	for _, c := range []struct{ intent, there, want string }{
+		{"nobody has come", "node b pool=p type=small age=5m sent=10s", "keep a: no saving\nkeep b: expecting\nnext in 50s\n"},
+		{"somebody has come", "node b pool=p type=small quiet=5s sent=10s", "delete b because Empty (empty)\nkeep a: no saving\n"},
+	} {
+		proposal := disruption.Propose(tell(t, append(world[:len(world):len(world)], c.there)), disruption.Options{})
+		if diff := cmp.Diff(c.want, say(proposal)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.intent, diff)
+		}
+	}
+	for sent, want := range map[string]string{"10s": "replace", "2m": "delete"} {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%"}))
+		drifted := node(t, "a", map[string]string{"pool": ",p", "type": ",small"})
+		drifted.Drifted, drifted.DriftedSince = "NodePoolDrifted", noon
+		b.UpsertNode(drifted)
+		b.UpsertPod(pod("pod", "x", map[string]string{"node": ",a"}))
+		room := node(t, "b", map[string]string{"pool": ",p", "type": ",small", "sent": "," + sent})
+		room.DoNotDisrupt = true // or it would go
+		b.UpsertNode(room)
+		commands := disruption.Propose(b.Snapshot(noon), disruption.Options{}).Commands
+		if len(commands) != 1 || commands[0].Decision() != want {
+			t.Errorf("sent %s ago: %d commands, want one that is to %s", sent, len(commands), want)
+		}
 	}
 }

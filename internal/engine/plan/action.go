@@ -54,6 +54,12 @@ type MarkConsolidated struct {
 	At         time.Time
 }
 
+// MarkExpecting notes on a claim that pods are sent to its node which are not there yet.
+type MarkExpecting struct {
+	Claim, UID string
+	At         time.Time
+}
+
 // NominatePod promises a pod a node in status.nominatedNodeName.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
@@ -70,6 +76,7 @@ func (ClearDisruptionReason) action() {}
 func (CreateClaim) action()           {}
 func (DeleteClaim) action()           {}
 func (MarkConsolidated) action()      {}
+func (MarkExpecting) action()         {}
 func (NominatePod) action()           {}
 func (ClearNomination) action()       {}
 
@@ -89,6 +96,9 @@ func (a CreateClaim) String() string { return "create claim " + a.NewClaim.Name 
 func (a DeleteClaim) String() string { return "delete claim " + a.Claim }
 func (a MarkConsolidated) String() string {
 	return "note a consolidation on claim " + a.Claim
+}
+func (a MarkExpecting) String() string {
+	return "note on claim " + a.Claim + " that pods are sent to it"
 }
 func (a NominatePod) String() string {
 	return fmt.Sprintf("nominate pod %s/%s to node %s", a.Namespace, a.Name, a.Node)

@@ -54,10 +54,15 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 			continue
 		}
 		for _, p := range n.Pods {
-			if p.Reschedulable && (doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !held(snap, p)) {
+			if moves(snap, n, p) {
 				a.moving[p.UID] = true
 			}
 		}
 	}
 	return a
+}
+
+// moves reports whether the pod will leave its leaving node for another as things are.
+func moves(snap *model.Snapshot, n *model.Node, p *model.Pod) bool {
+	return p.Reschedulable && (doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !held(snap, p))
 }

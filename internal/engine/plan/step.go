@@ -210,10 +210,11 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 			actions = append(actions, DeleteClaim{Claim: c.Claim, UID: c.ClaimUID, Reason: cmd.Reason})
 		}
 	}
-	if !left {
+	notices := g.notices(cmd)
+	if !left && len(notices) == 0 {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
-	return cmd, append(actions, g.marks(cmd)...)
+	return cmd, slices.Concat(actions, g.marks(cmd), notices)
 }
 
 // marks note where the pods of a consolidation go, so that they are not moved again at once.
@@ -223,8 +224,8 @@ func (g *Guard) marks(cmd Command) []Action {
 	}
 	var actions []Action
 	for _, l := range cmd.Landing {
-		n := g.snap.Claim(l.Claim)
-		if n != nil && n.ClaimUID == l.ClaimUID && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
+		n := l.On(g.snap)
+		if n != nil && n.Ours() && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
 			actions = append(actions, MarkConsolidated{Claim: l.Claim, UID: l.ClaimUID, At: g.snap.Now})
 		}
 	}

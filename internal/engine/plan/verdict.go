@@ -146,6 +146,9 @@ const (
 	// SpotShareExceeded: without the node, a type in a zone would have more than its share of the pool's spot capacity (Node;
 	// Need: the share, Have: what it would be, in percent).
 	SpotShareExceeded
+
+	// NodeExpecting: pods that a command sent to the node have been evicted, and nobody has come yet (Node).
+	NodeExpecting
 )
 
 // Unpayable is what SavingTooSmall needs where no saving is enough: moving has a price, and no time to be paid back.
@@ -175,7 +178,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded:
+		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting:
 		return NotNow
 	default:
 		return NeverHere

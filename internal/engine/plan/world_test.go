@@ -154,6 +154,10 @@ func (w *world) do(action plan.Action) {
 		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
 			n.ConsolidatedAt = a.At.Truncate(time.Second) // as the API has it
 		}
+	case plan.MarkExpecting:
+		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
+			n.ExpectingSince = a.At.Truncate(time.Second)
+		}
 	default:
 		w.t.Fatalf("no such action here: %v", action)
 	}

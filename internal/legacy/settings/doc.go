@@ -7,10 +7,11 @@
 //	                                               what Provisioners and AWSNodeTemplates are translated with
 //
 // Every key is one row of a table: today's flag, how its value is read, or what to do where there is no such flag any more.
-// A value that cannot be read is an error that names the key, the value and what would be right. A key that is not in the
-// table is told as unknown, since it may be a misspelt one.
+// A value that cannot be read is a Mistake that names the key, the value and what would be right; all of them are found at
+// once. A key that is not in the table is told as unknown, since it may be a misspelt one.
 //
-// Which of two settings counts, the old or the new one, is for the caller to say; so is what becomes of the lines.
+// Which of two settings counts, the old or the new one, is for the caller to say; so is what becomes of the lines, and whether
+// a mistake matters: one about a setting that is given by its new name does not.
 //
 // Sources: the settings pages of Karpenter v0.18, v0.31 and v0.32, and the upgrade guide to v1.0.
 package settings

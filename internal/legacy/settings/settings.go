@@ -23,7 +23,26 @@ type Old struct {
 	Notes []string
 	// Cluster is what only objects of before v1beta1 depend on.
 	Cluster Cluster
+	// Mistakes are values that cannot be read, by name: nothing above is made of them.
+	Mistakes []Mistake
+	// Unknown are names that never meant anything, and may be misspelt.
+	Unknown []string
 }
+
+// Mistake is a value that cannot be read.
+type Mistake struct {
+	// From is the old name, such as aws.reservedENIs.
+	From string
+	// Flag is today's flag for the same setting; empty if there is none.
+	Flag string
+	// Idle is set where nothing depends on the value any more.
+	Idle bool
+	// Problem names the value and what would be right.
+	Problem string
+}
+
+// Error names the setting, its value and what would be right.
+func (m Mistake) Error() string { return m.From + " " + m.Problem }
 
 // Setting is the value of one of today's flags.
 type Setting struct {
@@ -129,15 +148,13 @@ func tags(c *Cluster, v string) {
 // TagPrefix began the key of a tag until v0.24.
 const TagPrefix = "aws.tags."
 
-// FromConfigMap reads the data of the ConfigMap. Empty values count as not given. The error names the first key, by name,
-// that cannot be read.
-func FromConfigMap(data map[string]string) (Old, error) {
+// FromConfigMap reads the data of the ConfigMap. Empty values count as not given.
+func FromConfigMap(data map[string]string) Old {
 	return read(data, ofConfigMap, "ConfigMap "+ConfigMap+": ")
 }
 
-// FromEnvironment reads the variables of old names. lookup is asked for each; empty values count as not given. The error
-// names the first variable, by name, that cannot be read.
-func FromEnvironment(lookup func(name string) string) (Old, error) {
+// FromEnvironment reads the variables of old names. lookup is asked for each; empty values count as not given.
+func FromEnvironment(lookup func(name string) string) Old {
 	given := map[string]string{}
 	for name := range ofEnvironment {
 		given[name] = lookup(name)
@@ -145,7 +162,7 @@ func FromEnvironment(lookup func(name string) string) (Old, error) {
 	return read(given, ofEnvironment, "environment variable ")
 }
 
-func read(given map[string]string, table map[string]row, where string) (Old, error) {
+func read(given map[string]string, table map[string]row, where string) Old {
 	var old Old
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
@@ -157,22 +174,23 @@ func read(given map[string]string, table map[string]row, where string) (Old, err
 			old.Cluster.tag(key, value)
 		case !known:
 			old.Notes = append(old.Notes, where+name+" is not known and ignored")
+			old.Unknown = append(old.Unknown, name)
 		default:
-			if err := old.add(name, value, row, where); err != nil {
-				return Old{}, err
-			}
+			old.add(name, value, row, where)
 		}
 	}
 	slices.SortFunc(old.Settings, func(a, b Setting) int {
 		return cmp.Or(strings.Compare(a.Flag, b.Flag), strings.Compare(a.From, b.From))
 	})
-	return old, nil
+	return old
 }
 
-func (old *Old) add(name, value string, row row, where string) error {
+func (old *Old) add(name, value string, row row, where string) {
 	today, ok := row.read.spell(value)
 	if !ok {
-		return fmt.Errorf("%s%s is %q, want %s", where, name, value, row.read.want)
+		problem := fmt.Sprintf("is %q, want %s", value, row.read.want)
+		old.Mistakes = append(old.Mistakes, Mistake{From: name, Flag: row.flag, Idle: row.flag == "" && row.keep == nil, Problem: problem})
+		return
 	}
 	if row.keep != nil {
 		row.keep(&old.Cluster, value)
@@ -184,7 +202,6 @@ func (old *Old) add(name, value string, row row, where string) error {
 	case value != row.quiet:
 		old.Notes = append(old.Notes, where+name+" has no counterpart: "+row.advice)
 	}
-	return nil
 }
 
 func (c *Cluster) tag(key, value string) {

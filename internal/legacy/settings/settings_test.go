@@ -22,10 +22,7 @@ func whole() map[string]string {
 }
 
 func TestConfigMap(t *testing.T) {
-	old, err := FromConfigMap(whole())
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := FromConfigMap(whole())
 	want := Old{
 		Settings: []Setting{
 			{"batch-idle-duration", "2s", "batchIdleDuration"},
@@ -59,6 +56,7 @@ func TestConfigMap(t *testing.T) {
 			`featureGates.driftEnabled has no counterpart: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`,
 		},
 		Cluster: Cluster{Tags: map[string]string{"team": "a", "cost": "b"}, ManyPods: true},
+		Unknown: []string{"aws.regoin"},
 	}
 	for i, note := range old.Notes {
 		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
@@ -75,10 +73,7 @@ func TestEnvironment(t *testing.T) {
 		"LEADER_ELECT": "false", "AWS_ISOLATED_VPC": "true", "VM_MEMORY_OVERHEAD": "0.1", "AWS_DEFAULT_INSTANCE_PROFILE": "nodes",
 		"AWS_ENABLE_POD_ENI": "true", "AWS_ENI_LIMITED_POD_DENSITY": "true", "CLUSTER_NAME": "is today's name",
 	}
-	old, err := FromEnvironment(func(name string) string { return given[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := FromEnvironment(func(name string) string { return given[name] })
 	want := Old{
 		Settings: []Setting{
 			{"default-instance-profile", "nodes", "AWS_DEFAULT_INSTANCE_PROFILE"},
@@ -98,22 +93,45 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A value that cannot be read names its key, itself and what would be right.
+// A value that cannot be read names its key, itself and what would be right, and today's flag; the others are read.
 func TestMalformed(t *testing.T) {
-	for key, wrong := range map[string]string{
-		"batchMaxDuration": "10", "batchIdleDuration": "-1s", "aws.clusterEndpoint": "10.0.0.1", "aws.clusterCABundle": "-----BEGIN",
-		"aws.isolatedVPC": "yes", "aws.vmMemoryOverheadPercent": "7.5", "aws.reservedENIs": "one", "aws.tags": "team=a",
-		"featureGates.driftEnabled": "on", "aws.assumeRoleDuration": "long", "aws.enablePodENI": "1",
+	for key, test := range map[string]struct {
+		wrong, flag string
+		idle        bool
+	}{
+		"batchMaxDuration": {"10", "batch-max-duration", false}, "batchIdleDuration": {"-1s", "batch-idle-duration", false},
+		"aws.clusterEndpoint": {"10.0.0.1", "cluster-endpoint", false}, "aws.clusterCABundle": {"-----BEGIN", "cluster-ca-bundle", false},
+		"aws.isolatedVPC": {"yes", "isolated-vpc", false}, "aws.vmMemoryOverheadPercent": {"7.5", "vm-memory-overhead-percent", false},
+		"aws.reservedENIs": {"one", "reserved-enis", false}, "aws.tags": {"team=a", "", false}, "featureGates.driftEnabled": {"on", "", false},
+		"aws.enableENILimitedPodDensity": {"0", "", false}, "aws.assumeRoleDuration": {"long", "", true}, "aws.enablePodENI": {"1", "", true},
 	} {
-		old, err := FromConfigMap(map[string]string{"aws.clusterName": "blue", key: wrong})
-		want := ofConfigMap[key].read.want
-		if err == nil || !strings.Contains(err.Error(), key+` is "`+wrong+`", want `+want) || len(old.Settings) > 0 {
-			t.Errorf("%s: %v, settings %v", key, err, old.Settings)
+		old := FromConfigMap(map[string]string{"aws.clusterName": "blue", key: test.wrong})
+		want := []Mistake{{From: key, Flag: test.flag, Idle: test.idle, Problem: `is "` + test.wrong + `", want ` + ofConfigMap[key].read.want}}
+		if diff := cmp.Diff(want, old.Mistakes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+		if len(old.Settings) != 1 || old.Settings[0].Flag != "cluster-name" || len(old.Cluster.Tags) > 0 || old.Cluster.Drift || old.Cluster.ManyPods {
+			t.Errorf("%s: settings %v, cluster %+v", key, old.Settings, old.Cluster)
 		}
 	}
-	if _, err := FromEnvironment(func(name string) string { return map[string]string{"LEADER_ELECT": "no"}[name] }); err == nil ||
-		err.Error() != `environment variable LEADER_ELECT is "no", want true or false` {
-		t.Errorf("LEADER_ELECT: %v", err)
+	old := FromEnvironment(func(name string) string { return map[string]string{"LEADER_ELECT": "no"}[name] })
+	if len(old.Mistakes) != 1 || old.Mistakes[0].Error() != `LEADER_ELECT is "no", want true or false` || old.Mistakes[0].Flag != "disable-leader-election" {
+		t.Errorf("LEADER_ELECT: %+v", old.Mistakes)
+	}
+}
+
+// All mistakes are found at once, by name, and names that nobody knows beside them.
+func TestAllMistakes(t *testing.T) {
+	old := FromConfigMap(map[string]string{"batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1", "aws.tags": "{not json", "nonsense": "5", "more": "", "aws.isolatedVPC": "true"})
+	var from []string
+	for _, mistake := range old.Mistakes {
+		from = append(from, mistake.From)
+	}
+	if diff := cmp.Diff([]string{"aws.reservedENIs", "aws.tags", "batchMaxDuration"}, from); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"nonsense"}, old.Unknown); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
 	}
 }
 
@@ -128,7 +146,7 @@ func TestEveryKeySaysSomething(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(ofConfigMap)) {
 		quiet[key] = ofConfigMap[key].quiet
 	}
-	if old, err := FromConfigMap(quiet); err != nil || len(old.Notes)+len(old.Settings) > 0 {
-		t.Errorf("values of today's behaviour: %+v, %v", old, err)
+	if old := FromConfigMap(quiet); len(old.Notes)+len(old.Settings)+len(old.Mistakes) > 0 {
+		t.Errorf("values of today's behaviour: %+v", old)
 	}
 }

@@ -10,8 +10,8 @@
 // ready in 2 to 3 seconds, a whole control plane in about 5. Everything ends with
 // the test, also when the test's process is killed.
 //
-// A failing test keeps the components' last words: their logs' paths are printed
-// and the logs are not removed.
+// A failing test keeps the components' last words: their logs' path is printed,
+// and the logs stay for a day. Of tests that were killed nothing stays.
 package sandboxtest
 
 import (
@@ -20,6 +20,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
 // Options is what a test wants of its cluster.
@@ -71,14 +73,16 @@ func StartSandbox(t testing.TB, options Options) *sandbox.Sandbox {
 	if options.ControlPlane {
 		components = nil
 	}
-	directory, err := os.MkdirTemp("", "sandboxtest")
+	assets := Assets(t)
+	folder, err := scratch.New("sandboxtest")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := sandbox.Start(t.Context(), sandbox.Options{
-		DataDir: directory, Assets: Assets(t), Components: components, ExtraArgs: options.ExtraArgs,
+		DataDir: filepath.Join(folder.Path, "data"), Assets: assets, Components: components, ExtraArgs: options.ExtraArgs,
 	})
 	if err != nil {
+		_ = folder.Keep()
 		t.Fatalf("starting a cluster for the test: %v", err)
 	}
 	t.Cleanup(func() {
@@ -86,11 +90,12 @@ func StartSandbox(t testing.TB, options Options) *sandbox.Sandbox {
 			t.Errorf("the test's cluster ended: %v", err)
 		}
 		s.Kill()
+		leave := folder.Remove
 		if t.Failed() {
-			t.Logf("the logs of the test's cluster are in %s/logs", directory)
-			return
+			leave = folder.Keep
+			t.Logf("the logs of the test's cluster are in %s", folder.Path)
 		}
-		if err := os.RemoveAll(directory); err != nil {
+		if err := leave(); err != nil {
 			t.Errorf("removing the test's cluster: %v", err)
 		}
 	})

@@ -1,0 +1,32 @@
+package main
+
+import (
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/migrate"
+)
+
+// migratedTypes are the instance types of the built-in catalogue, as migrating knows them: those that Kubernetes has an
+// architecture for.
+func migratedTypes() []migrate.InstanceType {
+	count := func(device *catalog.Device) int64 {
+		if device == nil {
+			return 0
+		}
+		return device.Count
+	}
+	architectures := map[string]string{"x86_64": karpv1.ArchitectureAMD64, "arm64": karpv1.ArchitectureARM64}
+	var types []migrate.InstanceType
+	for _, t := range catalog.Load().Types {
+		one := migrate.InstanceType{Name: t.Name, CPUs: t.VCPUs, MemoryMiB: t.MemoryMiB, GPUs: count(t.GPU), Neurons: count(t.Neuron)}
+		for _, arch := range t.Architectures {
+			if name := architectures[arch]; name != "" {
+				one.Arch = append(one.Arch, name)
+			}
+		}
+		if len(one.Arch) > 0 {
+			types = append(types, one)
+		}
+	}
+	return types
+}

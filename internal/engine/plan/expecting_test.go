@@ -1,0 +1,157 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// An empty node that pods were sent to is kept for a minute, until somebody has come; and no node for longer than that.
+func TestEmptyNodeExpectsPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*model.NodeSpec)
+		kept   time.Duration
+	}{
+		"pods were sent":       {func(*model.NodeSpec) {}, plan.Arrival},
+		"nobody was":           {func(n *model.NodeSpec) { n.ExpectingSince = time.Time{} }, 0},
+		"somebody left before": {func(n *model.NodeSpec) { n.LastPodEvent = noon.Add(-time.Minute) }, plan.Arrival},
+		"they came and left": {func(n *model.NodeSpec) {
+			n.LastPodEvent = noon.Add(time.Second)
+			n.InitializedAt = noon.Add(-time.Hour)
+		}, 0},
+		"a consolidation bought it": {func(n *model.NodeSpec) { n.ExpectingSince, n.Replacement = time.Time{}, true }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.pools[0].ConsolidateAfter = 0
+			w.nodes["c0"].ExpectingSince = noon
+			c.change(w.nodes["c0"])
+			for _, ask := range []struct {
+				after time.Duration
+				want  plan.Code
+			}{{c.kept - time.Second, plan.NodeExpecting}, {c.kept, plan.OK}} {
+				if ask.after < 0 {
+					continue
+				}
+				w.now = noon.Add(max(ask.after, time.Second))
+				snap := w.snapshot()
+				if got := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty).Code; got != ask.want {
+					t.Errorf("after %v: verdict %d, want %d", ask.after, got, ask.want)
+				}
+			}
+		})
+	}
+}
+
+// moves is a command that buys r for a pod of n0, and has room for another on n2.
+func moves(t testing.TB) (*world, plan.Command) {
+	w, cmd := underused(t, "r")
+	cmd.Replacements[0].Promised = []string{"uid-web-0/set"}
+	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.nodes["c2"].ClaimUID, Pods: []string{"uid-web-1/set"}}}
+	return w, cmd
+}
+
+const sentToR, sentToC2 = "note on claim r that pods are sent to it", "note on claim c2 that pods are sent to it"
+
+// The claims of all nodes that pods are sent to get to know it, once, whatever the reason; of those that nobody is sent to none.
+func TestSendingIsNoted(t *testing.T) {
+	w, cmd := moves(t)
+	cmd, got := run(w, cmd)
+	if cmd.Phase != plan.Done || strings.Count(got, sentToR) != 1 || strings.Count(got, sentToC2) != 1 {
+		t.Errorf("phase %s:\n%s", cmd.Phase, got)
+	}
+	w.clean()
+
+	w, cmd = moves(t)
+	w.nodes["c0"].Drifted, w.nodes["c1"].Drifted, cmd.Reason, cmd.Method = "x", "x", plan.Drifted, ""
+	cmd.Landing[0].Pods = nil
+	cmd, got = run(w, cmd)
+	if cmd.Phase != plan.Done || strings.Count(got, sentToR) != 1 || strings.Contains(got, sentToC2) {
+		t.Errorf("renewed: phase %s:\n%s", cmd.Phase, got)
+	}
+}
+
+// A drain may take long. When its pods have gone, those whom they are sent to are told again, also when the nodes went sooner
+// than anybody looked, and who resumes tells at once.
+func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
+	w, cmd := moves(t)
+	w.add("r", "r")
+	cmd.Phase, cmd.PhaseSince = plan.Draining, noon
+	for _, c := range []string{"c0", "c1"} {
+		w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = cmd.Encode(), true, true
+	}
+	bound := w.pods
+	told := func(after time.Duration, want string) {
+		t.Helper()
+		w.now = noon.Add(after)
+		next, actions := w.step(cmd, nil)
+		var notes []plan.Action
+		for _, a := range actions {
+			if _, notice := a.(plan.MarkExpecting); notice {
+				notes = append(notes, a)
+			}
+		}
+		if got := texts(notes); got != want || next.Phase != plan.Draining {
+			t.Errorf("after %v: phase %s, told %q, want %q", after, next.Phase, got, want)
+		}
+		w.now = noon
+	}
+	both := sentToC2 + "\n" + sentToR
+	told(0, both)
+	told(time.Hour, "")
+	w.pods = bound[1:] // those of n1 are still there
+	told(time.Hour, "")
+	w.pods = bound[2:]
+	told(20*time.Second, "")
+	told(time.Hour, both)
+	told(time.Hour+20*time.Second, "")
+	delete(w.nodes, "c0")
+	delete(w.nodes, "c1")
+	told(2*time.Hour, both)
+
+	w.now = noon.Add(2*time.Hour + time.Second)
+	if done, actions := w.step(cmd, nil); done.Phase != plan.Done || len(actions) != 0 {
+		t.Errorf("then: phase %s, %q", done.Phase, texts(actions))
+	}
+	cmd.PhaseSince = w.now
+	told(2*time.Hour+2*time.Second, both)
+}
+
+// Somebody deleted a node, and another was bought for its pods. Until they are evicted its claim is told, twice a minute.
+func TestNoticesWithoutACommand(t *testing.T) {
+	leaving := func() *world {
+		w := newWorld(t, 3)
+		w.bind("web-0", "n0")
+		w.bind("web-1", "n1")
+		w.nodes["c0"].Deleting = true
+		w.nodes["c1"].BoughtFor, w.nodes["c2"].BoughtFor = []string{"uid-web-1"}, []string{"uid-gone", "uid-web-0"}
+		return w
+	}
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"as it is":               {func(*world) {}, sentToC2},
+		"in flight":              {func(w *world) { w.nodes["c2"].Stage = model.Launching }, sentToC2},
+		"told just now":          {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-30 * time.Second) }, ""},
+		"told a while ago":       {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-31 * time.Second) }, sentToC2},
+		"nobody leaves":          {func(w *world) { w.nodes["c0"].Deleting = false }, ""},
+		"leaves too":             {func(w *world) { w.nodes["c2"].Deleting = true }, ""},
+		"a command sees to it":   {func(w *world) { cmd := w.command("c0"); w.nodes["c0"].Command = cmd.Encode() }, ""},
+		"the pod may not leave":  {func(w *world) { w.pods[0].ProtectedUntil = model.Forever }, ""},
+		"the pod is gone":        {func(w *world) { w.pods = w.pods[1:] }, ""},
+		"the pod is a daemon's":  {func(w *world) { w.pods[0].Daemon, w.pods[0].Reschedulable = true, false }, ""},
+		"the claim is not known": {func(w *world) { w.nodes["c2"].Claim, w.nodes["c2"].ClaimUID = "", "" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := leaving()
+			c.change(w)
+			if got := texts(plan.Notices(w.snapshot())); got != c.want {
+				t.Errorf("told %q, want %q", got, c.want)
+			}
+		})
+	}
+}

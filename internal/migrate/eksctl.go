@@ -1,0 +1,176 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Node groups of a ClusterConfig of eksctl (https://schema.eksctl.io). What a group does not say has eksctl's default, not
+// that of a pool or a class: a disk of 80 GiB, say. Every field of a group is read, or has a row in eksctl_fields.go.
+
+func isCluster(root *yaml.Node) bool {
+	return text(at(root, "kind")) == "ClusterConfig" && strings.HasPrefix(text(at(root, "apiVersion")), "eksctl.io/")
+}
+
+// clusterGroups are the groups of all ClusterConfigs, which are no manifests and are left out.
+func (m *migration) clusterGroups() []*nodeGroup {
+	var groups []*nodeGroup
+	for _, i := range m.items {
+		if !isCluster(i.root) {
+			continue
+		}
+		i.gone = true
+		i.Object = "ClusterConfig " + text(at(i.root, "metadata", "name"))
+		before := len(groups)
+		for _, kind := range []string{"nodeGroups", "managedNodeGroups"} {
+			for _, node := range members(at(i.root, kind)) {
+				e := eksctlGroup{options: m.options, item: i, node: node, managed: kind == "managedNodeGroups"}
+				groups = append(groups, e.read())
+			}
+		}
+		if len(groups) == before {
+			i.note(Advice, "", "has no node groups: nothing is proposed")
+		}
+	}
+	return groups
+}
+
+// eksctlGroup is one group on its way.
+type eksctlGroup struct {
+	*nodeGroup
+	*item
+	options Options
+	node    *yaml.Node
+	managed bool
+}
+
+func (e *eksctlGroup) read() *nodeGroup {
+	written := text(at(e.node, "name"))
+	name := objectName(written)
+	e.nodeGroup = newNodeGroup(name, e.item)
+	g := e.nodeGroup
+	g.className = name
+	e.instanceTypes()
+	g.zones = texts(at(e.node, "availabilityZones"))
+	e.capacity()
+	e.allLabels(written)
+	e.readTaints()
+	g.least, g.most = size(at(e.node, "minSize")), size(at(e.node, "maxSize"))
+	if seconds := size(at(e.node, "maxInstanceLifetime")); seconds > 0 {
+		g.lifetime = strconv.Itoa(seconds) + "s"
+	}
+	e.eksctlClass()
+	e.otherFields()
+	return g
+}
+
+var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// objectName is a group's name as an object may have it.
+func objectName(group string) string {
+	return strings.Trim(unnamable.ReplaceAllString(strings.ToLower(group), "-"), "-.")
+}
+
+// size is a number, -1 if none is there.
+func size(node *yaml.Node) int {
+	n, err := strconv.Atoi(text(node))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (e *eksctlGroup) field(path ...string) *yaml.Node { return at(e.node, path...) }
+
+func (e *eksctlGroup) isTrue(path ...string) bool { return text(at(e.node, path...)) == "true" }
+
+// allLabels takes the group's labels, and those that eksctl and EKS write on its nodes.
+func (e *eksctlGroup) allLabels(written string) {
+	g := e.nodeGroup
+	g.made["alpha.eksctl.io/nodegroup-name"] = written
+	g.made["alpha.eksctl.io/cluster-name"] = text(at(e.root, "metadata", "name"))
+	spot := slices.Contains(g.capacityTypes, "spot")
+	if e.managed {
+		g.made["eks.amazonaws.com/nodegroup"] = written
+		g.made["eks.amazonaws.com/capacityType"] = map[bool]string{true: "SPOT", false: "ON_DEMAND"}[spot]
+	} else {
+		g.made["node-lifecycle"] = map[bool]string{true: "spot", false: "on-demand"}[spot]
+	}
+	for _, name := range fields(e.field("labels")) {
+		g.label(name, text(e.field("labels", name)))
+		if value, requirement := g.ofRequirement(name); requirement && value != text(e.field("labels", name)) {
+			g.remark(Impossible, "labels["+name+"]", "is %s: nodes of the pool have what their machine is, which is asked for by its requirements", text(e.field("labels", name)))
+		}
+	}
+}
+
+// ofRequirement is what the pool's nodes have of a label that its requirements are about, if they have one value only.
+func (g *nodeGroup) ofRequirement(name string) (value string, one bool) {
+	if fateOf(name) != ofNode {
+		return "", false
+	}
+	all := map[string][]string{"kubernetes.io/arch": g.archs, "node.kubernetes.io/instance-type": g.types, "topology.kubernetes.io/zone": g.zones, "karpenter.sh/capacity-type": g.capacityTypes}[name]
+	if len(all) != 1 {
+		return "", false
+	}
+	return all[0], true
+}
+
+// effects are what a taint can do.
+var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+
+// readTaints reads a list, or key: "value:effect", where value and colon may be left out.
+func (e *eksctlGroup) readTaints() {
+	add := func(key, value, effect string) {
+		if key == "" || !slices.Contains(effects, effect) {
+			e.remark(Impossible, "taints", "%s cannot be read, want a key and one of the effects %s: it is left out", taintName(key, value, effect), strings.Join(effects, ", "))
+			return
+		}
+		e.taints = append(e.taints, taint(key, value, effect))
+	}
+	list := e.field("taints")
+	for _, key := range fields(list) {
+		value, effect, found := strings.Cut(text(at(list, key)), ":")
+		if !found {
+			value, effect = "", value
+		}
+		add(key, value, effect)
+	}
+	for _, member := range members(list) {
+		add(text(at(member, "key")), text(at(member, "value")), text(at(member, "effect")))
+	}
+}
+
+func taint(key, value, effect string) *yaml.Node {
+	node := mapping()
+	set(node, scalar(key), "key")
+	if value != "" {
+		set(node, scalar(value), "value")
+	}
+	set(node, scalar(effect), "effect")
+	return node
+}
+
+// capacity is how the group's machines are bought.
+func (e *eksctlGroup) capacity() {
+	e.capacityTypes = []string{"on-demand"}
+	if e.isTrue("spot") {
+		e.capacityTypes = []string{"spot"}
+	}
+	base, share := size(e.field("instancesDistribution", "onDemandBaseCapacity")), size(e.field("instancesDistribution", "onDemandPercentageAboveBaseCapacity"))
+	if share >= 0 && share < 100 {
+		e.capacityTypes = []string{"spot"}
+		if base > 0 || share > 0 {
+			e.remark(Advice, "instancesDistribution", "a share of on-demand machines cannot be said of one pool: this one buys spot; make a second one with karpenter.sh/capacity-type on-demand and limits for the base")
+		}
+	}
+	for _, name := range fields(e.field("instancesDistribution")) {
+		if why := distribution[name]; why != "" {
+			e.remark(Advice, "instancesDistribution."+name, "is %s: %s", text(e.field("instancesDistribution", name)), why)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package migrate
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
+)
+
+// eksctlClass is the class of a group: the subnets and security groups are those that eksctl makes for the cluster, or those
+// that the ClusterConfig names.
+func (e *eksctlGroup) eksctlClass() {
+	e.class = mapping()
+	cluster := text(at(e.root, "metadata", "name"))
+	e.identity(cluster)
+	family := e.image()
+	e.subnets(cluster)
+	e.securityGroups(cluster)
+	e.disks(family)
+	e.metadataOptions()
+	if e.isTrue("enableDetailedMonitoring") {
+		set(e.class, truth(true), "detailedMonitoring")
+	}
+	e.tags()
+	e.kubeletSettings()
+}
+
+func truth(value bool) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(value)}
+}
+
+// identity is the group's role or profile.
+func (e *eksctlGroup) identity(cluster string) {
+	name := func(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+	role, profile := text(e.field("iam", "instanceRoleName")), text(e.field("iam", "instanceProfileARN"))
+	if arn := text(e.field("iam", "instanceRoleARN")); role == "" && arn != "" {
+		role = name(arn)
+	}
+	var policies []string
+	for _, field := range []string{"attachPolicy", "attachPolicyARNs", "withAddonPolicies", "instanceRolePermissionsBoundary"} {
+		if !empty(e.field("iam", field)) {
+			policies = append(policies, "iam."+field)
+		}
+	}
+	switch {
+	case role != "":
+		set(e.class, scalar(role), "role")
+	case profile != "":
+		set(e.class, scalar(name(profile)), "instanceProfile")
+	default:
+		role = "KarpenterNodeRole-" + cluster
+		set(e.class, scalar(role), "role")
+		e.remark(Advice, "iam", "the role of the group is made by eksctl under a name that is not in the file: %s is named here; make it, or put the right name", role)
+		if len(policies) > 0 {
+			e.remark(Advice, "iam", "%s says what the group's role may do: let the role %s do it too", strings.Join(policies, ", "), role)
+		}
+	}
+}
+
+// family is what is known of a family of images.
+type family struct {
+	name   awsv1.Family
+	alias  string // empty: there is none
+	device string // that holds what is of pods
+}
+
+var families = map[string]family{
+	"AmazonLinux2023": {awsv1.FamilyAL2023, "al2023", "/dev/xvda"}, "AmazonLinux2": {awsv1.FamilyAL2, "al2", "/dev/xvda"},
+	"Bottlerocket": {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"}, "BottlerocketFips": {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"},
+	"WindowsServer2019CoreContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"}, "WindowsServer2019FullContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"},
+	"WindowsServer2022CoreContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"}, "WindowsServer2022FullContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"},
+	"WindowsServer2025CoreContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"}, "WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
+}
+
+// image chooses the group's images, and the family by which its machines are told to join.
+func (e *eksctlGroup) image() family {
+	written, id := text(e.field("amiFamily")), text(e.field("ami"))
+	if written == "" {
+		written = "AmazonLinux2023"
+	}
+	if written == "AmazonLinux2023" && empty(e.field("amiFamily")) && e.field("launchTemplate") == nil {
+		e.remark(Defaulted, "amiFamily", "is not written: it is AmazonLinux2023, as eksctl has it today; older versions of it made AmazonLinux2")
+	}
+	f, known := families[written]
+	isID := strings.HasPrefix(id, "ami-")
+	switch {
+	case id != "" && !isID && !slices.Contains([]string{"auto", "auto-ssm", "static", "ssm"}, id):
+		e.remark(Impossible, "ami", "is %s, want the id of an image: the newest of the family is taken", id)
+	case isID && e.field("overrideBootstrapCommand") == nil && known:
+		e.remark(Advice, "ami", "the image %s is told to join as %s is: it must be made of such an image; where it is not, write amiFamily: Custom, and all that it needs to join into spec.userData", id, f.name)
+	}
+	if release, ubuntu := ubuntuRelease(written); ubuntu {
+		f = family{name: awsv1.FamilyAL2, device: "/dev/sda1"}
+		e.ubuntu(written, release, id)
+		return f
+	}
+	if f.name.Windows() {
+		e.os = "windows"
+		e.remark(Impossible, "amiFamily", "is %s: machines with Windows are not bought; leave the group to EKS", written)
+	}
+	term := mapping()
+	switch {
+	case isID && !known:
+		f = family{name: awsv1.FamilyCustom, device: "/dev/xvda"}
+		e.remark(Impossible, "amiFamily", "%s is no family that is known: Custom is named, whose machines are told spec.userData and nothing else; write there what the image needs to join the cluster, because no machine joins before, and see that the root disk is %s", written, f.device)
+		set(e.class, scalar(string(f.name)), "amiFamily")
+		set(term, scalar(id), "id")
+	case isID:
+		set(e.class, scalar(string(f.name)), "amiFamily")
+		set(term, scalar(id), "id")
+	case !known:
+		f = families["AmazonLinux2023"]
+		e.remark(Impossible, "amiFamily", "%s is no family that is known: al2023@latest is named; for other images see spec.amiSelectorTerms, amiFamily and userData", written)
+		set(term, scalar("al2023@latest"), "alias")
+	default:
+		if written == "BottlerocketFips" {
+			e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
+		}
+		if f.name == awsv1.FamilyAL2 && e.minor() >= legacy.FirstWithoutAL2 {
+			f = families["AmazonLinux2023"]
+			e.remark(Changed, "amiFamily", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", e.minor())
+		}
+		set(term, scalar(f.alias+"@"+e.release(f)), "alias")
+	}
+	set(e.class, sequence(term), "amiSelectorTerms")
+	return f
+}
+
+// minor is the minor version of the cluster; 0 if it is not known.
+func (e *eksctlGroup) minor() int {
+	if e.options.KubernetesMinor > 0 {
+		return e.options.KubernetesMinor
+	}
+	_, minor, _ := strings.Cut(text(at(e.root, "metadata", "version")), ".")
+	return number(minor)
+}
+
+var dayOfRelease = regexp.MustCompile(`-v?([0-9]{8})$`)
+
+// release is the version of an alias that releaseVersion names, such as 1.30.4-20240917.
+func (e *eksctlGroup) release(f family) string {
+	written := text(e.field("releaseVersion"))
+	if written == "" {
+		return "latest"
+	}
+	if found := dayOfRelease.FindStringSubmatch(written); found != nil && (f.name == awsv1.FamilyAL2 || f.name == awsv1.FamilyAL2023) {
+		return "v" + found[1]
+	}
+	version, _, _ := strings.Cut(written, "-")
+	if f.name == awsv1.FamilyBottlerocket && regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(version) {
+		return "v" + strings.TrimPrefix(version, "v")
+	}
+	e.remark(Impossible, "releaseVersion", "is %s, which no version of an alias follows from: latest is named", written)
+	return "latest"
+}
+
+// ubuntuRelease is 22.04 of Ubuntu2204 and UbuntuPro2204.
+func ubuntuRelease(family string) (release string, ubuntu bool) {
+	digits, found := strings.CutPrefix(strings.TrimPrefix(strings.Replace(family, "UbuntuPro", "Ubuntu", 1), "-"), "Ubuntu")
+	if !found || len(digits) != 4 {
+		return "", false
+	}
+	return digits[:2] + "." + digits[2:], true
+}
+
+// ubuntu selects Ubuntu's images, which are told to join as those of AL2 (https://karpenter.sh/docs/upgrading/v1-migration).
+func (e *eksctlGroup) ubuntu(written, release, id string) {
+	set(e.class, scalar(string(awsv1.FamilyAL2)), "amiFamily")
+	term := mapping()
+	set(e.class, sequence(term), "amiSelectorTerms")
+	const join = "Ubuntu is no family of its own: amiFamily AL2 tells the machine to join by /etc/eks/bootstrap.sh, which Canonical's images for EKS have"
+	if strings.HasPrefix(id, "ami-") {
+		set(term, scalar(id), "id")
+		e.remark(Advice, "amiFamily", "is %s. %s; if %s has none, write amiFamily: Custom, and all that it needs to join into spec.userData", written, join, id)
+		return
+	}
+	product, disk, arch := "eks", "ebs-gp2", "amd64"
+	if strings.HasPrefix(written, "UbuntuPro") {
+		product = "eks-pro"
+	}
+	if release >= "24.04" {
+		disk = "ebs-gp3"
+	}
+	if slices.Contains(e.archs, "arm64") {
+		arch = "arm64"
+	}
+	version := "VERSION"
+	if minor := e.minor(); minor > 0 {
+		version = "1." + itoa(minor)
+	}
+	parameter := "/aws/service/canonical/ubuntu/" + product + "/" + release + "/" + version + "/stable/current/" + arch + "/hvm/" + disk + "/ami-id"
+	set(term, scalar(parameter), "ssmParameter")
+	if version == "VERSION" {
+		e.remark(Impossible, "amiFamily", "is %s, and the cluster's version, by which its images are found, is not known: write it into spec.amiSelectorTerms, or give --kubernetes-version. %s", written, join)
+		return
+	}
+	e.remark(Advice, "amiFamily", "is %s. %s; see that there is such an image: aws ssm get-parameter --name %s", written, join, parameter)
+}
+
+// subnets are those of the group, or of the ClusterConfig, or those that eksctl makes and tags.
+func (e *eksctlGroup) subnets(cluster string) {
+	terms := sequence()
+	add := func(value string, path ...string) {
+		term := mapping()
+		set(term, scalar(value), path...)
+		terms.Content = append(terms.Content, term)
+	}
+	kind, role := "public", "kubernetes.io/role/elb"
+	if e.isTrue("privateNetworking") {
+		kind, role = "private", "kubernetes.io/role/internal-elb"
+	}
+	for _, name := range texts(e.field("subnets")) {
+		known := text(at(e.root, "vpc", "subnets", "private", name, "id"))
+		if known == "" {
+			known = text(at(e.root, "vpc", "subnets", "public", name, "id"))
+		}
+		switch {
+		case strings.HasPrefix(name, "subnet-"):
+			add(name, "id")
+		case known != "":
+			add(known, "id")
+		default:
+			add(name, "tags", "Name")
+		}
+	}
+	if len(terms.Content) == 0 { // a VPC that was there before has no tags of eksctl
+		all := at(e.root, "vpc", "subnets", kind)
+		for _, name := range fields(all) {
+			zone := text(at(all, name, "az"))
+			if zone == "" {
+				zone = name
+			}
+			if id := text(at(all, name, "id")); id != "" && (len(e.zones) == 0 || slices.Contains(e.zones, zone)) {
+				add(id, "id")
+			}
+		}
+	}
+	if len(terms.Content) == 0 {
+		add(cluster, "tags", "alpha.eksctl.io/cluster-name")
+		set(terms.Content[0], scalar("1"), "tags", role)
+	}
+	set(e.class, terms, "subnetSelectorTerms")
+}
+
+func (e *eksctlGroup) securityGroups(cluster string) {
+	owned := mapping()
+	set(owned, scalar("owned"), "tags", awsv1.TagClusterPrefix+cluster)
+	terms := sequence(owned)
+	for _, id := range append(texts(at(e.root, "vpc", "sharedNodeSecurityGroup")), texts(e.field("securityGroups", "attachIDs"))...) {
+		term := mapping()
+		set(term, scalar(id), "id")
+		terms.Content = append(terms.Content, term)
+	}
+	set(e.class, terms, "securityGroupSelectorTerms")
+}
+
+// metadataOptions are eksctl's: pods get tokens unless that is switched off.
+func (e *eksctlGroup) metadataOptions() {
+	hops, tokens := int64(2), "required"
+	if e.isTrue("disablePodIMDS") {
+		hops = 1
+	} else if text(e.field("disableIMDSv1")) == "false" {
+		tokens = "optional"
+	}
+	set(e.class, integer(hops), "metadataOptions", "httpPutResponseHopLimit")
+	set(e.class, scalar(tokens), "metadataOptions", "httpTokens")
+}
+
+// tagOfTemplate begins tags of Auto Scaling groups by which the Cluster Autoscaler knows what nodes of an empty group have.
+const tagOfTemplate = "k8s.io/cluster-autoscaler/node-template/"
+
+// ofTypes are resources that are known of every type, and of the class's disks.
+var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
+
+func (e *eksctlGroup) tags() {
+	for _, tag := range fields(e.field("tags")) {
+		value := text(e.field("tags", tag))
+		name, ofTemplate := strings.CutPrefix(tag, tagOfTemplate)
+		kind, name, _ := strings.Cut(name, "/")
+		switch {
+		case ofTemplate && kind == "label" && e.hasLabel(name, value):
+		case ofTemplate && kind == "taint" && slices.ContainsFunc(e.taints, func(t *yaml.Node) bool { return text(at(t, "key")) == name }):
+		case ofTemplate && kind == "resources" && slices.Contains(ofTypes, name):
+		case ofTemplate && kind == "resources":
+			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is bought for pods that ask for it", tag, value, name)
+		case ofTemplate:
+			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)
+		case strings.HasPrefix(tag, "k8s.io/cluster-autoscaler/"):
+		case legacy.ReservedTag(tag):
+			e.remark(Advice, "tags", "%s is set by karpenter, and is left out", tag)
+		default:
+			set(e.class, scalar(value), "tags", tag)
+		}
+	}
+	for _, field := range []string{"instanceName", "instancePrefix"} {
+		if name := text(e.field(field)); name != "" && at(e.class, "tags", "Name") == nil {
+			e.remark(Advice, field, "names the machines: set the tag Name in spec.tags of the EC2NodeClass to call them so")
+		}
+	}
+}
+
+func (e *eksctlGroup) hasLabel(name, value string) bool {
+	return e.labels[name] == value || e.made[name] == value || e.refused[name] == value || fateOf(name) == ofNode
+}

@@ -1,0 +1,180 @@
+package migrate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Labels of a group's nodes: which of them the nodes of its pool get, and what the pods of the input make of that.
+
+// fate is what becomes of a label of a group's nodes.
+type fate int
+
+const (
+	own     fate = iota // somebody wrote it for pods to select: the pool has it
+	made                // eksctl, EKS or a daemon writes it: the pool has it if pods ask for it
+	ofNode              // every node has it by itself, or it is a requirement of the pool
+	refused             // the API server refuses it in a pool
+)
+
+// Domains of labels, and labels, by who writes them.
+var (
+	ofNodes = []string{
+		"kubernetes.io/arch", "kubernetes.io/os", "kubernetes.io/hostname", "beta.kubernetes.io", "topology.kubernetes.io", "failure-domain.beta.kubernetes.io",
+		"node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "k8s.io", "topology.k8s.aws", "topology.ebs.csi.aws.com", "alpha.eksctl.io/instance-id",
+		karpv1.LabelCapacityType,
+	}
+	ofMakers = []string{
+		"eks.amazonaws.com", "alpha.eksctl.io", "vpc.amazonaws.com", "node.k8s.amazonaws.com", "kops.k8s.io", "node.kubernetes.io/instancegroup", "cloud.google.com",
+		"kubernetes.azure.com", "feature.node.kubernetes.io", "node-lifecycle",
+	}
+	labelRules = karpv1.CoreRules().With(karpv1.LabelRules{RestrictedDomains: []string{awsv1.Group}})
+)
+
+func fateOf(name string) fate {
+	domain, _, _ := strings.Cut(name, "/")
+	of := func(list []string) bool {
+		return slices.Contains(list, name) || domain != name && slices.Contains(list, domain)
+	}
+	switch {
+	case of(ofNodes):
+		return ofNode
+	case of(ofMakers):
+		return made
+	case labelRules.Restriction(name) != "":
+		return refused
+	}
+	return own
+}
+
+// label takes a label of the group's nodes.
+func (g *nodeGroup) label(name, value string) {
+	switch fateOf(name) {
+	case own:
+		g.labels[name] = value
+	case made:
+		g.made[name] = value
+	case refused:
+		g.refused[name] = value
+	}
+}
+
+// selection is what a pod of the input says about a label of its node.
+type selection struct {
+	object, key string
+	values      []string // empty: whatever its value
+}
+
+type selections []selection
+
+// selections are those of all pods, and templates of pods, of the input.
+func (m *migration) selections() selections {
+	var all selections
+	for _, i := range m.items {
+		if i.root != nil {
+			all.walk(i.root, i.Object)
+		}
+	}
+	return all
+}
+
+func (s *selections) walk(node *yaml.Node, object string) {
+	for _, name := range fields(node) {
+		value := at(node, name)
+		if name == "spec" && at(value, "containers") != nil {
+			s.spec(value, object)
+			continue
+		}
+		s.walk(value, object)
+	}
+	for _, member := range members(node) {
+		s.walk(member, object)
+	}
+}
+
+func (s *selections) spec(spec *yaml.Node, object string) {
+	add := func(key string, values ...string) {
+		if key != "" {
+			*s = append(*s, selection{object, key, values})
+		}
+	}
+	for _, key := range fields(at(spec, "nodeSelector")) {
+		add(key, text(at(spec, "nodeSelector", key)))
+	}
+	affinity := at(spec, "affinity", "nodeAffinity")
+	terms := slices.Clone(members(at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")))
+	for _, preferred := range members(at(affinity, "preferredDuringSchedulingIgnoredDuringExecution")) {
+		terms = append(terms, at(preferred, "preference"))
+	}
+	for _, term := range terms {
+		for _, expression := range members(at(term, "matchExpressions")) {
+			add(text(at(expression, "key")), texts(at(expression, "values"))...)
+		}
+	}
+	for _, constraint := range members(at(spec, "topologySpreadConstraints")) {
+		add(text(at(constraint, "topologyKey")))
+	}
+}
+
+// of are the objects whose pods ask for a label, or keep off it, one by one.
+func (s selections) of(key, value string) []string {
+	var objects []string
+	for _, one := range s {
+		if one.key == key && (len(one.values) == 0 || slices.Contains(one.values, value)) && !slices.Contains(objects, one.object) {
+			objects = append(objects, one.object)
+		}
+	}
+	return objects
+}
+
+// carry gives the pool the labels that others write on the group's nodes as far as pods ask for them, and says which labels no
+// pool can have.
+func (g *nodeGroup) carry(asked selections) {
+	for _, name := range slices.Sorted(maps.Keys(g.made)) {
+		if by := asked.of(name, g.made[name]); len(by) > 0 {
+			g.labels[name] = g.made[name]
+			g.remark(Advice, "labels["+name+"]", "others wrote it on the nodes of the group; pods ask for it (%s), so the pool's nodes have it too: better let them select a label of your own, or karpenter.sh/nodepool", some(by))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.refused)) {
+		who := "no pod of the input asks for it"
+		if by := asked.of(name, g.refused[name]); len(by) > 0 {
+			who = "pods that ask for it (" + some(by) + ") find no node of the pool"
+		}
+		g.remark(Impossible, "labels["+name+"]", "%s: %s; give the pool another label in spec.template.metadata.labels, and let pods select that", labelRules.Restriction(name), who)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.seenLabels)) {
+		g.missed(name, asked)
+	}
+}
+
+// missed says which labels of the group's nodes those of the pool will not have, if pods ask for them, or somebody wrote them.
+func (g *nodeGroup) missed(name string, asked selections) {
+	if _, carried := g.labels[name]; carried || g.refused[name] != "" {
+		return
+	}
+	var by []string
+	for _, value := range slices.Sorted(maps.Keys(g.seenLabels[name])) {
+		for _, object := range asked.of(name, value) {
+			addOnce(&by, object)
+		}
+	}
+	value, all := g.common(name)
+	switch {
+	case len(by) > 0 && all && fateOf(name) != refused:
+		g.labels[name] = value
+		g.remark(Advice, "labels["+name+"]", "all nodes of the group have it, though the ClusterConfig does not say it; pods ask for it (%s), so the pool's nodes have it too", some(by))
+	case len(by) > 0:
+		g.remark(Impossible, "labels["+name+"]", "the pool does not have it, but nodes of the group do (%s), and pods ask for it (%s): write it into spec.template.metadata.labels of the pool that is for them", g.spread(name), some(by))
+	case fateOf(name) == own && g.class == nil:
+		g.remark(Advice, "labels["+name+"]", "differs between the nodes of the group (%s): the pool does not have it; where pods select it, make a pool for each value", g.spread(name))
+	case fateOf(name) == own:
+		g.remark(Advice, "labels["+name+"]", "nodes of the group have it (%s), the ClusterConfig does not say it: the pool does not have it", g.spread(name))
+	}
+}

@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Expected: emptiness does not remove a node that pods were sent to a moment ago, when they are evicted, not made again yet and
+// nobody has come: another node would be bought for them.
+const Expected = "expected"
+
+// expecting is how long at least nobody takes such a node for empty.
+const expecting = 50 * time.Second
+
+// sending are the pods that commands sent to a claim, by uid with their apps.
+type sending struct {
+	at   time.Time
+	pods map[string]string
+}
+
+// sends notes who goes where when a command deletes its first claims.
+func (d departure) sends() {
+	if d.command.Reason == plan.Empty {
+		return
+	}
+	apps := map[string]string{}
+	for _, q := range d.pods {
+		apps[q.uid] = q.app
+	}
+	send := func(name string, words []string) {
+		of, _ := d.claims[name].(*claim)
+		if of == nil || len(words) == 0 {
+			return
+		}
+		s := sending{at: d.w.now, pods: map[string]string{}}
+		for _, word := range words {
+			uid, _, _ := strings.Cut(word, "/")
+			if app := apps[uid]; app != "" {
+				s.pods[uid] = app
+			}
+		}
+		d.sent[of.uid] = s
+	}
+	for _, l := range d.command.Landing {
+		send(l.Claim, l.Pods)
+	}
+	for i := range d.command.Replacements {
+		send(d.command.Replacements[i].Name, d.command.Replacements[i].Promises())
+	}
+}
+
+// expected is Expected, as far as the process knows of the claim, and as the world is.
+func (d departure) expected(of *claim) {
+	s, sent := d.sent[of.uid]
+	if !sent || d.w.now.Sub(s.at) >= expecting || of.lastPodEvent.After(s.at) {
+		return
+	}
+	there, running := map[string]bool{}, map[string]int{}
+	for _, q := range d.w.api.pods() {
+		there[q.uid] = true
+		if q.deleting.IsZero() && !q.daemon {
+			running[q.app]++
+		}
+	}
+	for uid, name := range s.pods {
+		if a := d.w.setting.app(name); a != nil && !there[uid] && running[name] < a.replicas {
+			d.fail(Expected, "node %s is removed as empty, a pod of %s that was sent to it at %.3f has not been made again", of.node, name, s.at.Sub(epoch).Seconds())
+			return
+		}
+	}
+}
