@@ -40,6 +40,7 @@ type Reconciler struct {
 
 	classes controller.Classes
 	rules   karpv1.LabelRules
+	foreign questions
 }
 
 // SetupWithManager registers the controller; controller.Index must have run.
@@ -94,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
-		return ctrl.Result{}, nil
+		return r.watchForeign(ctx, pool)
 	}
 	if !pool.DeletionTimestamp.IsZero() {
 		r.Health.forget(pool.UID)
@@ -122,6 +123,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	changed := changedFor(pool, class)
 	conditions.Set(validation(pool, r.rules))
 	conditions.Set(classReadiness(class))
+	answered(pool)
 	if changed {
 		r.Health.reset(pool.UID)
 	}
