@@ -3,20 +3,18 @@ package launch
 import (
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
 // choose is a subnet for each zone that has one, with addresses set aside for so many machines.
 func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
 	subnets := map[string]string{}
-	p.aside = map[string]int64{}
+	p.aside = map[string]held{}
 	for _, zone := range p.plan.zones() {
 		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
 		if id, found := from(p.plan.order.Class, zone, addresses); found {
 			subnets[zone] = id
-			p.aside[id] += addresses
+			p.aside[id] = held{zone, addresses}
 		}
 	}
 	return subnets
@@ -33,6 +31,12 @@ func (l *Launcher) markFull(p *plan) {
 	}
 }
 
+// held are addresses of a subnet that are set aside.
+type held struct {
+	zone      string
+	addresses int64
+}
+
 // giveBack returns the addresses of zones in which nothing was launched.
 func (l *Launcher) giveBack(p *purchase) {
 	used := map[string]bool{}
@@ -41,16 +45,10 @@ func (l *Launcher) giveBack(p *purchase) {
 			used[b.zone] = true
 		}
 	}
-	if p.request == nil {
-		return
-	}
-	for _, config := range p.request.LaunchTemplateConfigs {
-		for _, o := range config.Overrides {
-			id := aws.ToString(o.SubnetId)
-			if n := p.aside[id]; n > 0 && !used[aws.ToString(o.AvailabilityZone)] {
-				l.opts.Subnets.Return(id, n)
-			}
-			delete(p.aside, id)
+	for id, h := range p.aside {
+		if !used[h.zone] {
+			l.opts.Subnets.Return(id, h.addresses)
 		}
 	}
+	p.aside = nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -35,7 +36,7 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 	}
 	if found, err := EntryOf(now); err != nil {
 		return err
-	} else if found.Token() != before.Token() {
+	} else if found.Token() != before.Token() || found.Requests != before.Requests {
 		return fmt.Errorf("recording a purchase on NodeClaim %q: %w (%s)", claim.Name, ErrChanged, found.Token())
 	}
 	text, err := json.Marshal(after)
@@ -47,7 +48,11 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 		changed.Annotations = map[string]string{}
 	}
 	changed.Annotations[AnnotationPurchase] = string(text)
-	if err := a.Client.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = a.Client.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", ErrNoRecord, err)
+	}
+	if err != nil {
 		return fmt.Errorf("recording a purchase on NodeClaim %q: %w", claim.Name, err)
 	}
 	return nil
@@ -56,11 +61,15 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 // live is the claim as the API server has it. A claim of the same name with another UID is another claim.
 func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
 	now := &karpv1.NodeClaim{}
-	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(claim), now); err != nil {
+	err := a.Live.Get(ctx, client.ObjectKeyFromObject(claim), now)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: %w", ErrNoRecord, err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading NodeClaim %q: %w", claim.Name, err)
 	}
 	if now.UID != claim.UID {
-		return nil, fmt.Errorf("reading NodeClaim %q: %w: its UID is %s, not %s", claim.Name, ErrChanged, now.UID, claim.UID)
+		return nil, fmt.Errorf("reading NodeClaim %q: %w: %w: its UID is %s, not %s", claim.Name, ErrChanged, ErrNoRecord, now.UID, claim.UID)
 	}
 	return now, nil
 }

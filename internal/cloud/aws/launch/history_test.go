@@ -12,46 +12,62 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// Two processes are killed one after the other, each at every step.
+// Two processes are killed one after the other, each at every step. The requests of each are others, and for half an hour EC2
+// shows none of the instances.
 func TestKilledTwice(t *testing.T) {
 	claims := names(3)
 	for first := 2; first <= 6; first++ {
 		for second := 1; second <= 12; second++ {
 			for _, after := range []bool{false, true} {
 				t.Run(fmt.Sprintf("steps %d and %d, after %v", first, second, after), func(t *testing.T) {
-					in(t, awssim.Options{Lag: 3 * time.Second, Seed: uint64(first*100 + second)}, func(ctx context.Context, w *world) {
-						w.pass(10 * time.Second)
-						for k, dies := range []int{first, second} {
-							p := &process{EC2API: w.ec2, Recorder: w.records, dies: dies, after: after != (k == 0)}
-							brief, cancel := context.WithTimeout(ctx, 5*time.Second)
-							w.class.Spec.Tags = map[string]string{"process": fmt.Sprint(k)} // its requests differ from the last one's
-							w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims...)
-							cancel()
-						}
-						w.class.Spec.Tags = nil
-						w.boughtOnce(w.launchUntil(ctx, w.launcher(), claims...))
-					})
+					for _, hidden := range []time.Duration{0, 30 * time.Minute} {
+						in(t, awssim.Options{Lag: 3 * time.Second, Seed: uint64(first*100 + second)}, func(ctx context.Context, w *world) {
+							w.pass(10 * time.Second)
+							hide := w.hidden(hidden)
+							for k, dies := range []int{first, second} {
+								w.class.Spec.Tags = map[string]string{"process": fmt.Sprint(k)}
+								w.liveFor(ctx, w.launcher(hide, mortal(dies, after != (k == 0))), claims...)
+							}
+							w.class.Spec.Tags = nil
+							w.boughtOnce(w.launchUntil(ctx, w.launcher(hide), claims...))
+						})
+					}
 				})
 			}
 		}
 	}
 }
 
+// liveFor has a process launch for the claims until it dies.
+func (w *world) liveFor(ctx context.Context, l *Launcher, claims ...string) {
+	brief, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	w.launch(brief, l, claims...)
+}
+
+// mortal has a launcher's process die at a step, before or after it takes place.
+func mortal(dies int, after bool) func(*Options) {
+	return func(o *Options) {
+		p := &process{EC2API: o.EC2, Recorder: o.Recorder, dies: dies, after: after}
+		o.EC2, o.Recorder = p, p
+	}
+}
+
 // Random histories: processes come and are killed, answers are lost, calls throttled, pools run dry and refill, reads are
-// stale, two processes run at once. In the end each claim has one machine and there are no others.
+// stale, two processes run at once; in every other history EC2 shows no instance for an hour. In the end each claim has one machine
+// and there are no others.
 func TestRandomHistories(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			in(t, awssim.Options{Lag: time.Duration(r.IntN(5)) * time.Second, Seed: seed}, func(ctx context.Context, w *world) {
 				w.pass(10 * time.Second)
-				claims := names(1 + r.IntN(12))
+				claims, hidden := names(1+r.IntN(12)), w.hidden(time.Duration(seed%2)*time.Hour)
 				for range 1 + r.IntN(5) {
 					w.misfortune(r)
 					brief, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(40))*time.Second)
 					for range 1 + r.IntN(2) {
-						p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + r.IntN(25), after: r.IntN(2) == 0}
-						l, some := w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims[r.IntN(len(claims)):]
+						l, some := w.launcher(hidden, mortal(1+r.IntN(25), r.IntN(2) == 0)), claims[r.IntN(len(claims)):]
 						go w.launch(brief, l, some...)
 					}
 					w.pass(time.Duration(r.IntN(30)) * time.Second)
@@ -60,7 +76,7 @@ func TestRandomHistories(t *testing.T) {
 				w.sim.Clear(0)
 				w.must(w.sim.Refill("m5.large", zoneA, ""))
 				w.pass(4 * time.Minute) // marks of what was sold out end
-				w.boughtOnce(w.launchUntil(ctx, w.launcher(), claims...))
+				w.boughtOnce(w.launchUntil(ctx, w.launcher(hidden), claims...))
 			})
 		})
 	}
@@ -74,6 +90,7 @@ func (w *world) misfortune(r *rand.Rand) {
 		{Kind: awssim.FaultLose, Action: "CreateFleet", Count: 1 + r.IntN(3)},
 		{Kind: awssim.FaultLose},
 		{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1 + r.IntN(3)},
+		{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1 + r.IntN(3), Code: "InvalidParameterValue", Status: 400},
 		{Kind: awssim.FaultThrottle, Rate: 0.5},
 		{Kind: awssim.FaultSlow, Action: "CreateFleet", Delay: time.Duration(r.IntN(40)) * time.Second},
 		{Kind: awssim.FaultFail, Action: "DescribeInstances", Count: 3},

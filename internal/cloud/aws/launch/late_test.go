@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
@@ -49,11 +51,12 @@ func TestLateAndLost(t *testing.T) {
 	}
 }
 
-// Two processes at once, five and more answers lost in a row, instances that EC2 shows up to forty seconds late.
+// Two processes at once, five and more answers lost in a row, instances that EC2 shows up to forty seconds late, or not for an hour.
 func TestTwoProcessesLateAndLost(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(60) {
 		in(t, awssim.Options{Seed: seed, Lag: 40 * time.Second}, func(ctx context.Context, w *world) {
 			w.pass(2 * time.Minute)
+			hidden := w.hidden(time.Duration(seed%2) * time.Hour)
 			chance := rand.New(rand.NewPCG(seed, 3))
 			_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet", Count: 5 + chance.IntN(6)})
 			w.must(err)
@@ -63,7 +66,7 @@ func TestTwoProcessesLateAndLost(t *testing.T) {
 				if chance.IntN(2) == 0 {
 					class.Spec.Tags = map[string]string{"process": fmt.Sprint(k)} // their requests differ
 				}
-				l := w.launcher(withSlowRecords(w, rand.New(rand.NewPCG(seed, uint64(k)))))
+				l := w.launcher(hidden, withSlowRecords(w, rand.New(rand.NewPCG(seed, uint64(k)))))
 				for _, name := range names(5) {
 					o := w.order(name)
 					o.Class = class
@@ -77,7 +80,7 @@ func TestTwoProcessesLateAndLost(t *testing.T) {
 				}
 			}
 			both.Wait()
-			w.boughtOnce(w.launchUntil(ctx, w.launcher(), names(5)...))
+			w.boughtOnce(w.launchUntil(ctx, w.launcher(hidden), names(5)...))
 		})
 	}
 }
@@ -95,41 +98,100 @@ func (e late) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesIn
 	return e.EC2API.DescribeInstances(ctx, in, o...)
 }
 
-// What is left: a process that takes over with a request that differs learns of EC2 that the token was used, and not what
-// for. If EC2 shows no instance of it for a minute, it is bought again: one instance for each claim, which no claim can come to
-// show, so that the collector ends it when it is seen.
+// hidden has a launcher's EC2 show no instance for so long.
+func (w *world) hidden(d time.Duration) func(*Options) {
+	until := time.Now().Add(d)
+	return func(o *Options) { o.EC2 = late{o.EC2, until} }
+}
+
+// A process takes over a purchase when the class is another and EC2 shows nothing for minutes: it asks for what stands on record,
+// and has the machines that were bought, and no others.
 func TestShownAfterAMinute(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.buyAndDie(ctx, names(4)...)
 		w.class.Spec.Tags = map[string]string{"team": "b"}
 		began := time.Now()
-		machines := w.launchUntil(ctx, w.launcher(func(o *Options) { o.EC2 = late{w.ec2, began.Add(2 * time.Minute)} }), names(4)...)
-		if waited := time.Since(began); waited > 3*time.Minute {
-			t.Errorf("the claims have other machines after %v", waited)
+		w.boughtOnce(w.launchUntil(ctx, w.launcher(w.hidden(10*time.Minute)), names(4)...))
+		if waited := time.Since(began); waited > 10*time.Second {
+			t.Errorf("the claims have their machines after %v", waited)
 		}
-		bought := len(w.alive())
-		if bought != 8 {
-			t.Errorf("%d instances were bought for 4 claims, want two for each", bought)
-		}
-		listed, err := w.launcher().Machines(ctx)
-		w.must(err)
-		known := map[string]bool{}
-		for _, id := range machines {
-			known[id] = true
-		}
-		leaks := 0
-		for i := range listed {
-			m := &listed[i]
-			if known[m.ProviderID] {
-				continue
-			}
-			leaks++
-			if !m.Noted || len(m.Claimants) > 0 {
-				t.Errorf("nobody would end %s: noted %v, claimants %v", m.ProviderID, m.Noted, m.Claimants)
-			}
-		}
-		if leaks != bought-4 || len(listed) != bought {
-			t.Errorf("%d machines are listed, %d of them leaks; want %d and %d", len(listed), leaks, bought, bought-4)
+		if n := w.count("CreateFleet", "IdempotentParameterMismatch"); n != 0 {
+			t.Errorf("%d requests did not match their token, want 0", n)
 		}
 	})
+}
+
+// The same with a record that an earlier version wrote, or whose request was taken off or cannot be read: what was asked for is not
+// known, and if EC2 shows nothing of it for a minute, it is bought again. That is one instance for each claim, which no claim can
+// come to show, so that the collector ends it when it is seen.
+func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
+	for name, spoil := range map[string]func(*Entry){
+		"earlier version":   earlier,
+		"taken off":         func(e *Entry) { e.Requests = "" },
+		"cannot be read":    func(e *Entry) { e.Requests = strings.Replace(e.Requests, "A", "!", 1) },
+		"is none":           func(e *Entry) { e.Requests = requests{}.text() },
+		"asks for nothing":  func(e *Entry) { e.Requests = requests{{}}.text() },
+		"the lead has gone": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+				w.buyAndDie(ctx, names(4)...)
+				claims := names(4)
+				if spoil == nil {
+					claims = w.lose(claims[0], claims[1:]...)
+				} else {
+					w.spoil(spoil)
+				}
+				w.class.Spec.Tags = map[string]string{"team": "b"}
+				began := time.Now()
+				machines := w.launchUntil(ctx, w.launcher(w.hidden(2*time.Minute)), claims...)
+				if waited := time.Since(began); waited > 3*time.Minute {
+					t.Errorf("the claims have other machines after %v", waited)
+				}
+				if n := len(w.alive()); n != 4+len(claims) {
+					t.Errorf("%d instances were bought for %d claims, want %d", n, len(claims), 4+len(claims))
+				}
+				w.leaksAreSeen(ctx, machines)
+			})
+		})
+	}
+}
+
+// earlier makes an entry one of a version that kept no requests.
+func earlier(e *Entry) { e.Was, e.Lead, e.Requests = "", Lead{}, "" }
+
+// spoil changes all entries on record.
+func (w *world) spoil(change func(*Entry)) {
+	for uid, e := range w.records.snapshot() {
+		change(&e)
+		w.records.entries[uid] = e
+	}
+}
+
+// lose deletes a claim and returns the others.
+func (w *world) lose(claim string, others ...string) []string {
+	uid := types.UID("uid-" + claim)
+	w.records.gone = map[types.UID]bool{uid: true}
+	delete(w.records.entries, uid)
+	return others
+}
+
+// leaksAreSeen checks that the collector would end all instances but the claims' machines.
+func (w *world) leaksAreSeen(ctx context.Context, machines map[string]string) {
+	w.Helper()
+	listed, err := w.launcher().Machines(ctx)
+	w.must(err)
+	known := map[string]bool{}
+	for _, id := range machines {
+		known[id] = true
+	}
+	for i := range listed {
+		m := &listed[i]
+		if !known[m.ProviderID] && (!m.Noted || len(m.Claimants) > 0) {
+			w.Errorf("nobody would end %s: noted %v, claimants %v", m.ProviderID, m.Noted, m.Claimants)
+		}
+	}
+	if len(listed) != len(w.alive()) {
+		w.Errorf("%d machines are listed, want %d", len(listed), len(w.alive()))
+	}
 }

@@ -228,6 +228,12 @@ func (l *Launcher) fail(s *seat, err error) {
 	close(s.done)
 }
 
+func (l *Launcher) failAll(seats []*seat, err error) {
+	for _, s := range seats {
+		l.fail(s, err)
+	}
+}
+
 func (l *Launcher) succeed(s *seat, b bought) {
 	l.mu.Lock()
 	l.recent[b.id] = l.opts.Clock.Now()

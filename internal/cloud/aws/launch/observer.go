@@ -26,13 +26,10 @@ type Refusal struct {
 
 // tellRefusals tells the observer what came of a purchase.
 func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
-	if l.opts.Observer.Refused == nil || p.plan == nil {
+	if l.opts.Observer.Refused == nil || len(p.requests) == 0 {
 		return
 	}
-	capacityType := p.plan.selection.CapacityType
-	if out.err != nil {
-		l.opts.Observer.Refused(Refusal{CapacityType: capacityType, Reason: ReasonOf(out.err.Error())})
-	}
+	capacityType := p.selection().CapacityType
 	for _, r := range out.refusals {
 		_, zone, _ := placeOf(r)
 		code := aws.ToString(r.ErrorCode)
@@ -40,7 +37,14 @@ func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
 		if reason == launchFailed && code != "" {
 			reason = code
 		}
-		l.opts.Observer.Refused(Refusal{Zone: zone, ZoneID: zoneIDOf(p.plan.order.Class, zone), CapacityType: capacityType, Reason: reason})
+		l.opts.Observer.Refused(Refusal{Zone: zone, ZoneID: zoneIDOf(p.order.Class, zone), CapacityType: capacityType, Reason: reason})
+	}
+}
+
+// tellRefused tells the observer of a request that was refused as a whole.
+func (l *Launcher) tellRefused(p *purchase, err error) {
+	if l.opts.Observer.Refused != nil {
+		l.opts.Observer.Refused(Refusal{CapacityType: p.selection().CapacityType, Reason: ReasonOf(err.Error())})
 	}
 }
 

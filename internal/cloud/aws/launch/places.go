@@ -44,9 +44,9 @@ func (p places) index(place int) (int, bool) {
 	return slices.BinarySearch(p, place)
 }
 
-// among are the places of the claims that have the token on record; nil if that is all of them.
-func among(entries map[string]Entry, of Entry) places {
-	var p places
+// among are the places of the claims that have the token on record, and some more; nil if that is all of them.
+func among(entries map[string]Entry, of Entry, more ...int) places {
+	p := places(slices.Clone(more))
 	for _, e := range entries {
 		if e.Token() == of.Token() {
 			p = append(p, e.Place)
@@ -58,4 +58,21 @@ func among(entries map[string]Entry, of Entry) places {
 		return nil
 	}
 	return p
+}
+
+// and are the places that are in both, of so many.
+func (p places) and(q places, of int) places {
+	var both places
+	for place := range of {
+		if _, in := p.index(place); !in {
+			continue
+		}
+		if _, in := q.index(place); in {
+			both = append(both, place)
+		}
+	}
+	if len(both) == of {
+		return nil
+	}
+	return both
 }

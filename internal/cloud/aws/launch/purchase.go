@@ -6,24 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
 // purchase is what is asked for under one token. Its states:
 //
-//	recorded --ask--> answered                        decided: instances, or why not
-//	             |--> throttled: ask again            the stored request
-//	             |--> lost: ask again             the stored request; now and then look whether all instances are there
-//	             |--> refused: decided, but if an answer was lost before: undecided, asked again with a request of the day
-//	             `--> mismatched: search --complete, or Settle is over--> decided
-//	there is no request to ask with, since nothing is on sale or a template cannot be made: undecided, until nobody can be
-//	asking any more and Settle is over; then as mismatched
+//	recorded, the request with its lead --ask--> answered                        decided: instances, or why not
+//	             |--> throttled: ask again            the same request
+//	             |--> lost: ask again             the same request; now and then look whether all instances are there
+//	             |--> sold out: decided, but if an answer was lost before: as refused
+//	             |--> refused: undecided, asked again with a request of the day as well
+//	             `--> mismatched: the request before it; where there is none: search --complete, or Settle is over--> decided
+//	no request is on record, and there is none to ask with, since nothing is on sale or a template cannot be made: undecided,
+//	until nobody can be asking any more and Settle is over; then as mismatched
 //	out of time: undecided; whoever asks next goes on
 //
 // That nothing was bought is for EC2 to say, by its answer to the token; that no search shows an instance proves nothing, it
@@ -32,15 +32,28 @@ import (
 type purchase struct {
 	entry Entry // Place is that of whoever made it
 
-	gate    gate // held while it is being decided
-	plan    *plan
-	request *ec2.CreateFleetInput
-	places  places // that the request is for
-	// asked is when the request was last sent; unsure is set when an answer may have been lost.
+	gate  gate   // held while it is being decided
+	order *Order // of one of its claims
+	plan  *plan  // that its request is from; none if another process made that
+	// requests that may have been sent, turn the one that is sent next. kept is how they stand with the lead, empty if they
+	// do not.
+	requests requests
+	turn     int
+	kept     string
+	// refused is set if EC2 has refused the one whose turn it is; refusal is the last one, refusals counts them.
+	refused  bool
+	refusal  error
+	refusals atomic.Int32
+	// asked is when a request was last sent; unsure is set when an answer may have been lost.
 	asked   time.Time
 	unsure  bool
-	aside   map[string]int64 // addresses set aside, by subnet
+	aside   map[string]held // addresses set aside, by subnet
 	decided *outcome
+}
+
+// selection is what is bought, without the ways.
+func (p *purchase) selection() *Selection {
+	return &Selection{CapacityType: string(p.requests[p.turn].Sent.TargetCapacitySpecification.DefaultTargetCapacityType), Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
 }
 
 // outcome is what came of a purchase.
@@ -48,7 +61,7 @@ type outcome struct {
 	instances []bought // by id
 	places    places   // that they are for
 	refusals  []ec2types.CreateFleetError
-	// err is why EC2 refused the request as a whole.
+	// err is why nothing of what was asked for is left.
 	err error
 	// searched is set if the instances were found by their tag: why there are not more is not known.
 	searched bool
@@ -76,6 +89,9 @@ func found(instances []bought) *outcome {
 	}
 	return out
 }
+
+// nothing is the outcome of a purchase that nobody has made or will make.
+func nothing() *outcome { return &outcome{places: places{}} }
 
 // complete says that there can be no more instances.
 func (o *outcome) complete(size int) bool {
@@ -107,33 +123,27 @@ func (l *Launcher) buy(_ string, seats []*seat) {
 
 // attempt makes one purchase and returns the seats that need another one.
 func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*seat {
+	lead := seats[0]
 	entry.Size, entry.At = len(seats), l.opts.Clock.Now().UTC()
-	p := &purchase{entry: entry, plan: seats[0].plan, asked: entry.At, gate: newGate()}
-	if err := l.prepare(ctx, p); err != nil {
-		for _, s := range seats {
-			l.fail(s, err)
-		}
+	entry.Lead = Lead{Claim: lead.name(), UID: lead.order.Claim.UID, Was: lead.entry.Token()}
+	p := &purchase{entry: entry, plan: lead.plan, order: lead.order, asked: entry.At, gate: newGate()}
+	own, err := l.prepare(ctx, p, nil)
+	if err != nil {
+		l.failAll(seats, err)
 		return nil
 	}
-	p.gate.tryEnter() // until it is sent or given up; nobody else has it yet
+	p.gate.tryEnter() // until it is on record or given up; nobody else has it yet
 	l.mu.Lock()
 	l.purchases[entry.Token()] = p
 	l.mu.Unlock()
-	recorded := l.record(ctx, entry, seats)
-	if len(recorded) < len(seats) && !l.narrow(ctx, p, recorded) {
-		p.gate.leave()
+	seats = l.commit(ctx, p, own, seats)
+	p.gate.leave()
+	if len(seats) == 0 {
 		return nil
 	}
-	seats = recorded
-	for _, s := range seats {
-		s.open = true
-	}
-	p.gate.leave()
 	out, err := l.decide(ctx, p, seats[0])
 	if err != nil {
-		for _, s := range seats {
-			l.fail(s, err)
-		}
+		l.failAll(seats, err)
 		return nil
 	}
 	return l.deal(out, l.still(ctx, p, seats))
@@ -164,100 +174,19 @@ func (l *Launcher) stands(ctx context.Context, p *purchase, o *Order) error {
 	return err
 }
 
-// narrow has a purchase that is not on record on all of its claims ask for those only on which it is. The token is not
-// given up for another one: whoever else reads it on a claim may be asking with it already, and then it is one purchase.
-// False says that there is nothing to ask for now; who comes again goes on with what is on record.
-func (l *Launcher) narrow(ctx context.Context, p *purchase, recorded []*seat) bool {
-	l.giveBack(p)
-	p.request, p.places, p.unsure = nil, nil, true
-	if len(recorded) == 0 {
-		return false
-	}
-	p.plan = recorded[0].plan // which names its claim, should it be the only one
-	for _, s := range recorded {
-		p.places = append(p.places, s.entry.Place)
-	}
-	slices.Sort(p.places)
-	if err := l.prepare(ctx, p); err != nil {
-		for _, s := range recorded {
-			s.open = true
-			l.fail(s, p.undecided(err))
-		}
-		return false
-	}
-	return true
-}
-
-// record writes the entry on all claims, and fails the seats of those on which it cannot be written.
-func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*seat {
-	errs := make([]error, len(seats))
-	var group errgroup.Group
-	group.SetLimit(20)
-	for i, s := range seats {
-		mine := entry
-		mine.Place, mine.Made = i, s.order.origin()
-		group.Go(func() error {
-			if errs[i] = l.opts.Recorder.Record(ctx, s.order.Claim, s.entry, mine); errs[i] == nil {
-				s.entry = mine
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are in errs
-	var recorded []*seat
-	for i, s := range seats {
-		if errs[i] == nil {
-			recorded = append(recorded, s)
-			continue
-		}
-		s.known = false // it may have been written all the same, or somebody else has written
-		l.fail(s, fmt.Errorf("recording the purchase for NodeClaim %q: %w", s.name(), errs[i]))
-	}
-	return recorded
-}
-
-// prepare makes the launch templates and the request, which is not changed from then on.
-func (l *Launcher) prepare(ctx context.Context, p *purchase) error {
-	for _, v := range p.plan.variants {
-		if err := l.ensure(ctx, p.plan.templates[v]); err != nil {
-			return l.templateError(err)
-		}
-	}
-	size := p.entry.Size
-	if p.places != nil {
-		size = len(p.places)
-	}
-	subnets := l.choose(p, size, l.opts.Subnets.Choose)
-	if len(subnets) == 0 {
-		subnets = l.choose(p, size, l.opts.Subnets.ChooseCrowded)
-	}
-	request := p.plan.request(p.entry, p.places, subnets)
-	if len(request.LaunchTemplateConfigs) == 0 {
-		l.markFull(p.plan)
-		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v", p.plan.order.Class.Name, p.plan.zones())}
-	}
-	p.request = request
-	return nil
-}
-
-// templateError is the claims' error for a launch template that cannot be made.
-func (l *Launcher) templateError(err error) error {
-	if f := fateOf(err); f == throttled || f == lost {
-		return err
-	}
-	return refusedError(err)
-}
-
 // resume decides the purchase that the claim has on record, and returns the claim's instance; nil if nothing came of it.
 func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	l.mu.Lock()
 	p := l.purchases[s.entry.Token()]
 	if p == nil {
-		p = &purchase{entry: s.entry, asked: s.entry.At, unsure: true, gate: newGate()}
+		p = &purchase{entry: s.entry, order: s.order, asked: s.entry.At, unsure: true, gate: newGate()}
 		l.purchases[s.entry.Token()] = p
 	}
 	l.mu.Unlock()
 	out, err := l.decide(ctx, p, s)
+	if errors.Is(err, errLeftOut) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -283,60 +212,65 @@ func (p *purchase) undecided(err error) error {
 	return fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
 }
 
-// decide finds out what comes of the purchase, once. A purchase that another process began has no request, nor has one that
-// was refused after an answer was lost: the order of one of its claims, at its place, gives one.
+// decide finds out what comes of the purchase, once. Where it has no request, since another process began it, the lead keeps
+// one, or else the order of one of its claims, at its place, gives one. A refusal is shared by all who waited for it.
 func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
+	refusals := p.refusals.Load()
 	if err := p.gate.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer p.gate.leave()
-	if p.decided != nil {
+	switch {
+	case p.decided != nil:
 		return p.decided, nil
+	case p.refusals.Load() != refusals:
+		return nil, p.undecided(p.refusal)
 	}
 	out, err := l.settle(ctx, p, of)
 	if err != nil {
 		return nil, p.undecided(err)
 	}
 	p.decided = out
-	if p.plan != nil {
-		marks(l.opts.Unavailable, out.refusals, p.plan.order.Class.Name, &p.plan.selection)
+	if !p.unsure && len(out.refusals) > 0 { // else it may be EC2's answer of long ago, repeated
+		marks(l.opts.Unavailable, out.refusals, p.order.Class.Name, p.selection())
 	}
 	l.giveBack(p)
 	l.tellRefusals(p, out)
+	p.plan, p.order, p.requests, p.kept = nil, nil, nil, "" // they are large, and no longer needed
 	return out, nil
 }
 
+// errLeftOut says that the purchase has never been for the claim and never will be.
+var errLeftOut = errors.New("it is for other claims")
+
+// leavesOut says so of a claim that has it on record: its record was written without a sign of it.
+func (p *purchase) leavesOut(of *seat) bool {
+	return p.kept != "" && !slices.ContainsFunc(p.requests, func(r request) bool {
+		_, wanted := r.places().index(of.entry.Place)
+		return wanted
+	})
+}
+
 func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
-	if p.request != nil {
-		return l.ask(ctx, p)
-	}
-	instances, err := l.tagged(ctx, p.entry.Token())
-	if err != nil {
-		return nil, err
-	}
-	if out := found(instances); out.complete(p.entry.Size) {
-		return out, nil
-	}
-	entries, err := l.opts.Recorder.Entries(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// Claims that are gone, or on which it was never written, are not bought for.
-	p.places = among(entries, of.entry)
-	if p.plan, err = newPlan(of.order, l.opts.Region); err == nil {
-		err = l.prepare(ctx, p)
-	}
-	if err != nil {
-		if until := p.last().Add(l.opts.Settle); l.opts.Clock.Now().Before(until) {
-			return nil, fmt.Errorf("it may have been asked for until %s, and cannot be now: %w", p.last().Format(time.RFC3339), err)
+	if p.requests == nil {
+		if out, err := l.takeOver(ctx, p, of); out != nil || err != nil {
+			return out, err
 		}
-		return l.search(ctx, p)
 	}
-	// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
-	if err := l.stands(ctx, p, of.order); err != nil {
-		l.giveBack(p)
-		p.request = nil
-		return nil, err
+	if p.leavesOut(of) {
+		return nil, errLeftOut
+	}
+	if p.refused {
+		if err := l.another(ctx, p, of); err != nil {
+			return nil, err
+		}
+		p.refused = false
+	}
+	if p.unsure {
+		// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
+		if err := l.stands(ctx, p, of.order); err != nil {
+			return nil, err
+		}
 	}
 	return l.ask(ctx, p)
 }
@@ -349,18 +283,24 @@ func (p *purchase) last() time.Time {
 	return p.asked
 }
 
-// ask sends the request until it is answered.
+// ask sends the request until it is answered. One that does not match the token was not carried out: an earlier one was.
 func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	const most = 5
 	losses, absences := 0, 0
 	for try := 1; ; try++ {
 		p.asked = l.opts.Clock.Now()
-		out, err := send(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, p.request)
+		r := p.requests[p.turn]
+		out, err := send(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, r.Sent)
 		switch fateOf(err) {
 		case passed:
-			return &outcome{instances: boughtOf(out, p.plan.order.origin()), places: p.places, refusals: out.Errors}, nil
+			return &outcome{instances: boughtOf(out, r.Made), places: r.places(), refusals: out.Errors}, nil
 		case mismatched:
-			return l.search(ctx, p)
+			if another, err := l.turnBack(ctx, p); err != nil {
+				return nil, err
+			} else if !another {
+				return l.search(ctx, p)
+			}
+			continue
 		case lost:
 			p.unsure = true
 			if losses++; losses%most == 0 && ctx.Err() == nil {
@@ -382,25 +322,47 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	}
 }
 
-// refuse ends a purchase that EC2 will not make. If an earlier answer was lost, it may have made it before: then the token is
-// asked with again, by a request of the day, when a claim comes again. EC2 takes that only if it has made nothing.
+// refuse ends a purchase of which EC2 says that nothing of it is left, unless it may have made it before. Another refusal ends
+// nothing: somebody else may have got, or get, through with the same token. So it is asked with again, when a claim comes again,
+// and by a request of the day as well, which EC2 takes only if it has made nothing.
 func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome, error) {
-	if !p.unsure {
-		return &outcome{err: err}, nil
+	l.tellRefused(p, err)
+	failed := refusedError(err)
+	var soldOut *cloud.InsufficientCapacityError
+	if !p.unsure && errors.As(failed, &soldOut) {
+		return &outcome{err: failed, places: p.requests[p.turn].places()}, nil
 	}
-	if out := l.shown(ctx, p); out != nil {
-		return out, nil
+	if p.unsure {
+		if out := l.shown(ctx, p); out != nil {
+			return out, nil
+		}
 	}
-	l.giveBack(p)
-	p.request = nil
-	return nil, refusedError(err)
+	if p.refused = p.kept != ""; !p.refused {
+		l.giveBack(p)
+		p.requests = nil
+	}
+	p.refusal = failed
+	p.refusals.Add(1)
+	return nil, failed
 }
 
-// remake makes the launch templates again that EC2 does not see. A failure shows with the next request.
+// remake makes the launch templates again that EC2 does not see, as far as they are known. A failure shows with the next request.
 func (l *Launcher) remake(ctx context.Context, p *purchase) {
-	for _, v := range p.plan.variants {
-		l.forget(ctx, p.plan.templates[v].name)
-		_ = l.ensure(ctx, p.plan.templates[v])
+	plan := p.plan
+	if plan == nil {
+		var err error
+		if plan, err = newPlan(p.order, l.opts.Region); err != nil {
+			return
+		}
+	}
+	needed := p.requests[p.turn].templates()
+	for _, v := range plan.variants {
+		t := plan.templates[v]
+		if !slices.Contains(needed, t.name) {
+			continue
+		}
+		l.forget(ctx, t.name)
+		_ = l.ensure(ctx, t)
 	}
 }
 
@@ -410,11 +372,14 @@ func (l *Launcher) deal(out *outcome, seats []*seat) []*seat {
 	for _, s := range seats {
 		s.open = false
 		b := out.at(s.entry.Place, s.name())
+		_, wanted := out.places.index(s.entry.Place)
 		switch {
 		case b != nil && !b.gone:
 			l.succeed(s, *b)
+		case !wanted:
+			rest = append(rest, s)
 		case out.err != nil:
-			l.fail(s, refusedError(out.err))
+			l.fail(s, out.err)
 		case out.searched:
 			rest = append(rest, s)
 		default:

@@ -199,11 +199,13 @@ func (w *world) buyAndDie(ctx context.Context, list ...string) {
 	}
 }
 
-// The token was used by another request: the instances of that one are adopted, and only the rest is bought.
+// The token was used by another request, which an earlier version did not keep: the instances of that one are adopted, and only the
+// rest is bought.
 func TestMismatch(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
 		w.buyAndDie(ctx, names(3)...)
+		w.spoil(earlier)
 		before := w.records.snapshot()
 		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
 		w.class.Spec.Tags = map[string]string{"team": "b"} // another request
@@ -225,8 +227,8 @@ func TestMismatch(t *testing.T) {
 }
 
 // A claim that is launched again after its class has changed has the machine of the first launch, and that machine is of the
-// class as it was: whether the purchase is still in memory, or is found by its tag in another process, or its token is known
-// to EC2 with another request.
+// class as it was: whether the purchase is still in memory, or is found by its tag in another process, or asked for again as it
+// stands on record, or its token is known to EC2 with another request.
 func TestOriginOfEarlierMachine(t *testing.T) {
 	in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
 		w.pass(10 * time.Second)
@@ -242,13 +244,21 @@ func TestOriginOfEarlierMachine(t *testing.T) {
 			t.Fatal("the class has the same hash with other tags")
 		}
 		w.again(ctx, "asked again", first, before.ProviderID, want)
+		w.again(ctx, "another process that asks for what is on record", w.launcher(w.hidden(time.Hour)), before.ProviderID, want)
+		if w.count("CreateFleet", "IdempotentParameterMismatch") != 0 {
+			t.Error("what is on record does not match its token")
+		}
+		kept := w.records.snapshot()
+		w.spoil(earlier)
 		w.again(ctx, "another process whose request does not match", w.launcher(), before.ProviderID, want)
+		w.spoil(func(e *Entry) { *e = kept["uid-claim"] })
 		if w.count("CreateFleet", "IdempotentParameterMismatch") != 1 {
 			t.Errorf("%d requests that do not match, want 1", w.count("CreateFleet", "IdempotentParameterMismatch"))
 		}
 		w.pass(10 * time.Second)
 		w.again(ctx, "another process that finds it", w.launcher(), before.ProviderID, want)
 		for uid, e := range w.records.snapshot() { // as a version wrote it that did not note the class
+			earlier(&e)
 			e.Made = Origin{}
 			w.records.entries[uid] = e
 		}

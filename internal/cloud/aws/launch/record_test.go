@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -41,6 +44,17 @@ func TestAnnotations(t *testing.T) {
 	if err := a.Record(ctx, stale, first, second); err != nil {
 		t.Errorf("recording over the entry that was expected: %v", err)
 	}
+	asked := second
+	asked.Requests = "what is asked for"
+	if err := a.Record(ctx, stale, second, asked); err != nil {
+		t.Errorf("adding what is asked for: %v", err)
+	}
+	if err := a.Record(ctx, stale, second, first); !errors.Is(err, ErrChanged) {
+		t.Errorf("recording over what somebody else has added: %v, want %v", err, ErrChanged)
+	}
+	if err := a.Record(ctx, stale, asked, second); err != nil {
+		t.Errorf("taking it off: %v", err)
+	}
 	entries, err := a.Entries(ctx)
 	if diff := cmp.Diff(map[string]Entry{"claim": second}, entries); err != nil || diff != "" {
 		t.Errorf("entries: %v (-want +got):\n%s", err, diff)
@@ -49,6 +63,97 @@ func TestAnnotations(t *testing.T) {
 	namesake.UID = "another"
 	if err := a.Record(ctx, namesake, Entry{}, first); !errors.Is(err, ErrChanged) {
 		t.Errorf("recording on a claim of the same name that is gone: %v, want %v", err, ErrChanged)
+	}
+}
+
+// A claim that is gone, or whose change the API server refuses for good, can keep no record; other failures pass.
+func TestAnnotationsNoRecord(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
+	namesake := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "another"}}
+	spoilt := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid", Annotations: map[string]string{AnnotationPurchase: "x"}}}
+	kind := schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}
+	for _, test := range []struct {
+		name   string
+		stored *karpv1.NodeClaim
+		fails  error // of a patch
+		want   bool
+	}{
+		{"it is there", claim, nil, false},
+		{"it is gone", nil, nil, true},
+		{"another has its name", namesake, nil, true},
+		{"its record cannot be read", spoilt, nil, true},
+		{"it is not valid", claim, apierrors.NewInvalid(kind, "claim", nil), true},
+		{"it goes at that moment", claim, apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "claim"), true},
+		{"somebody else writes it", claim, apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, "claim", nil), false},
+		{"the API server is busy", claim, apierrors.NewTooManyRequests("busy", 1), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			builder := fake.NewClientBuilder().WithScheme(scheme)
+			if test.stored != nil {
+				builder = builder.WithObjects(test.stored.DeepCopy())
+			}
+			c := interceptor.NewClient(builder.Build(), interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					if test.fails != nil {
+						return test.fails
+					}
+					return c.Patch(ctx, o, patch, opts...)
+				},
+			})
+			a := &Annotations{Client: c, Live: c}
+			err := a.Record(t.Context(), claim, Entry{}, Entry{Batch: "b", Attempt: 1, Size: 1})
+			if errors.Is(err, ErrNoRecord) != test.want || test.fails != nil && !errors.Is(err, test.fails) {
+				t.Errorf("recording: %v, want %v: %v", err, ErrNoRecord, test.want)
+			}
+			if _, err := a.Recorded(t.Context(), claim); errors.Is(err, ErrNoRecord) != (test.want && test.fails == nil) {
+				t.Errorf("reading: %v", err)
+			}
+		})
+	}
+}
+
+// Whether a claim was ever part of a purchase is told by its past, if enough of that is known.
+func TestNever(t *testing.T) {
+	lead := Lead{Claim: "claim", UID: "uid"}
+	first := Entry{Batch: "a", Attempt: 1, Size: 1, Lead: lead}
+	second := Entry{Batch: "b", Attempt: 1, Size: 1, Lead: lead, Was: first.past()}
+	third := Entry{Batch: "c", Attempt: 1, Size: 1, Lead: lead, Was: second.past()}
+	old := Entry{Batch: "old", Attempt: 1, Size: 1}
+	after := Entry{Batch: "d", Attempt: 1, Size: 1, Lead: lead, Was: old.past()}
+	long := first
+	for i := range 2 * mostPast {
+		long = Entry{Batch: "x", Attempt: i + 1, Size: 1, Lead: lead, Was: long.past()}
+	}
+	for _, test := range []struct {
+		name       string
+		now        Entry
+		token, was string
+		want       bool
+	}{
+		{"it has none yet", Entry{}, "t-1", "", false},
+		{"it has it", first, "a-1", "", false},
+		{"it has another, its first", first, "t-1", "", true},
+		{"it still has the one before", first, "t-1", "a-1", false},
+		{"it went on from the one before", second, "t-1", "a-1", true},
+		{"it had it", third, "b-1", "a-1", false},
+		{"it went on long ago", third, "t-1", "a-1", true},
+		{"what was before is not known", third, "t-1", "z-1", false},
+		{"an earlier version wrote it", old, "t-1", "", false},
+		{"an earlier version wrote the one before", after, "t-1", "", false},
+		{"it went on from that of an earlier version", after, "t-1", "old-1", true},
+		{"it had too many", long, "t-1", "a-1", false},
+		{"it had too many to know the first", long, "t-1", "", false},
+	} {
+		if got := test.now.never(test.token, test.was); got != test.want {
+			t.Errorf("%s: %v, want %v (past %q)", test.name, got, test.want, test.now.Was)
+		}
+	}
+	if n := len(strings.Fields(long.Was)); n > mostPast+1 {
+		t.Errorf("%d tokens of the past are kept, want %d at most", n, mostPast+1)
 	}
 }
 

@@ -71,6 +71,17 @@ func (l *Launcher) forget(ctx context.Context, name string) {
 	}
 }
 
+// touch notes that the launch template is in use.
+func (l *Launcher) touch(ctx context.Context, name string) error {
+	k := l.templates.entry(name)
+	if err := k.gate.enter(ctx); err != nil {
+		return err
+	}
+	k.used = l.opts.Clock.Now()
+	k.gate.leave()
+	return nil
+}
+
 // AdoptTemplates learns of the cluster's launch templates, at the start: those that nothing uses are then deleted by
 // SweepTemplates like our own.
 func (l *Launcher) AdoptTemplates(ctx context.Context) error {
@@ -91,9 +102,13 @@ func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	return nil
 }
 
-// SweepTemplates deletes the launch templates that nothing was launched with for TemplateIdle. It returns what could not
-// be deleted, and goes on with the others.
+// SweepTemplates deletes the launch templates that nothing was launched with for TemplateIdle and that no request on record names,
+// after it has taken off those that are no longer needed. It returns what could not be done, and goes on with the rest.
 func (l *Launcher) SweepTemplates(ctx context.Context) error {
+	needed, err := l.sweepRequests(ctx)
+	if needed == nil {
+		return err
+	}
 	now := l.opts.Clock.Now()
 	l.templates.mu.Lock()
 	var idle []string
@@ -110,9 +125,11 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 		}
 	}
 	l.templates.mu.Unlock()
-	var failed []error
+	failed := []error{err}
 	for _, name := range idle {
-		failed = append(failed, l.deleteTemplate(ctx, name, TemplateIdle))
+		if !needed[name] {
+			failed = append(failed, l.deleteTemplate(ctx, name, TemplateIdle))
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -126,14 +126,71 @@ func TestLostThenSoldOut(t *testing.T) {
 	})
 }
 
-// A process takes over a purchase when what was asked for is no longer on sale. As long as the one who began it may still be
-// asking, or EC2 may still show what it bought, nothing is decided; then the claim is given up.
+// A process takes over a purchase when what was asked for is no longer on sale, as far as is known: it asks for what stands on
+// record, and has what was bought, or what EC2 has after all.
 func TestTakenOverWhenSoldOut(t *testing.T) {
+	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
+	t.Run("bought", func(t *testing.T) {
+		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
+			w.warm(ctx, "a")
+			w.buyAndDie(ctx, names(3)...)
+			w.unavailable.Mark(soldOut)
+			w.boughtOnce(w.launchOnce(ctx, w.launcher(), names(3)...))
+		})
+	})
+	t.Run("not asked for yet", func(t *testing.T) {
+		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			w.recordAndDie(ctx, names(3)...)
+			w.unavailable.Mark(soldOut)
+			w.boughtOnce(w.launchOnce(ctx, w.launcher(), names(3)...))
+		})
+	})
+	t.Run("not asked for yet and sold out", func(t *testing.T) {
+		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+			w.recordAndDie(ctx, names(3)...)
+			w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 0))
+			for _, r := range w.launch(ctx, w.launcher(), names(3)...) {
+				var gone *cloud.InsufficientCapacityError
+				if !errors.As(r.err, &gone) {
+					t.Errorf("error is %v, want one by which the claim is given up", r.err)
+				}
+			}
+		})
+	})
+}
+
+// launchOnce launches for all names and expects all machines at once.
+func (w *world) launchOnce(ctx context.Context, l *Launcher, list ...string) map[string]string {
+	w.Helper()
+	machines := map[string]string{}
+	for name, r := range w.launch(ctx, l, list...) {
+		w.must(r.err)
+		machines[name] = r.machine.ProviderID
+	}
+	return machines
+}
+
+// recordAndDie has a process record a purchase for the claims that is killed before EC2 is asked.
+func (w *world) recordAndDie(ctx context.Context, list ...string) {
+	w.Helper()
+	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // it has made the template, and recorded
+	brief, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
+	if n := len(w.records.snapshot()); n != len(list) || len(w.alive()) != 0 {
+		w.Fatalf("%d records and %d instances, want %d and 0", n, len(w.alive()), len(list))
+	}
+}
+
+// The same without a request on record, as an earlier version leaves it. As long as the one who began it may still be asking, or
+// EC2 may still show what it bought, nothing is decided; then the claim is given up.
+func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
 	t.Run("for a while", func(t *testing.T) {
 		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
 			w.warm(ctx, "a")
 			w.buyAndDie(ctx, names(3)...)
+			w.spoil(earlier)
 			w.unavailable.Mark(soldOut)
 			l := w.launcher()
 			for _, r := range w.launch(ctx, l, names(3)...) {
@@ -145,13 +202,8 @@ func TestTakenOverWhenSoldOut(t *testing.T) {
 	})
 	t.Run("for long", func(t *testing.T) {
 		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
-			p := &process{EC2API: w.ec2, Recorder: w.records, dies: 2, after: true} // it has made the template, and recorded
-			brief, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), "one")
-			if len(w.records.snapshot()) != 1 || len(w.alive()) != 0 {
-				t.Fatalf("%d records and %d instances, want 1 and 0", len(w.records.snapshot()), len(w.alive()))
-			}
+			w.recordAndDie(ctx, "one")
+			w.spoil(earlier)
 			l := w.launcher()
 			w.unavailable.Mark(soldOut)
 			w.mustStay(w.launch(ctx, l, "one")["one"].err)

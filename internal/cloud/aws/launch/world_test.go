@@ -275,11 +275,15 @@ type records struct {
 	entries map[types.UID]Entry
 	names   map[types.UID]string
 	refuse  func(claim string, e Entry) error
+	gone    map[types.UID]bool
 }
 
 func (r *records) Recorded(_ context.Context, claim *karpv1.NodeClaim) (Entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.gone[claim.UID] {
+		return Entry{}, ErrNoRecord
+	}
 	return r.entries[claim.UID], nil
 }
 
@@ -290,6 +294,9 @@ func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, aft
 		if err := r.refuse(claim.Name, after); err != nil {
 			return err
 		}
+	}
+	if r.gone[claim.UID] {
+		return ErrNoRecord
 	}
 	if r.entries[claim.UID] != before {
 		return ErrChanged

@@ -1,0 +1,152 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What is asked for under a token is on record with one claim of the purchase, its lead, before it is sent: the lead's entry is
+// written last, with the request, by whoever comes first, and everybody sends what stands there. So the states of a purchase are
+// those of its lead's entry:
+//
+//	the one before (Lead.Was) --written--> this purchase: what stands with it may have been sent, and nothing else
+//	         |                                       |
+//	         |                                       `--after an hour, or nothing came of it: the requests are gone
+//	         `--another purchase, and this one is not among those before it: it never was, and never will be
+//
+// Where the lead is gone, or can keep nothing, each process makes the request itself; see takeOver.
+
+// errVoid says that nobody has sent anything under the token and nobody will.
+var errVoid = fmt.Errorf("%w, its lead", ErrChanged)
+
+// kept is the lead's entry: that of the purchase, with requests, or the one before. Errors: errVoid, ErrNoRecord, and those of the
+// Recorder that pass.
+func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
+	lead, token := p.entry.Lead, p.entry.Token()
+	if lead == (Lead{}) {
+		return Entry{}, fmt.Errorf("purchase %s: %w: an earlier version began it", token, ErrNoRecord)
+	}
+	now, err := l.opts.Recorder.Recorded(ctx, lead.object())
+	switch {
+	case err != nil:
+		return Entry{}, fmt.Errorf("reading what purchase %s asks for: %w", token, err)
+	case now.Token() == token && now.Requests != "", now.Token() == lead.Was:
+		return now, nil
+	case now.never(token, lead.Was):
+		return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q is part of %s", token, errVoid, lead.Claim, now.Token())
+	}
+	return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q no longer has it", token, ErrNoRecord, lead.Claim)
+}
+
+// seal has the lead keep our request, unless it keeps one already, which is ours then. It returns the lead's entry. Errors are
+// those of kept.
+func (l *Launcher) seal(ctx context.Context, p *purchase, own request) (Entry, error) {
+	const most = 3
+	for try := 1; ; try++ {
+		now, err := l.kept(ctx, p)
+		if err != nil {
+			return Entry{}, err
+		}
+		if now.Token() == p.entry.Token() {
+			return now, l.adopt(ctx, p, now)
+		}
+		after := p.entry
+		after.Place, after.Made, after.Was, after.Requests = 0, own.Made, now.past(), requests{own}.text()
+		if err = l.opts.Recorder.Record(ctx, p.entry.Lead.object(), now, after); err == nil {
+			p.requests, p.turn, p.kept = requests{own}, 0, after.Requests
+			return after, nil
+		}
+		err = fmt.Errorf("recording what purchase %s asks for: %w", p.entry.Token(), err)
+		if try == most || errors.Is(err, ErrNoRecord) {
+			return Entry{}, err
+		}
+		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
+			return Entry{}, errors.Join(err, waited)
+		}
+	}
+}
+
+// adopt makes the requests that the lead keeps those of the purchase, and notes that their launch templates are in use.
+func (l *Launcher) adopt(ctx context.Context, p *purchase, lead Entry) error {
+	kept, err := requestsOf(lead.Requests)
+	if err != nil {
+		return fmt.Errorf("NodeClaim %q: %w: %w", p.entry.Lead.Claim, ErrNoRecord, err)
+	}
+	l.giveBack(p)
+	p.requests, p.turn, p.kept, p.unsure = kept, len(kept)-1, lead.Requests, true
+	for _, r := range kept {
+		for _, name := range r.templates() {
+			if err := l.touch(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turnBack has the request before the one that does not match the token asked for, or those that the lead has got meanwhile. False
+// says that there are none.
+func (l *Launcher) turnBack(ctx context.Context, p *purchase) (bool, error) {
+	if p.turn > 0 {
+		p.turn--
+		return true, nil
+	}
+	if p.kept == "" {
+		return false, nil
+	}
+	now, err := l.kept(ctx, p)
+	switch {
+	case errors.Is(err, ErrNoRecord):
+		return false, nil
+	case err != nil:
+		return false, err
+	case now.Requests == p.kept:
+		return false, nil
+	}
+	return true, l.adopt(ctx, p, now)
+}
+
+// another has a request of the day asked for beside the one that EC2 has refused, for those of its claims that are still there.
+// If the old one was, or is, carried out for somebody else, the new one does not match the token, and the old one's turn comes
+// again. Without a new one the old one is asked for again.
+func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
+	last := p.requests[p.turn]
+	_, mine := last.places().index(of.entry.Place)
+	if !mine || p.turn < len(p.requests)-1 || len(p.requests) >= mostRequests {
+		return nil
+	}
+	plan, unsold := newPlan(of.order, l.opts.Region)
+	if unsold != nil {
+		return nil // the old one is as good as any
+	}
+	entries, err := l.opts.Recorder.Entries(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for the claims of purchase %s: %w", p.entry.Token(), err)
+	}
+	p.plan, p.order = plan, of.order
+	l.giveBack(p)
+	own, err := l.prepare(ctx, p, last.places().and(among(entries, of.entry), p.entry.Size))
+	if err != nil || own.is(last) {
+		return nil
+	}
+	now, err := l.kept(ctx, p)
+	switch {
+	case errors.Is(err, ErrNoRecord):
+		return nil
+	case err == nil && now.Requests != p.kept: // somebody else was there first
+		err = l.adopt(ctx, p, now)
+	case err == nil:
+		both := append(slices.Clone(p.requests), own)
+		after := now
+		after.Requests = both.text()
+		if err = l.opts.Recorder.Record(ctx, p.entry.Lead.object(), now, after); err == nil {
+			p.requests, p.turn, p.kept = both, len(both)-1, after.Requests
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("having another request for purchase %s: %w", p.entry.Token(), err)
+	}
+	return nil
+}
