@@ -7,9 +7,9 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
-# topology, relaxation, whole plans and histories; what convert, the captures and the providers read; conversions.
+# topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/sim/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/migrate/... ./internal/sim/...
 
 .PHONY: help
 help: ## list the targets
@@ -95,10 +95,11 @@ scale: sandbox ## CPU and memory of the controller at 100, 1,000 and 5,000 nodes
 	KARPENTER_SCALE=$(or $(SCALE),100,1000,5000) $(GO) -C test test -timeout 180m -run TestScale$$ -v ./e2e
 
 .PHONY: nightly
-nightly: sandbox ## full matrices, 100 worlds of agreement, 30 minutes of fuzzing, long histories (hours)
+nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)
 	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/sim/... ./internal/engine/...
 	$(MAKE) fuzz
+	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/legacy/beta # conversion: nothing may be lost on the way
 
 # Of each fuzzer that is killed 100 MB and more would stay in the folder for temporary files.
 .PHONY: fuzz

@@ -127,8 +127,14 @@ var importRules = []importRule{
 		because: "simulated kubelets judge the user data that the provider writes: they read it in their own ways",
 	},
 	{
+		from:    "./internal/cloud/aws/awstest",
+		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
+		except:  []string{"./internal/cloud/aws/awssim", "./internal/cloud/aws/call"},
+		because: "the tests of every part of the provider use it: it can be about none of them",
+	},
+	{
 		from:    "./internal/cloud/aws",
-		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/kwok"},
+		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/aws/awstest", "./internal/cloud/kwok"},
 		because: "the provider meets the simulator over the wire only, as it meets AWS",
 	},
 	{

@@ -6,17 +6,20 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
@@ -72,12 +75,88 @@ func TestControllerRuns(t *testing.T) {
 	if got := fetch(at + "/debug/pprof/"); !strings.Contains(got, "404") {
 		t.Errorf("/debug/pprof/ is served without being asked for: %.100q", got)
 	}
+	otherProviderIsTold(t, s)
+	exemplarsAreServed(t, at+"/metrics")
 	olderKindsComeLater(t, config, definitions)
 	stop()
 	if got := <-ended; got != "0 " {
 		t.Errorf("it ended with %q", got)
 	}
 }
+
+// otherProviderIsTold holds that a pool of AWS which was ready once is told to be nobody's, and that the verbs then say so, not
+// that a node is coming.
+func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
+	t.Helper()
+	config, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+	pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waiting"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	for _, object := range []client.Object{pool, pod} {
+		if err := api.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := pod.DeepCopy()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	if err := api.Status().Patch(t.Context(), pod, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	earlier := pool.DeepCopy()
+	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+	if err := api.Status().Patch(t.Context(), pool, client.MergeFrom(earlier)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pool is told to be nobody's", func() bool {
+		return api.Get(t.Context(), client.ObjectKeyFromObject(pool), pool) == nil && pool.StatusConditions().Get(karpv1.ConditionNodeClassReady).IsFalse()
+	})
+	const why = "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the cloud provider of the controller that runs (kwok)"
+	for verb, arguments := range map[string][]string{"explain pod": {"default/waiting"}, "explain pool": {"cloud"}, "top": {"--once"}, "doctor": nil} {
+		out, err := runProgram(t, "", slices.Concat(strings.Fields(verb), arguments, []string{"--kubeconfig", s.Kubeconfig()})...)
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), why) || verb == "doctor" && !strings.Contains(out, "OtherProvider") {
+			t.Errorf("%s ended with %v and printed\n%s", verb, err, out)
+		}
+	}
+	for _, object := range []client.Object{pool, pod} {
+		if err := api.Delete(t.Context(), object, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// exemplarsAreServed holds that who asks for OpenMetrics sees which pass was how long.
+func exemplarsAreServed(t *testing.T, address string) {
+	t.Helper()
+	eventually(t, "a pass has an exemplar", func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return err == nil && passWithExemplar.Match(body)
+	})
+}
+
+var passWithExemplar = regexp.MustCompile(`karpenter_scheduler_scheduling_duration_seconds_bucket\{controller="provisioner",le="[0-9.]+"\} \d+ # \{plan_id="[a-z2-7]{12}"\} `)
 
 // olderKindsComeLater installs all definitions and awaits that a Provisioner becomes a pool.
 func olderKindsComeLater(t *testing.T, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) {

@@ -139,9 +139,11 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 		RetryPeriod:                   &retry,
 		GracefulShutdownTimeout:       &shutdown,
 		HealthProbeBindAddress:        "0", // probes are served from the start, see probes
-		Metrics:                       metricsserver.Options{BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling)},
-		Controller:                    ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
-		Cache:                         cluster.CacheOptions(func() { w.store.Recheck() }),
+		Metrics: metricsserver.Options{
+			BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling), FilterProvider: telemetry.OpenMetrics(ctrlmetrics.Registry),
+		},
+		Controller: ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
+		Cache:      cluster.CacheOptions(func() { w.store.Recheck() }),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -225,6 +226,7 @@ func (c *clinic) illnesses() []illness {
 			c.poolReady(metav1.ConditionFalse)
 			return func() { c.poolReady(metav1.ConditionTrue) }
 		}},
+		{codes: "OtherProvider", about: "EC2NodeClass.karpenter.k8s.aws are not of", fall: c.otherProvider},
 		{codes: "ClassMissing", about: "KWOKNodeClass elsewhere", fall: func() func() {
 			pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
 			ref := &pool.Spec.Template.Spec.NodeClassRef
@@ -299,6 +301,18 @@ func (c *clinic) illnesses() []illness {
 			return func() {}
 		}},
 	}
+}
+
+// otherProvider is a pool of AWS that the controller of simulated nodes has spoken of.
+func (c *clinic) otherProvider() (heal func()) {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
+	pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{}
+	heal = c.create(pool)
+	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+	pool.StatusConditions().SetFalse(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider, "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the controller's provider")
+	c.must(c.Status().Update(c.t.Context(), pool))
+	return heal
 }
 
 // blockedDrain is a claim that leaves, and a pod on its node that a PodDisruptionBudget holds.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,28 @@ type keptReason struct {
 	reason
 	// ChangesAt is when time may change it.
 	ChangesAt *time.Time `json:"changesAt,omitempty"`
+	// ofEach is Message with "each node" for the node.
+	ofEach string
+}
+
+func keptReasonOf(snap *model.Snapshot, k disruption.Kept) keptReason {
+	return keptReason{
+		For: string(k.Reason), ofEach: explain.OfEach(snap, k.Node, k.Verdict),
+		reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)},
+	}
+}
+
+// ofAll is a reason in words that are true of all nodes that it is given for; where they have no words in common, those
+// about the first, as an example.
+func ofAll(same []keptReason) string {
+	first := same[0]
+	switch {
+	case len(same) == 1:
+		return first.Message
+	case slices.ContainsFunc(same, func(r keptReason) bool { return r.ofEach != first.ofEach }):
+		return "for example, " + first.Message
+	}
+	return first.ofEach
 }
 
 // aloneOutcome is a step for one node, and what would be against it, budgets and protections left aside.
@@ -175,7 +198,7 @@ func (d *disruptDecision) keptReasons(node string) []keptReason {
 		if k.Node != node {
 			continue
 		}
-		r := keptReason{For: string(k.Reason), reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(d.first, k.Verdict)}}
+		r := keptReasonOf(d.first, k)
 		if at := disruption.ChangesAt(d.first, d.opts, k); !at.IsZero() {
 			r.ChangesAt = &at
 		}

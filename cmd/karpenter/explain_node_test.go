@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -133,7 +134,7 @@ func TestExplainPool(t *testing.T) {
 			"  1 node stays (Underutilized), 0.5050 USD per hour: the pool's budget allows 1 node",
 			"  1 node stays (Drifted), 0.1050 USD per hour: PodDisruptionBudget default/quorum allows no eviction",
 		}},
-		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would be begun now, saving 0.5050 USD per hour\n", "2 nodes stay (Underutilized), 1.0100 USD per hour: node held is protected"}},
+		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would be begun now, saving 0.5050 USD per hour\n", "2 nodes stay (Underutilized), 1.0100 USD per hour: for example, node held is protected"}},
 	} {
 		arguments := []string{"explain", "pool", "default", "--kubeconfig", disruptedCluster(t, c.leaving), "--instance-types", types}
 		out, err := runProgram(t, "", arguments...)
@@ -222,6 +223,32 @@ func TestExplainWithoutCRDs(t *testing.T) {
 		_, err := runProgram(t, "", append(arguments, "--kubeconfig", file)...)
 		if err == nil || !strings.Contains(err.Error(), "does not serve karpenter.sh/v1; install the CRDs first") {
 			t.Errorf("%v: got %v, want a hint at the CRDs", arguments, err)
+		}
+	}
+}
+
+// What is said of several nodes is true of all of them, or an example.
+func TestOfAll(t *testing.T) {
+	kept := func(node string, v plan.Verdict) keptReason {
+		v.Node = node
+		return keptReasonOf(nil, disruption.Kept{Node: node, Reason: plan.Underutilized, Verdict: v})
+	}
+	young, held := plan.Verdict{Code: plan.NodeTooYoung}, func(pod string) plan.Verdict {
+		return plan.Verdict{Code: plan.NodeProtected, Holder: &plan.Holder{Pod: pod}}
+	}
+	elsewhere := keptReasonOf(nil, disruption.Kept{Node: "b", Verdict: plan.Verdict{Code: plan.NodeTooYoung, Node: "c"}})
+	for _, c := range []struct {
+		want string
+		same []keptReason
+	}{
+		{"for node a consolidateAfter has not passed", []keptReason{kept("a", young)}},
+		{"for each node consolidateAfter has not passed", []keptReason{kept("a", young), kept("b", young)}},
+		{"nothing that was tried would run the pods of each node for less", []keptReason{kept("a", plan.Verdict{Code: plan.NoSaving}), kept("b", plan.Verdict{Code: plan.NoSaving})}},
+		{"for example, node a is protected by the annotation karpenter.sh/do-not-disrupt of pod default/x", []keptReason{kept("a", held("default/x")), kept("b", held("default/y"))}},
+		{"for example, for node a consolidateAfter has not passed", []keptReason{kept("a", young), elsewhere}},
+	} {
+		if got := ofAll(c.same); got != c.want {
+			t.Errorf("%d nodes: %q, want %q", len(c.same), got, c.want)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
-	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -82,7 +81,7 @@ type phaseCount struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// keptCount are nodes that stay for the same code, with the words for the first of them.
+// keptCount are nodes that stay for the same code, with words that are true of all of them, or an example.
 type keptCount struct {
 	For     string   `json:"for,omitempty"`
 	Code    string   `json:"code"`
@@ -90,6 +89,7 @@ type keptCount struct {
 	Nodes   []string `json:"nodes"`
 	// CostPerHour of these nodes.
 	CostPerHour float64 `json:"costPerHour"`
+	reasons     []keptReason
 }
 
 func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) error {
@@ -210,14 +210,16 @@ func (d *disruptDecision) keptCounts(pool string) []keptCount {
 		if k.Pool != pool || n == nil || n.Command != "" {
 			continue
 		}
-		code := explain.Code(k.Verdict.Code)
-		at := slices.IndexFunc(list, func(c keptCount) bool { return c.For == string(k.Reason) && c.Code == code })
+		r := keptReasonOf(d.first, k)
+		at := slices.IndexFunc(list, func(c keptCount) bool { return c.For == r.For && c.Code == r.Code })
 		if at < 0 {
 			at = len(list)
-			list = append(list, keptCount{For: string(k.Reason), Code: code, Message: explain.Verdict(d.first, k.Verdict)})
+			list = append(list, keptCount{For: r.For, Code: r.Code})
 		}
-		list[at].Nodes = append(list[at].Nodes, k.Node)
-		list[at].CostPerHour += usd(d.opts.CostOf(d.first, n))
+		c := &list[at]
+		c.Nodes, c.reasons = append(c.Nodes, k.Node), append(c.reasons, r)
+		c.CostPerHour += usd(d.opts.CostOf(d.first, n))
+		c.Message = ofAll(c.reasons)
 	}
 	slices.SortFunc(list, func(a, b keptCount) int {
 		return cmp.Or(cmp.Compare(b.CostPerHour, a.CostPerHour), strings.Compare(a.For, b.For), strings.Compare(a.Code, b.Code))

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
-	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -238,7 +237,7 @@ func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []keptNode {
 			list = append(list, keptNode{Node: k.Node})
 		}
 		n := &list[len(list)-1]
-		n.Reasons = append(n.Reasons, keptReason{For: string(k.Reason), reason: reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)}})
+		n.Reasons = append(n.Reasons, keptReasonOf(snap, k))
 	}
 	return list
 }

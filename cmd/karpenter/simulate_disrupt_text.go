@@ -76,11 +76,12 @@ func additions(list []addedNode) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// writeKept lists nodes that stay, those with the same codes together: the first of them speaks for all.
+// writeKept lists nodes that stay, those with the same codes together.
 func (a *disruptAnswer) writeKept(b *strings.Builder) {
 	type line struct {
-		first *keptNode
-		count int
+		first   *keptNode
+		count   int
+		reasons [][]keptReason // of all nodes, by the place in first.Reasons
 	}
 	lines := map[string]*line{}
 	var order []*line
@@ -92,11 +93,14 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 		}
 		l := lines[key.String()]
 		if l == nil {
-			l = &line{first: n}
+			l = &line{first: n, reasons: make([][]keptReason, len(n.Reasons))}
 			lines[key.String()] = l
 			order = append(order, l)
 		}
 		l.count++
+		for k, r := range n.Reasons {
+			l.reasons[k] = append(l.reasons[k], r)
+		}
 	}
 	slices.SortStableFunc(order, func(x, y *line) int { return cmp.Compare(y.count, x.count) })
 	for _, l := range order {
@@ -105,8 +109,8 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 		} else {
 			fmt.Fprintf(b, "STAY %s such as %s\n", plural(l.count, "node"), l.first.Node)
 		}
-		for _, r := range l.first.Reasons {
-			fmt.Fprintf(b, "  %s: %s\n", r.title(), r.Message)
+		for k, r := range l.first.Reasons {
+			fmt.Fprintf(b, "  %s: %s\n", r.title(), ofAll(l.reasons[k]))
 		}
 	}
 	if len(order) > 0 {

@@ -164,10 +164,12 @@ type Repairer interface {
 	RepairPolicies() []RepairPolicy
 }
 
-// DriftDetector is implemented by providers that can tell that a machine no longer matches its class. The reason is
-// a CamelCase word, empty when there is no drift.
+// DriftDetector is implemented by providers that can tell that a machine is not what they would buy for its pool today.
+// The pool is the claim's; it may name another class than the claim does by now, and whether that makes a difference is
+// the provider's to say. The reason is a CamelCase word, empty when there is no drift. Without a detector a claim has
+// drifted when its pool names another class.
 type DriftDetector interface {
-	Drifted(ctx context.Context, claim *karpv1.NodeClaim) (reason string, err error)
+	Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error)
 }
 
 // ErrNotFound means that the machine, or the class, does not exist (any more).

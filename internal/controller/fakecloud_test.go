@@ -64,7 +64,7 @@ func (c *memoryCloud) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.Inst
 	return c.types, nil
 }
 
-func (c *memoryCloud) Drifted(_ context.Context, claim *karpv1.NodeClaim) (string, error) {
+func (c *memoryCloud) Drifted(_ context.Context, claim *karpv1.NodeClaim, _ *karpv1.NodePool) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outdated == nil {

@@ -59,6 +59,8 @@ func TestControllers(t *testing.T) {
 		{"a node removed by force may come back", testNodeComesBack},
 		{"the pool's label is put back", testPoolLabel},
 		{"a pool's conditions", testPoolConditions},
+		{"a pool that nobody looks after", testPoolOfNobody},
+		{"two providers side by side", testPoolsSideBySide},
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},
 		{"registration health", testPoolHealth},

@@ -33,6 +33,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -61,7 +62,7 @@ func startServer(t *testing.T) *apiServer {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -124,6 +125,12 @@ func in(t *testing.T, s *apiServer) *world {
 // start runs the controllers until the test ends.
 func (w *world) start() {
 	w.t.Helper()
+	w.run(w.setUp)
+}
+
+// run runs a manager with what is set up on it until the test ends.
+func (w *world) run(setUp func(ctrl.Manager) error) {
+	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
 		Scheme:     w.scheme,
 		Logger:     testr.NewWithOptions(w.t, testr.Options{Verbosity: -1}),
@@ -133,7 +140,7 @@ func (w *world) start() {
 	w.must(err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	w.must(controller.Index(ctx, mgr))
-	w.must(w.setUp(mgr))
+	w.must(setUp(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	w.t.Cleanup(func() {

@@ -19,6 +19,7 @@ const (
 	DefinitionDiffers    = "DefinitionDiffers"    // a CRD is of another version
 	ConversionBroken     = "ConversionBroken"     // a CRD is converted by a webhook that is not there
 	PoolNotReady         = "PoolNotReady"         // nothing is bought from a pool
+	OtherProvider        = "OtherProvider"        // no controller of a pool's provider runs
 	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
 	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
 	ClockSkew            = "ClockSkew"            // the clocks differ

@@ -38,6 +38,12 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 		pool := &f.Pools[i]
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		object := "nodepool/" + pool.Name
+		conditions := conditionsOf(pool.Status.Conditions)
+		if c := untrue(conditions, karpv1.ConditionNodeClassReady); c != nil && c.Reason == karpv1.ReasonOtherProvider && pool.DeletionTimestamp == nil {
+			list = append(list, found(OtherProvider, object, "nothing is bought from it: "+c.Message,
+				"run a controller of the pool's provider (--cloud-provider), beside the other with a Lease of its own (--leader-election-namespace); or kubectl delete nodepool "+pool.Name))
+			continue
+		}
 		if !f.owns(ref) || pool.DeletionTimestamp != nil {
 			continue
 		}
@@ -46,7 +52,6 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 				fmt.Sprintf("create the %s, or name another in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)))
 			continue
 		}
-		conditions := conditionsOf(pool.Status.Conditions)
 		if worst := untrue(conditions, "Ready"); worst != nil {
 			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
 				worst = cause

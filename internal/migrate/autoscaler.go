@@ -79,11 +79,11 @@ func (m *migration) propose() {
 	if m.scaler != nil && m.scaler.item != nil {
 		m.scaler.describe(groups)
 	}
+	shareClasses(groups)
 	ranks := m.ranks(groups)
 	asked := m.selections()
 	for _, g := range groups {
 		g.carry(asked)
-		g.sizes()
 		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
 			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
@@ -99,7 +99,27 @@ func (m *migration) propose() {
 			g.source.note(n.Outcome, under(g.name, n.Field), "%s", n.Text)
 		}
 	}
+	sizes(groups)
 	m.order(groups)
+}
+
+// shareClasses lets groups whose classes say the same have that of the first of them.
+func shareClasses(groups []*nodeGroup) {
+	sharing := map[*nodeGroup][]string{}
+	for n, g := range groups {
+		first := slices.IndexFunc(groups[:n], func(other *nodeGroup) bool {
+			return g.class != nil && other.class != nil && other.className == other.name && !g.special && !other.special && same(g.class, other.class)
+		})
+		if first >= 0 {
+			g.className = groups[first].name
+			sharing[groups[first]] = append(sharing[groups[first]], g.name)
+		}
+	}
+	for _, g := range groups {
+		if others := sharing[g]; len(others) > 0 {
+			g.remark(Advice, "", "the EC2NodeClass %s is that of %s too: their machines are made alike", g.className, strings.Join(others, ", "))
+		}
+	}
 }
 
 // documents are the pool and the class of a group.
@@ -130,7 +150,7 @@ func (g *nodeGroup) documents(m *migration) []*document {
 	}
 	pool.HeadComment = "# Proposed for the node group " + g.name + "."
 	all := []*document{{root: pool, anew: true}}
-	if g.class != nil {
+	if g.class != nil && g.className == g.name {
 		class := mapping()
 		set(class, scalar("karpenter.k8s.aws/v1"), "apiVersion")
 		set(class, scalar("EC2NodeClass"), "kind")
@@ -229,7 +249,7 @@ func (m *migration) order(groups []*nodeGroup) {
 	for n, g := range sorted {
 		names[n] = g.name
 	}
-	where, last, keep := "on Fargate, or on nodes that stay: no group here is of Linux and without taints", "the largest", "keep the nodes that the controller runs on"
+	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)", "the largest", "keep the nodes that the controller runs on"
 	if home != nil {
 		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
 	}

@@ -60,6 +60,7 @@ func (e *eksctlGroup) otherFields() {
 		case field == "ssh" && text(at(value, "allow")) != "true":
 		case told:
 			e.remark(note.Outcome, field, "%s", note.Text)
+			e.special = e.special || note.Outcome == Impossible
 		default:
 			e.remark(Impossible, field, "is no field of a node group that is known here, and is left out")
 		}
@@ -78,6 +79,7 @@ func (e *eksctlGroup) kubeletSettings() {
 	for _, field := range fields(extra) {
 		value := clone(at(extra, field))
 		if !slices.Contains(kubeletFields, field) {
+			e.special = true
 			e.remark(Impossible, "kubeletExtraConfig."+field, "is no field of spec.kubelet of the EC2NodeClass: on AL2023, a NodeConfig in spec.userData takes it (spec.kubelet.config)")
 			continue
 		}

@@ -49,7 +49,7 @@ func (e *eksctlGroup) instanceTypes() {
 			addOnce(&e.archs, "amd64")
 		}
 		if len(known) > 0 && !found {
-			e.remark(Advice, "instanceType", "%s is not among the types that are known here: it is misspelt, or newer", name)
+			e.remark(Advice, "instanceType", "%s is not among the types that are known here: it is misspelt, newer, or no longer sold", name)
 		}
 	}
 	switch {

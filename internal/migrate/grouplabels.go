@@ -165,7 +165,11 @@ func (g *nodeGroup) missed(name string, asked selections) {
 			addOnce(&by, object)
 		}
 	}
+	value, all := g.common(name)
 	switch {
+	case len(by) > 0 && all && fateOf(name) != refused:
+		g.labels[name] = value
+		g.remark(Advice, "labels["+name+"]", "all nodes of the group have it, though the ClusterConfig does not say it; pods ask for it (%s), so the pool's nodes have it too", some(by))
 	case len(by) > 0:
 		g.remark(Impossible, "labels["+name+"]", "the pool does not have it, but nodes of the group do (%s), and pods ask for it (%s): write it into spec.template.metadata.labels of the pool that is for them", g.spread(name), some(by))
 	case fateOf(name) == own && g.class == nil:

@@ -28,6 +28,7 @@ type nodeGroup struct {
 	taints          []*yaml.Node
 	least, most     int        // nodes; -1 unknown
 	weight          int        // by the priorities of the expander; 0: none
+	special         bool       // something has to be written into its class by hand
 	lifetime        string     // of a node; empty: Never
 	class           *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
 	requirements    []*yaml.Node
@@ -68,12 +69,10 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		}
 		name := objectName(groupOfNode(i.root))
 		switch {
-		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil:
-			continue
-		case name == "" && !ofNobody(i.root):
-			alone = append(alone, i.name)
+		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, ofNobody(i.root):
 			continue
 		case name == "":
+			alone = append(alone, i.name)
 			continue
 		}
 		g := byName[name]
@@ -82,7 +81,10 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			g.className = m.onlyClass()
 			byName[name], found = g, append(found, g)
 		}
-		g.see(i.root, !slices.Contains(known, g))
+		g.see(i.root)
+		if !slices.Contains(known, g) {
+			g.seeMore(i.root, m.passing)
+		}
 	}
 	for _, g := range found {
 		g.settle()
@@ -141,12 +143,17 @@ func (m *migration) onlyClass() string {
 	return name
 }
 
-// passing are taints that come and go, by what their keys begin with.
-var passing = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
+// passing reports whether a taint comes and goes: by what its key begins with, or because the Cluster Autoscaler is told so.
+func (m *migration) passing(key string) bool {
+	told := slices.Concat(m.scaler.flags["startup-taint"], m.scaler.flags["ignore-taint"], m.scaler.flags["status-taint"])
+	return slices.Contains(told, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
 	"ignore-taint.cluster-autoscaler.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/"}
 
-// see takes in one node. Of a group that is not known otherwise, types, zones, architectures and capacity types add up.
-func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
+// see counts one node with its labels.
+func (g *nodeGroup) see(node *yaml.Node) {
 	labels := at(node, "metadata", "labels")
 	g.nodes++
 	for _, name := range fields(labels) {
@@ -157,9 +164,11 @@ func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
 			g.seenLabels[name][text(at(labels, name))]++
 		}
 	}
-	if !unknown {
-		return
-	}
+}
+
+// seeMore takes in one node of a group that is not known otherwise: types, zones, architectures and capacity types add up.
+func (g *nodeGroup) seeMore(node *yaml.Node, passing func(taint string) bool) {
+	labels := at(node, "metadata", "labels")
 	g.os = text(at(labels, "kubernetes.io/os"))
 	addOnce(&g.archs, text(at(labels, "kubernetes.io/arch")))
 	addOnce(&g.types, text(at(labels, "node.kubernetes.io/instance-type")))
@@ -171,7 +180,7 @@ func (g *nodeGroup) see(node *yaml.Node, unknown bool) {
 	addOnce(&g.capacityTypes, capacity)
 	for _, member := range members(at(node, "spec", "taints")) {
 		key, value, effect := text(at(member, "key")), text(at(member, "value")), text(at(member, "effect"))
-		if !slices.ContainsFunc(passing, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if !passing(key) {
 			name := taintName(key, value, effect)
 			g.seenTaints[name]++
 			g.taintOf[name] = taint(key, value, effect)
@@ -230,19 +239,35 @@ func (g *nodeGroup) spread(name string) string {
 	return strings.Join(parts, ", ")
 }
 
-// sizes says what becomes of the group's least and greatest size. A pool has only the latter.
-func (g *nodeGroup) sizes() {
-	least, most := "minSize", "maxSize"
-	if g.class == nil {
-		least, most = "least size", "greatest size"
-	}
-	if g.least > 0 {
-		g.remark(Advice, least, "is %d: a pool has none, and its nodes go when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", g.least)
-	}
-	if g.most < 0 && g.class == nil {
-		g.remark(Advice, most, "is not known, because no --nodes names the group: the pool has no limit; set spec.limits.nodes")
-	} else if g.most < 0 {
-		g.remark(Advice, most, "is not written: the pool has no limit, where eksctl leaves such a group at its first size; set spec.limits.nodes")
+// sizes says what becomes of the groups' least and greatest sizes, in one line for all of a source. A pool has only the latter.
+func sizes(groups []*nodeGroup) {
+	for n, first := range groups {
+		if slices.ContainsFunc(groups[:n], func(g *nodeGroup) bool { return g.source == first.source }) {
+			continue
+		}
+		var least, unwritten, unknown []string
+		for _, g := range groups[n:] {
+			switch {
+			case g.source != first.source:
+				continue
+			case g.most < 0 && g.class != nil:
+				unwritten = append(unwritten, g.name)
+			case g.most < 0:
+				unknown = append(unknown, g.name)
+			}
+			if g.least > 0 {
+				least = append(least, g.name+" "+itoa(g.least))
+			}
+		}
+		if len(least) > 0 {
+			first.source.note(Advice, "minSize", "pools have no least size, as groups do (%s): nodes go when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", strings.Join(least, ", "))
+		}
+		if len(unwritten) > 0 {
+			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl leaves such a group at its first size; set spec.limits.nodes", strings.Join(unwritten, ", "))
+		}
+		if len(unknown) > 0 {
+			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes", strings.Join(unknown, ", "))
+		}
 	}
 }
 

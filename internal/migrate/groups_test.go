@@ -69,7 +69,7 @@ func notesOf(result Result) []string {
 	var lines []string
 	for _, entry := range result.Report {
 		for _, note := range entry.Notes {
-			if strings.HasPrefix(note.Field, "g.") || note.Field == "g" {
+			if strings.HasPrefix(note.Field, "g.") || note.Field == "minSize" || note.Field == "maxSize" {
 				lines = append(lines, string(note.Outcome)+" "+note.Field)
 			}
 		}
@@ -143,7 +143,7 @@ func TestGroupFields(t *testing.T) {
 		{"spot: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"required"}`, nil},
 		{"disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"optional"}`, nil},
 		{"disablePodIMDS: true, disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":1,"httpTokens":"required"}`, nil},
-		{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice g.minSize"}},
+		{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice minSize"}},
 		{"minSize: 0", "limits", "", `{"nodes":3}`, nil},
 		{"maxInstanceLifetime: 86400", "template.spec.expireAfter", "", `"86400s"`, nil},
 		{"taints: {a: \"b:NoSchedule\", c: \":NoExecute\", d: PreferNoSchedule}", "template.spec.taints", "", `[{"effect":"NoSchedule","key":"a","value":"b"},{"effect":"NoExecute","key":"c"},{"effect":"PreferNoSchedule","key":"d"}]`, nil},
@@ -298,5 +298,92 @@ func TestHome(t *testing.T) {
 		if got != test.want {
 			t.Errorf("it is %q, want %q", got, test.want)
 		}
+	}
+}
+
+// TestLabelsOfNodes: labels that the nodes of a known group have beside what the file says are those of its pool if pods ask
+// for them and all nodes have them; else a line says what is lost.
+func TestLabelsOfNodes(t *testing.T) {
+	node := func(name, labels string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {alpha.eksctl.io/nodegroup-name: g, " + labels + "}}\nspec: {}\n"
+	}
+	nodes := node("1", "all: a, some: b, karpenter.sh/x: z") + node("2", "all: a, karpenter.sh/x: z")
+	for _, test := range []struct {
+		pod, want string
+		notes     []string
+	}{
+		{"", `null`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {all: a}", `{"all":"a"}`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {some: b}", `null`, []string{"advice g.labels[all]", "impossible g.labels[some]"}},
+		{"nodeSelector: {some: other, all: other}", `null`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
+		{"nodeSelector: {karpenter.sh/x: z}", `null`, []string{"advice g.labels[all]", "impossible g.labels[karpenter.sh/x]", "advice g.labels[some]"}},
+	} {
+		in := cluster("spot: false") + nodes
+		if test.pod != "" {
+			in += podWith(test.pod)
+		}
+		d, result := run(t, in)
+		if diff := cmp.Diff(test.want, asJSON(t, at(d.root, "spec", "template", "metadata", "labels"))); diff != "" {
+			t.Errorf("%s: labels (-want +got):\n%s", test.pod, diff)
+		}
+		if diff := cmp.Diff(test.notes, notesOf(result)); diff != "" {
+			t.Errorf("%s: notes (-want +got):\n%s", test.pod, diff)
+		}
+	}
+}
+
+// TestNodesOfNobody: no pool is proposed for the control plane and for Fargate, and a taint that goes by itself is none of the
+// pool's.
+func TestNodesOfNobody(t *testing.T) {
+	node := func(name, labels, taint string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kops.k8s.io/instancegroup: " + name + ", kubernetes.io/os: linux, node.kubernetes.io/instance-type: m5.large, " + labels + "}}\nspec: {taints: [{key: " + taint + ", effect: NoSchedule}]}\n"
+	}
+	in := scaler(`[cluster-autoscaler]`, `["--startup-taint=agent-not-ready", "--status-taint=flaky"]`) +
+		node("master", `node-role.kubernetes.io/control-plane: ""`, "node-role.kubernetes.io/control-plane") + node("fargate", "eks.amazonaws.com/compute-type: fargate", "eks.amazonaws.com/compute-type") +
+		node("a", "x: y", "agent-not-ready") + node("b", "x: y", "flaky") + node("c", "x: y", "mine")
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	if diff := cmp.Diff([]string{"NodePool a", "NodePool b", "NodePool c"}, result.Report[0].Became); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	taints := map[string]string{}
+	for _, d := range split(File{Name: "out", Text: result.Manifests}) {
+		if err := d.parse(); err != nil {
+			t.Fatal(err)
+		}
+		if text(at(d.root, "kind")) == "NodePool" {
+			spec := at(d.root, "spec", "template", "spec")
+			taints[text(at(d.root, "metadata", "name"))] = asJSON(t, at(spec, "taints"))
+			if startup := text(at(firstOf(at(spec, "startupTaints")), "key")); startup != "agent-not-ready" {
+				t.Errorf("the startup taint is %q", startup)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"a": "null", "b": "null", "c": `[{"effect":"NoSchedule","key":"mine"}]`}, taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+}
+
+// TestSharedClasses: groups whose machines are made alike have one class, that of the first, unless something has to be
+// written into it by hand.
+func TestSharedClasses(t *testing.T) {
+	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" +
+		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n" +
+		"  - {name: e, iam: {instanceRoleName: r}, preBootstrapCommands: [x]}\n"
+	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d", "NodePool e", "EC2NodeClass e"}
+	if diff := cmp.Diff(want, result.Report[0].Became); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var classes []string
+	for _, d := range split(File{Name: "out", Text: result.Manifests}) {
+		if err := d.parse(); err != nil {
+			t.Fatal(err)
+		}
+		if text(at(d.root, "kind")) == "NodePool" {
+			classes = append(classes, text(at(d.root, "spec", "template", "spec", "nodeClassRef", "name")))
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "a", "c", "c", "e"}, classes); diff != "" {
+		t.Errorf("classes of the pools (-want +got):\n%s", diff)
 	}
 }

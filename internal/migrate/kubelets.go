@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"encoding/json"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -42,7 +43,9 @@ func (m *migration) kubelets() {
 	}
 	for _, i := range m.items {
 		if i.is(awsv1.Group, "EC2NodeClass") && !i.gone {
-			i.share(users[i.name], taken)
+			if i.share(users[i.name], taken) {
+				m.ahead(i, users[i.name])
+			}
 			delete(users, i.name)
 		}
 	}
@@ -92,15 +95,27 @@ func (u user) keepKubelet() {
 	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
 }
 
-// share gives a class the settings of the pools that use it, and pools with other ones a copy of it.
-func (i *item) share(users []user, taken map[string]bool) {
+// ahead prints a class before the pools whose settings it has now: applied in that order, their settings never differ.
+func (m *migration) ahead(class *item, users []user) {
+	from := slices.Index(m.all, class.document)
+	for _, u := range users {
+		if to := slices.Index(m.all, u.document); to < from {
+			m.all = slices.Insert(slices.Delete(m.all, from, from+1), to, class.document)
+			from = to
+		}
+	}
+}
+
+// share gives a class the settings of the pools that use it, and pools with other ones a copy of it. It says whether the
+// class itself has changed.
+func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 	own := at(i.root, "spec", "kubelet")
 	any := false
 	for _, u := range users {
 		any = any || u.kubelet != nil
 	}
 	if !any {
-		return
+		return false
 	}
 	first := users[0].kubelet
 	for _, u := range users {
@@ -108,12 +123,12 @@ func (i *item) share(users []user, taken map[string]bool) {
 			first = own // somebody uses the class as it is
 		}
 	}
-	if first != nil && !alike(first, own) {
+	if changed = first != nil && !alike(first, own); changed {
 		moved := clone(first)
 		set(i.root, moved, "spec", "kubelet")
 		i.anew = true
 		i.note(Changed, "spec.kubelet", "are the kubelet settings of the NodePools that use the class")
-		i.note(Advice, "spec.kubelet", "applied to a running cluster, the nodes of all NodePools that use the class drift, also of those that were not read, and are replaced within budgets, because the class has changed")
+		i.note(Advice, "spec.kubelet", "applied to a running cluster, NodePools that use the class and were not read get these settings too, and their nodes drift")
 	}
 	copies := map[string]*yaml.Node{} // by name
 	var names []string
@@ -144,8 +159,9 @@ func (i *item) share(users []user, taken map[string]bool) {
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
-		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool's nodes drift and are replaced, because the settings have another place; a budget of nodes \"0\" with reasons [Drifted] keeps them, and without it they go within the pool's budgets")
+		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", beta.AnnotationKubelet)
 	}
+	return changed
 }
 
 // copyAs puts a copy of a class, with other kubelet settings, behind it.

@@ -216,8 +216,8 @@ func TestKubeletWithoutItsClass(t *testing.T) {
 	}
 }
 
-// TestMovedKubeletReplacesNodes: whoever applies what is printed over running nodes is told what becomes of those.
-func TestMovedKubeletReplacesNodes(t *testing.T) {
+// TestMovedKubeletIsExplained: whoever applies what is printed over running nodes is told what becomes of those.
+func TestMovedKubeletIsExplained(t *testing.T) {
 	const class = "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
 	for kubelet, want := range map[string]int{"kubelet: {maxPods: 58}\n": 2, "": 0} {
 		result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n"+kubelet) + class)}}, Options{})

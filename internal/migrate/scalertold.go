@@ -51,7 +51,7 @@ var told = map[string]string{
 	"scale-down-delay-after-failure":         noDelay,
 	"scale-down-delay-type-local":            noDelay,
 	"unremovable-node-recheck-timeout":       noDelay,
-	"scale-down-unready-time":                "nodes that are not ready are replaced with the feature gate NodeRepair, after 10 to 30 minutes",
+	"scale-down-unready-time":                "nodes that are not ready are replaced with the feature gate NodeRepair, after 30 minutes (10 where only a GPU is)",
 	"max-total-unready-percentage":           unready,
 	"ok-total-unready-count":                 unready,
 	"max-graceful-termination-sec":           "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",

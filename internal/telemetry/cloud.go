@@ -47,7 +47,7 @@ type instrumented struct {
 func (p *instrumented) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
 	began := time.Now()
 	machine, err := p.Provider.Launch(ctx, claim)
-	p.observe("Create", began, err)
+	p.observeClaim("Create", claim.Name, began, err)
 	return machine, err
 }
 
@@ -84,15 +84,20 @@ type drifting struct {
 	detector cloud.DriftDetector
 }
 
-func (d drifting) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
+func (d drifting) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, error) {
 	began := time.Now()
-	reason, err := d.detector.Drifted(ctx, claim)
+	reason, err := d.detector.Drifted(ctx, claim, pool)
 	d.measure.observe("IsDrifted", began, err)
 	return reason, err
 }
 
 func (p *instrumented) observe(method string, began time.Time, err error) {
-	p.metrics.CloudDuration.WithLabelValues(p.controller, method, p.Name()).Observe(time.Since(began).Seconds())
+	p.observeClaim(method, "", began, err)
+}
+
+// observeClaim is observe for a call that is about one claim.
+func (p *instrumented) observeClaim(method, claim string, began time.Time, err error) {
+	ObserveExample(p.metrics.CloudDuration.WithLabelValues(p.controller, method, p.Name()), time.Since(began).Seconds(), ExemplarClaim, claim)
 	if err != nil {
 		p.metrics.CloudErrors.WithLabelValues(p.controller, method, p.Name(), errorLabel(err)).Inc()
 	}

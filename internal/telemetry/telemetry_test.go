@@ -271,7 +271,9 @@ func (withRepair) RepairPolicies() []cloud.RepairPolicy {
 
 type withDrift struct{ plain }
 
-func (withDrift) Drifted(context.Context, *karpv1.NodeClaim) (string, error) { return "Moved", nil }
+func (withDrift) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (string, error) {
+	return "Moved", nil
+}
 
 type withBoth struct{ withDrift }
 
@@ -290,7 +292,7 @@ func TestInstrumentKeepsOptionalInterfaces(t *testing.T) {
 			t.Errorf("%T: repairs %t, drift %t", c.provider, repairs, drift)
 		}
 		if drift {
-			if reason, err := detector.Drifted(context.Background(), nil); reason != "Moved" || err != nil {
+			if reason, err := detector.Drifted(context.Background(), nil, nil); reason != "Moved" || err != nil {
 				t.Errorf("%T: drifted %q, %v", c.provider, reason, err)
 			}
 		}

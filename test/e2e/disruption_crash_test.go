@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
@@ -118,7 +119,17 @@ func playRollback(s *stage) {
 	await(s.t, patience, "the pods to run", s.running("app", 7))
 	// Before anything can be bought in the node's place.
 	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
-	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}}}`)
+	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}},"spec":{"nodeRegistrationDelay":"1h"}}`)
+	await(s.t, patience, "the controller to have seen what became of the class", func(ctx context.Context) error {
+		pool := &karpv1.NodePool{}
+		if err := s.Get(ctx, client.ObjectKey{Name: "dud"}, pool); err != nil {
+			return err
+		}
+		if seen := pool.Status.NodeClassObservedGeneration; seen != class.Generation {
+			return fmt.Errorf("it has seen generation %d of the class, which has %d", seen, class.Generation)
+		}
+		return nil
+	})
 	s.scale("app", 3)
 	await(s.t, patience, "three pods to be left", s.running("app", 3))
 	pods := s.pods("app")
@@ -148,7 +159,7 @@ func playRollback(s *stage) {
 			s.t.Errorf("pod %s was moved, and there was no place to go", was.Name)
 		}
 	}
-	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}}}`)
+	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}},"spec":{"nodeRegistrationDelay":null}}`)
 	s.budgets("dud", `{"nodes":"100%"}`)
 	await(s.t, patience, "the node to be replaced at last", func(ctx context.Context) error {
 		if err := s.nodesReady(1)(ctx); err != nil {

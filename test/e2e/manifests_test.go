@@ -51,6 +51,10 @@ func TestManifests(t *testing.T) {
 			t.Parallel()
 			(&manifest{stage: newStage(t, w.cluster, "matrix-workloads"), world: w, name: "workloads"}).playWorkloads()
 		})
+		t.Run("over running nodes", func(t *testing.T) {
+			t.Parallel()
+			(&manifest{stage: newStage(t, w.cluster, "matrix-over"), world: w, name: "over"}).playOver()
+		})
 		for _, name := range manifestNames(t) {
 			switch _, not := plays.Not[name]; {
 			case not || strings.HasPrefix(name, "workload-") || !slices.Contains(plays.Core, name) && effort(0, 1, 1) == 0:

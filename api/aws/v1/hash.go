@@ -12,7 +12,7 @@ import (
 // compared: a class and its claims that carry another version (also one of another implementation) are stamped again
 // instead of being taken for drifted. It changes whenever Hash gives another result for some class, which includes a
 // new default of a hashed field.
-const HashVersion = "karpenter-go-v1"
+const HashVersion = "karpenter-go-v2"
 
 // hashedSpec is what the drift hash sees of a class. It is a type of its own, so that the API types can change without
 // changing the hash. Names of types and fields are part of the hash. Left out on purpose:

@@ -50,7 +50,7 @@ func hashedClass() *EC2NodeClass {
 // These numbers change only together with HashVersion; otherwise an upgrade of this program would replace every node of
 // a fleet.
 func TestHashIsStable(t *testing.T) {
-	if HashVersion != "karpenter-go-v1" {
+	if HashVersion != "karpenter-go-v2" {
 		t.Fatalf("hash version is %s: put the new hashes into this test", HashVersion)
 	}
 	for _, test := range []struct {

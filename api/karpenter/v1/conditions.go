@@ -1,10 +1,11 @@
 package v1
 
-// Condition types of a NodePool. Ready is true when the first two are; the third informs.
+// Condition types of a NodePool. Ready is true when the first two are; the others inform.
 const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recent launches became nodes
+	ConditionServed                  = "Served"                  // ours, Unknown for a while: another provider's controller asks whether the owner's runs
 )
 
 // Condition types of a NodeClaim. Ready is true when the first three are.
@@ -28,6 +29,8 @@ const (
 	ReasonNodeClassTerminating      = "NodeClassTerminating"
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
+	ReasonOtherProvider             = "OtherProvider" // ours: no controller of the node class's provider runs
+	ReasonAsked                     = "Asked"         // of Served
 )
 
 // Reasons of conditions of a NodeClaim.

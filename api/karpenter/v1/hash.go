@@ -12,12 +12,14 @@ import (
 // version (also one of another implementation) are stamped again instead of being
 // taken for drifted. It changes whenever Hash gives another result for some pool,
 // which includes a new default of a hashed field.
-const HashVersion = "karpenter-go-v2"
+const HashVersion = "karpenter-go-v3"
 
 // hashedTemplate is what the drift hash sees of a template. It is a type of its own, so
 // that the API types can change without changing the hash. Names of types and fields
 // are part of the hash. Left out on purpose: requirements, which have a drift check of
-// their own, and everything outside the template.
+// their own; the name of the node class and AnnotationKubelet, because only the provider
+// can tell whether machines of another class, or with settings that stand elsewhere,
+// would differ (cloud.DriftDetector); and everything else outside the template.
 type hashedTemplate struct {
 	Labels                 map[string]string
 	Annotations            map[string]string
@@ -25,10 +27,8 @@ type hashedTemplate struct {
 	StartupTaints          []hashedTaint `hash:"set"`
 	NodeClassGroup         string
 	NodeClassKind          string
-	NodeClassName          string
 	TerminationGracePeriod *int64 // nanoseconds; nil: none
 	ExpireAfter            *int64 // nanoseconds; nil: never
-	Kubelet                string // AnnotationKubelet of the pool
 }
 
 type hashedTaint struct {
@@ -38,9 +38,8 @@ type hashedTaint struct {
 
 // Hash is the drift hash of the pool: a decimal uint64 that changes when, and only
 // when, nodes made from the template before and after would differ in labels,
-// annotations, taints, node class, termination grace period, expiry or kubelet settings
-// that are the pool's own (AnnotationKubelet). The order of
-// taints and the spelling of durations ("60m", "1h") do not matter, and an empty map
+// annotations, taints, kind of node class, termination grace period or expiry. The order
+// of taints and the spelling of durations ("60m", "1h") do not matter, and an empty map
 // or list is like an absent one.
 func (p *NodePool) Hash() string {
 	template := p.Spec.Template
@@ -51,8 +50,6 @@ func (p *NodePool) Hash() string {
 		StartupTaints:  hashedTaints(template.Spec.StartupTaints),
 		NodeClassGroup: template.Spec.NodeClassRef.Group,
 		NodeClassKind:  template.Spec.NodeClassRef.Kind,
-		NodeClassName:  template.Spec.NodeClassRef.Name,
-		Kubelet:        p.Annotations[AnnotationKubelet],
 	}
 	if period := template.Spec.TerminationGracePeriod; period != nil {
 		input.TerminationGracePeriod = new(int64(period.Duration))

@@ -118,7 +118,7 @@ const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 
 // FinalizerMadeFrom keeps an older object in the API until what was made from it is let go of: owned for the garbage collector
 // to delete, or free of it for good.
-const FinalizerMadeFrom = AnnotationMadeFrom
+const FinalizerMadeFrom = OwnAnnotationPrefix + "made-from"
 
 // FinalizerTermination keeps a claim or a node in the API until its machine is gone.
 const FinalizerTermination = Group + "/termination"

@@ -117,7 +117,7 @@ func TestKarpentersInstances(t *testing.T) {
 	if version := claim.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"]; version != awsv1.HashVersion {
 		t.Errorf("the claim has the hash version %q, want %q", version, awsv1.HashVersion)
 	}
-	if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+	if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 		t.Errorf("drifted: %q, %v", reason, err)
 	}
 	machines, err := p.Machines(t.Context())

@@ -12,6 +12,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // Ready implements cloud.Provider: the class exists, is not being deleted, and has Ready=True for what it says today.
@@ -117,7 +118,7 @@ func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]clou
 	if err != nil {
 		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
 	}
-	if class, err = withKubelet(class, pool.Annotations); err != nil {
+	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
 		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
 	}
 	goods, err := p.selling(ctx, class)

@@ -12,22 +12,28 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Drifted implements cloud.DriftDetector. The first reason that holds is told, in the order of the list below. What a
-// class that is not ready has found may be incomplete: nobody can tell then, which is an error, unless a later reason holds
-// all the same (a type that is no longer sold where the class has its subnets now). A class that is being deleted is not
-// asked: nothing could be bought in the place of what has drifted.
-func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (reason string, err error) {
-	class, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
+// Drifted implements cloud.DriftDetector: the machine is compared with what the class that the pool names today, with the
+// pool's kubelet settings, would make. Where a setting stands, and what the class is called, does not matter. The first
+// reason that holds is told, in the order of the list below. What a class that is not ready has found may be incomplete:
+// nobody can tell then, which is an error, unless a later reason holds all the same (a type that is no longer sold where
+// the class has its subnets now). A class that is being deleted is not asked: nothing could be bought in the place of what
+// has drifted.
+func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error) {
+	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
 		return "", fmt.Errorf("asking whether the machine of claim %q has drifted: %w", claim.Name, err)
 	}
 	if claim.Status.ProviderID == "" || !class.DeletionTimestamp.IsZero() {
 		return "", nil
 	}
+	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
+		return "", fmt.Errorf("asking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
+	}
 	var unknown []error
-	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.hashDrift, p.imageDrift, p.networkDrift} {
+	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind, p.hashDrift, p.imageDrift, p.networkDrift} {
 		reason, err := check(ctx, class, claim)
 		if reason != "" {
 			return reason, nil
@@ -37,17 +43,24 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim) (reason
 	return "", errors.Join(unknown...)
 }
 
-// hashDrift: the class was changed since. Hashes that were made another way cannot be compared; package class stamps them
-// again.
-func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
-	theirs, ours := claim.Annotations, class.Annotations
-	for _, annotations := range []map[string]string{theirs, ours} {
-		if annotations[awsv1.AnnotationNodeClassHash] == "" || annotations[awsv1.AnnotationNodeClassHashVersion] == "" {
-			return "", nil
-		}
+// leftBehind: the claim's own class is on its way out, and waits for the claim; the pool has another class.
+func (p *Provider) leftBehind(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	if claim.Spec.NodeClassRef.Name == class.Name {
+		return "", nil
 	}
-	if theirs[awsv1.AnnotationNodeClassHashVersion] != ours[awsv1.AnnotationNodeClassHashVersion] ||
-		theirs[awsv1.AnnotationNodeClassHash] == ours[awsv1.AnnotationNodeClassHash] {
+	own, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
+	if errors.Is(err, cloud.ErrNotFound) || err == nil && !own.DeletionTimestamp.IsZero() {
+		return awsv1.ReasonNodeClassDrift, nil
+	}
+	return "", err
+}
+
+// hashDrift: the class or the pool's kubelet settings were changed since. Hashes that were made another way cannot be
+// compared; package class stamps them again.
+func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	const version = awsv1.AnnotationNodeClassHashVersion
+	hash := claim.Annotations[awsv1.AnnotationNodeClassHash]
+	if hash == "" || claim.Annotations[version] != awsv1.HashVersion || class.Annotations[version] != awsv1.HashVersion || hash == class.Hash() {
 		return "", nil
 	}
 	return awsv1.ReasonNodeClassDrift, nil

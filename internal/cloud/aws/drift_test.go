@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -27,14 +29,17 @@ func TestDrifted(t *testing.T) {
 		fails string
 	}{
 		{name: "nothing has changed"},
-		{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationNodeClassHash] = "1" }, want: awsv1.ReasonNodeClassDrift},
+		{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
 		{name: "a hash of another making", class: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Tags, c.Annotations[awsv1.AnnotationNodeClassHashVersion] = map[string]string{"team": "a"}, "v5"
+		}},
+		{name: "a claim with a hash of another making", claim: func(c *karpv1.NodeClaim) {
 			c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
 		}},
 		{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }},
 		{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
 		{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
-			class: func(c *awsv1.EC2NodeClass) { c.Annotations[awsv1.AnnotationNodeClassHash] = "1" }, want: awsv1.ReasonNodeClassDrift},
+			class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
 		{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" }, fails: `its type "x9.huge" is not known`},
 		{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
 		{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonSecurityGroupDrift},
@@ -53,31 +58,38 @@ func TestDrifted(t *testing.T) {
 		{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			original := w.class(t, "default")
-			class, drifter := original.DeepCopy(), claim.DeepCopy()
+			drifter := claim.DeepCopy()
 			if test.class != nil {
-				test.class(class)
-				status := class.Status
-				check(t, w.api.Update(t.Context(), class))
-				class.Status = status
-				check(t, w.api.Status().Update(t.Context(), class))
-				t.Cleanup(func() {
-					restored := original.DeepCopy()
-					restored.ResourceVersion = class.ResourceVersion
-					check(t, w.api.Update(context.Background(), restored))
-					restored.Status = original.Status
-					check(t, w.api.Status().Update(context.Background(), restored))
-				})
+				w.changed(t, test.class)
 			}
 			if test.claim != nil {
 				test.claim(drifter)
 			}
-			reason, err := p.Drifted(t.Context(), drifter)
+			reason, err := p.Drifted(t.Context(), drifter, poolOf("default"))
 			if reason != test.want || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("%q, %v; want %q and an error about %q", reason, err, test.want, test.fails)
 			}
 		})
 	}
+}
+
+// changed changes the class for the rest of the test.
+func (w *world) changed(t *testing.T, change func(*awsv1.EC2NodeClass)) {
+	t.Helper()
+	original := w.class(t, "default")
+	store := func(ctx context.Context, class *awsv1.EC2NodeClass) {
+		current := &awsv1.EC2NodeClass{}
+		check(t, w.api.Get(ctx, client.ObjectKeyFromObject(class), current))
+		status := class.Status
+		class.ResourceVersion = current.ResourceVersion
+		check(t, w.api.Update(ctx, class))
+		class.Status = status
+		check(t, w.api.Status().Update(ctx, class))
+	}
+	class := original.DeepCopy()
+	change(class)
+	store(t.Context(), class)
+	t.Cleanup(func() { store(context.Background(), original) })
 }
 
 // EC2 shows an instance some time after it has sold it; that it cannot be read until then is nothing to tell of.
@@ -100,7 +112,7 @@ func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
 		if _, err := p.Machine(t.Context(), machine.ProviderID); !errors.Is(err, launch.ErrNotShown) {
 			t.Fatalf("reading the machine: got %v, want that it is not shown yet", err)
 		}
-		if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+		if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 			t.Errorf("%q, %v; want no drift", reason, err)
 		}
 	})
@@ -119,7 +131,7 @@ func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
 	}
 	w.sim.ResetCalls()
 	for _, claim := range claims {
-		if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+		if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 			t.Errorf("%q, %v", reason, err)
 		}
 	}
@@ -135,7 +147,7 @@ func TestClassThatEndsHasNoDrift(t *testing.T) {
 	claim := w.launched(t, p, "last")
 	claim.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
 	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finaliser keeps it
-	if reason, err := p.Drifted(t.Context(), claim); reason != "" || err != nil {
+	if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 		t.Errorf("%q, %v; want no drift", reason, err)
 	}
 }

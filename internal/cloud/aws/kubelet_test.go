@@ -1,19 +1,26 @@
 package aws
 
 import (
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 )
 
 // Two pools of one class, one of them with kubelet settings of its own from the days of v1beta1.
 func TestKubeletOfAPool(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
-	pool := &karpv1.NodePool{}
-	pool.Name = "pool"
-	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+	pool := poolOf("default")
 	pods := func(annotations map[string]string) int64 {
 		t.Helper()
 		pool.Annotations = annotations
@@ -56,4 +63,122 @@ func TestKubeletOfAClaim(t *testing.T) {
 	if machine.Capacity["pods"] != 7 {
 		t.Errorf("%d pods, want 7", machine.Capacity["pods"])
 	}
+}
+
+// settle has the controller of classes look at a class until it is ready.
+func (w *world) settle(t *testing.T, p *Provider, name string) {
+	t.Helper()
+	r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
+	for range 2 {
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+		check(t, err)
+	}
+}
+
+// Settings that a machine was made with may stand with the pool or with a class of whatever name: it has drifted when
+// they are others, not when they stand elsewhere.
+func TestKubeletThatMoves(t *testing.T) {
+	const seven = `{"maxPods":7,"kubeReserved":{"cpu":"100m"}}`
+	settings := func(pods int) *awsv1.KubeletConfiguration {
+		return &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt(pods)), KubeReserved: map[string]string{"cpu": "100m"}}
+	}
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	made := w.claim(t, "old")
+	made.Annotations = map[string]string{karpv1.AnnotationKubelet: seven}
+	check(t, w.api.Update(t.Context(), made))
+	machine, err := p.Launch(t.Context(), made)
+	check(t, err)
+	maps.Copy(made.Annotations, machine.Annotations)
+	maps.Copy(made.Labels, machine.Labels)
+	made.Status.ProviderID, made.Status.ImageID = machine.ProviderID, machine.ImageID
+
+	for _, copied := range []struct {
+		name   string
+		change func(*awsv1.EC2NodeClass)
+	}{
+		{"copy", func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(7) }},
+		{"copy-of-eight", func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(8) }},
+		{"copy-with-tags", func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet, c.Spec.Tags = settings(7), map[string]string{"team": "a"}
+		}},
+	} {
+		class := testClass(copied.name)
+		copied.change(class)
+		check(t, w.api.Create(t.Context(), class))
+		w.settle(t, p, copied.name)
+	}
+	unseen := testClass("unseen")
+	unseen.Spec.Kubelet = settings(7)
+	check(t, w.api.Create(t.Context(), unseen))
+
+	for _, test := range []struct {
+		name  string
+		class string                      // of the pool
+		noted string                      // the pool's annotation
+		own   *awsv1.KubeletConfiguration // of the class that the machine was made with
+		want  string
+		fails string
+	}{
+		{name: "as it was", class: "default", noted: seven},
+		{name: "written in another way", class: "default", noted: `{"kubeReserved": {"cpu": "100m"}, "maxPods": 7}`},
+		{name: "moved to the class", class: "default", own: settings(7)},
+		{name: "in both places", class: "default", noted: seven, own: settings(7)},
+		{name: "the class has others, which do not count", class: "default", noted: seven, own: settings(8)},
+		{name: "a copy of the class has them", class: "copy"},
+		{name: "a copy has others, which do not count", class: "copy-of-eight", noted: seven},
+		{name: "a copy that nobody has looked at", class: "unseen", fails: "unseen"},
+		{name: "a copy that is not there", class: "missing", fails: "not found"},
+		{name: "cannot be read", class: "default", noted: "[]", fails: "want a JSON object"},
+		{name: "taken away", class: "default", want: awsv1.ReasonNodeClassDrift},
+		{name: "others in the annotation", class: "default", noted: `{"maxPods":8}`, want: awsv1.ReasonNodeClassDrift},
+		{name: "others in the class", class: "default", own: settings(8), want: awsv1.ReasonNodeClassDrift},
+		{name: "others in a copy", class: "copy-of-eight", want: awsv1.ReasonNodeClassDrift},
+		{name: "a copy that differs otherwise", class: "copy-with-tags", want: awsv1.ReasonNodeClassDrift},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w.changed(t, func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = test.own })
+			pool := poolOf(test.class)
+			if test.noted != "" {
+				pool.Annotations = map[string]string{karpv1.AnnotationKubelet: test.noted}
+			}
+			reason, err := p.Drifted(t.Context(), made, pool)
+			if reason != test.want || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%q, %v; want %q and an error about %q", reason, err, test.want, test.fails)
+			}
+		})
+	}
+
+	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finaliser keeps it
+	if reason, err := p.Drifted(t.Context(), made, poolOf("copy")); reason != awsv1.ReasonNodeClassDrift || err != nil {
+		t.Errorf("the class that the machine was made with waits for it to go: %q, %v; want %q", reason, err, awsv1.ReasonNodeClassDrift)
+	}
+}
+
+// A machine of Karpenter's has the settings of its pool from then on, wherever they stand.
+func TestKubeletOfKarpentersPool(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	id, image := w.theirInstance(t)
+	claim := w.theirClaim(t, "pool-x7k2p", id, image)
+	pool := poolOf("default")
+	pool.Annotations = map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`}
+	check(t, w.api.Create(t.Context(), pool))
+	w.hashedByKarpenter(t, p)
+	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	drifted := func(when, want string) {
+		t.Helper()
+		if reason, err := p.Drifted(t.Context(), claim, pool); reason != want || err != nil {
+			t.Errorf("%s: drifted: %q, %v, want %q", when, reason, err, want)
+		}
+	}
+	drifted("taken over", "")
+	w.changed(t, func(c *awsv1.EC2NodeClass) {
+		c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt(7))}
+	})
+	drifted("in both places", "")
+	pool.Annotations = nil
+	drifted("moved to the class", "")
+	w.changed(t, func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = nil })
+	drifted("taken away", awsv1.ReasonNodeClassDrift)
 }

@@ -29,7 +29,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	if err != nil {
 		return nil, err
 	}
-	if class, err = withKubelet(class, claim.Annotations); err != nil {
+	if class, err = userdata.WithKubelet(class, claim.Annotations); err != nil {
 		return nil, &cloud.CreateError{Reason: awsv1.ReasonInvalidKubeletConfiguration, Message: err.Error(), Err: err}
 	}
 	goods, err := p.selling(ctx, class)

@@ -38,7 +38,7 @@ type shelf struct {
 // mostVariants bounds how many places a class keeps: pools may have kubelet settings of their own, which change.
 const mostVariants = 50
 
-// place is that of one class, with the kubelet settings that a pool has in place of its own (withKubelet). Its lock is held
+// place is that of one class, with the kubelet settings that a pool has in place of its own (userdata.WithKubelet). Its lock is held
 // while it is filled, so that many who ask at once have it filled once.
 type place struct {
 	mu         sync.Mutex

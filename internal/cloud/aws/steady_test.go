@@ -107,7 +107,7 @@ func steady(t *testing.T, nodes int) map[string]int {
 	for i, claim := range claims[:asked] {
 		every(driftPeriod, func(ctx context.Context) {
 			idle(ctx, driftPeriod*time.Duration(i)/asked) // claims are not asked about all at once
-			reason, err := p.Drifted(ctx, claim)
+			reason, err := p.Drifted(ctx, claim, poolOf("default"))
 			if noted(ctx, t, err); reason != "" {
 				t.Errorf("%s has drifted: %s", claim.Name, reason)
 			}

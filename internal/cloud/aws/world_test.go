@@ -168,6 +168,13 @@ func testClass(name string) *awsv1.EC2NodeClass {
 	}
 }
 
+// poolOf is the pool of the claims, with a class.
+func poolOf(class string) *karpv1.NodePool {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
+	return pool
+}
+
 func classRef(name string) cloud.ClassRef {
 	return cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: name}
 }

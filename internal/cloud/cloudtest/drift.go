@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"testing"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
@@ -19,11 +20,13 @@ func testNotDrifted(t *testing.T, w World) {
 		c.Labels[key] = value
 	}
 	c.Annotations = machine.Annotations
-	if reason, err := detector.Drifted(t.Context(), c); reason != "" || err != nil {
+	pool := &karpv1.NodePool{}
+	pool.Name, pool.Spec.Template.Spec.NodeClassRef = c.Labels[karpv1.LabelNodePool], c.Spec.NodeClassRef
+	if reason, err := detector.Drifted(t.Context(), c, pool); reason != "" || err != nil {
 		t.Errorf("Drifted of a machine that was just launched: %q, %v, want none", reason, err)
 	}
-	c.Spec.NodeClassRef.Name = w.Missing.Name
-	if reason, err := detector.Drifted(t.Context(), c); reason != "" || err == nil {
+	pool.Spec.Template.Spec.NodeClassRef.Name, c.Spec.NodeClassRef.Name = w.Missing.Name, w.Missing.Name
+	if reason, err := detector.Drifted(t.Context(), c, pool); reason != "" || err == nil {
 		t.Errorf("Drifted of a machine whose class is missing: %q, %v, want an error: nobody can tell", reason, err)
 	}
 }

@@ -56,7 +56,9 @@ func testImage(t *testing.T, w *world) {
 	}
 	drifted := func(claim *karpv1.NodeClaim, want string) {
 		t.Helper()
-		if got, err := w.provider(t).Drifted(t.Context(), claim); got != want || err != nil {
+		pool := &karpv1.NodePool{}
+		pool.Spec.Template.Spec.NodeClassRef = claim.Spec.NodeClassRef
+		if got, err := w.provider(t).Drifted(t.Context(), claim, pool); got != want || err != nil {
 			t.Errorf("Drifted of a machine with image %q: %q, %v, want %q", claim.Status.ImageID, got, err, want)
 		}
 	}
@@ -69,6 +71,12 @@ func testImage(t *testing.T, w *world) {
 	}
 	drifted(plain, ImageDrift)
 	drifted(second, "")
+	renamed := &karpv1.NodePool{}
+	renamed.Spec.Template.Spec.NodeClassRef = second.Spec.NodeClassRef
+	renamed.Spec.Template.Spec.NodeClassRef.Name = "another"
+	if got, err := w.provider(t).Drifted(t.Context(), second, renamed); got != karpv1.ReasonNodePoolDrifted || err != nil {
+		t.Errorf("Drifted of a machine whose pool names another class: %q, %v", got, err)
+	}
 	if again := w.launch(t, p, plain); again.ImageID != "" {
 		t.Errorf("launched again: image %q, want that of the first launch, none", again.ImageID)
 	}

@@ -128,19 +128,24 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	proposal := d.pass(snap, search)
 	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
+	id := passID(disrupter, began, snap.Version)
+	log := d.Log.WithValues(planID, id)
+	logSlow(log, took)
 	d.next, d.seen = proposal.Next, snap.Version
 	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
 	if search {
 		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*took)
-		d.measure(snap, proposal, took)
+		d.measure(snap, proposal, took, id)
 		d.tellKept(snap, proposal)
 		d.tellScores(snap, proposal)
 	} else if d.next.IsZero() || d.resting.Before(d.next) {
 		d.next = d.resting
 	}
 	for i := range proposal.Commands {
-		proposal.Commands[i].Deadline = proposal.Commands[i].Created.Add(d.Timers.CommandTimeout)
+		c := &proposal.Commands[i]
+		c.Deadline = c.Created.Add(d.Timers.CommandTimeout)
+		log.V(1).Info("proposing a command", "command-id", c.ID, "reason", c.Reason, "nodes", nodesOf(*c))
 	}
 	return proposal.Commands
 }
@@ -229,12 +234,12 @@ func nodesOf(c plan.Command) []string {
 }
 
 // measure sets the gauges.
-func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration) {
+func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration, id string) {
 	looked, method := plan.Empty, disruption.MethodEmpty
 	if proposal.Eligible[plan.Underutilized] > 0 {
 		looked, method = plan.Underutilized, disruption.MethodMulti
 	}
-	d.Metrics.DisruptionEvaluation.WithLabelValues(strings.ToLower(string(looked)), method).Observe(took.Seconds())
+	telemetry.ObserveExample(d.Metrics.DisruptionEvaluation.WithLabelValues(strings.ToLower(string(looked)), method), took.Seconds(), telemetry.ExemplarPlan, id)
 	for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Underutilized} {
 		d.Metrics.DisruptionEligibleNodes.WithLabelValues(strings.ToLower(string(reason))).Set(float64(proposal.Eligible[reason]))
 	}

@@ -118,7 +118,10 @@ func (p *Provision) Tick(ctx context.Context) {
 	// 2. Take a snapshot, and 3. decide.
 	snap, from, decided := p.pass()
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
-	p.measure(snap, decided, at.decided.Sub(began))
+	id := passID(provisioner, began, snap.Version)
+	log := p.Log.WithValues(planID, id)
+	p.measure(snap, decided, at.decided.Sub(began), id)
+	logSlow(log, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
 	done := p.Writer.Provision(ctx, p.Snapshot, decided)
 	at.done = p.Clock.Now()
@@ -128,9 +131,9 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.promise(done.Plan)
 	// 6. Record.
 	p.History.Add(Record{Snapshot: from, Provision: decided})
-	p.report(done, nominations)
-	p.announce(snap, done.Plan)
-	p.logWork(done, at)
+	p.report(log, done, nominations)
+	p.announce(log, snap, done.Plan)
+	p.logWork(log, done, at)
 }
 
 // pass decides, and shows for how long it has been at it.
@@ -153,17 +156,17 @@ func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []exe
 type work struct{ since, began, decided, done time.Time }
 
 // logWork tells what a pass that created claims took, in seconds. The demo reads this line.
-func (p *Provision) logWork(done execute.Provisioned, at work) {
+func (p *Provision) logWork(log logr.Logger, done execute.Provisioned, at work) {
 	created := len(done.Outcomes) - len(execute.Failures(done.Outcomes))
 	if created == 0 {
 		return
 	}
-	p.Log.Info("created nodeclaims", "nodeclaims", created, "pods", len(p.seen), "decidedAt", at.decided.UTC().Format(time.RFC3339Nano),
+	log.Info("created nodeclaims", "nodeclaims", created, "pods", len(p.seen), "decidedAt", at.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", at.began.Sub(at.since).Seconds(), "scheduleSeconds", at.decided.Sub(at.began).Seconds(), "createSeconds", at.done.Sub(at.decided).Seconds())
 }
 
-func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration) {
-	p.Metrics.SchedulingDuration.WithLabelValues(provisioner).Observe(took.Seconds())
+func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration, id string) {
+	telemetry.ObserveExample(p.Metrics.SchedulingDuration.WithLabelValues(provisioner), took.Seconds(), telemetry.ExemplarPlan, id)
 	p.Metrics.ClusterStateNodes.Set(float64(len(snap.Nodes)))
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
@@ -238,18 +241,18 @@ func (p *Provision) promise(decided *plan.Provision) {
 }
 
 // report tells the log, and notes whether to come back soon.
-func (p *Provision) report(done execute.Provisioned, nominations []execute.Outcome) {
+func (p *Provision) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
 	undone := append(execute.Failures(done.Outcomes), execute.Failures(nominations)...)
 	for _, o := range undone {
 		var notNow *execute.NotNowError
 		if errors.As(o.Err, &notNow) {
-			p.Log.Info("the plan has to wait", "reason", o.Err.Error())
+			log.Info("the plan has to wait", "reason", o.Err.Error())
 			continue
 		}
-		p.Log.Error(o.Err, "carrying out the plan")
+		log.Error(o.Err, "carrying out the plan")
 	}
 	for _, d := range done.Dropped {
-		p.Log.Info("claim of the plan is no longer right", "NodeClaim", d.Claim, "NodePool", d.Pool, "code", d.Verdict.Code)
+		log.Info("claim of the plan is no longer right", "NodeClaim", d.Claim, "NodePool", d.Pool, "code", d.Verdict.Code)
 	}
 	p.retries++
 	if len(undone) == 0 && len(done.Dropped) == 0 {
@@ -259,7 +262,7 @@ func (p *Provision) report(done execute.Provisioned, nominations []execute.Outco
 
 // announce emits the events about pods: where those go that need no new node, and why others go nowhere; and about
 // pools from which nothing can be bought for them, whatever they ask.
-func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
+func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *plan.Provision) {
 	if len(decided.Refused) > 0 {
 		p.barren(snap)
 	}
@@ -278,7 +281,7 @@ func (p *Provision) announce(snap *model.Snapshot, decided *plan.Provision) {
 	before := p.logged
 	p.logged = map[string]bool{}
 	for _, refusal := range decided.Refused {
-		p.explain(snap, refusal, before)
+		p.explain(log, snap, refusal, before)
 	}
 }
 
@@ -296,7 +299,7 @@ func (p *Provision) barren(snap *model.Snapshot) {
 }
 
 // explain tells why pods have no place: each of them by an event, the log once for all, and not again while it stays so.
-func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
+func (p *Provision) explain(log logr.Logger, snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
 	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
 		return
 	}
@@ -309,7 +312,7 @@ func (p *Provision) explain(snap *model.Snapshot, refusal plan.Refusal, before m
 	}
 	id := refusal.Pods[0].UID + " " + why
 	if !before[id] && !p.logged[id] {
-		p.Log.Info("pods have no place", "pods", len(refusal.Pods), "Pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
+		log.Info("pods have no place", "pods", len(refusal.Pods), "Pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
 	}
 	p.logged[id] = true
 }

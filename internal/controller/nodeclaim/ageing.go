@@ -139,8 +139,8 @@ func (a *Ageing) claimsOf(ctx context.Context, pool string) []reconcile.Request 
 	return requests
 }
 
-// claimsOfClass are the claims of the pools of a node class. Claims that were made with another class have drifted by
-// their pool.
+// claimsOfClass are the claims of the pools of a node class. Claims that were made with another class are among them: they
+// are judged by the class that their pool names today.
 func (a *Ageing) claimsOfClass(ctx context.Context, class karpv1.NodeClassReference) []reconcile.Request {
 	var pools karpv1.NodePoolList
 	if err := a.Client.List(ctx, &pools, client.MatchingFields{controller.FieldPoolClass: controller.ClassKey(class)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -256,6 +256,8 @@ func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv
 		return karpv1.ReasonNodePoolDrifted, nil
 	case requirementsDrift(claim, pool, a.rules):
 		return karpv1.ReasonRequirementsDrifted, nil
+	case a.detector == nil && claim.Spec.NodeClassRef != pool.Spec.Template.Spec.NodeClassRef:
+		return karpv1.ReasonNodePoolDrifted, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Timers.CatalogueRead)
 	defer cancel()
@@ -272,7 +274,7 @@ func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv
 	if a.detector == nil {
 		return "", unsure
 	}
-	reason, err := a.detector.Drifted(ctx, claim.DeepCopy())
+	reason, err := a.detector.Drifted(ctx, claim.DeepCopy(), pool)
 	switch {
 	case err == nil:
 		return reason, unsure

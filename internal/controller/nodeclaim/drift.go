@@ -18,8 +18,8 @@ type market struct {
 	reservation string
 }
 
-// staticDrift says whether the template's labels, annotations, taints, class, grace period or expiry have changed since
-// the claim was made. Hashes that were made another way cannot be compared; package nodepool stamps them again.
+// staticDrift says whether the template's labels, annotations, taints, kind of class, grace period or expiry have changed
+// since the claim was made. Hashes that were made another way cannot be compared; package nodepool stamps them again.
 func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) bool {
 	for _, annotations := range []map[string]string{claim.Annotations, pool.Annotations} {
 		if annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.HashVersion || annotations[karpv1.AnnotationNodePoolHash] == "" {

@@ -6,6 +6,8 @@
 //	nodes and claims of the pool      --> Counter    --> status.resources, status.nodes
 //	launches that ended (nodeclaim)   --> Health     --> the ring; wakes the Reconciler
 //
+// A pool of another provider whose controller does not answer is told to be nobody's (foreign.go).
+//
 // The two writers touch different fields, so neither waits for the other. A pool that cannot be used says why in its
 // own conditions and keeps no other pool from working.
 //

@@ -40,6 +40,7 @@ type Reconciler struct {
 
 	classes controller.Classes
 	rules   karpv1.LabelRules
+	foreign questions
 }
 
 // SetupWithManager registers the controller; controller.Index must have run.
@@ -94,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
-		return ctrl.Result{}, nil
+		return r.watchForeign(ctx, pool)
 	}
 	if !pool.DeletionTimestamp.IsZero() {
 		r.Health.forget(pool.UID)
@@ -122,6 +123,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	changed := changedFor(pool, class)
 	conditions.Set(validation(pool, r.rules))
 	conditions.Set(classReadiness(class))
+	answered(pool)
 	if changed {
 		r.Health.reset(pool.UID)
 	}
@@ -159,7 +161,7 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 }
 
 // stamp writes the hash onto the pool, and the pool's hash onto its claims whose hash was made another way: they are
-// taken for undrifted, unless they are known to be drifted, because nobody can compare the two.
+// taken for undrifted, unless they are known to differ from the template, because nobody can compare the two.
 func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	hash := pool.Hash()
 	var claims karpv1.NodeClaimList
@@ -198,7 +200,8 @@ func restamp(claim *karpv1.NodeClaim, hash string) bool {
 		return false
 	}
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
-	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	if !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
 	}
 	return true

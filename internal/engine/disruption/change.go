@@ -186,12 +186,8 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
 	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
 	for _, seat := range c.seats {
-		if n := w.snap.Node(seat.Node); n != nil && n.Ours() {
-			landing := plan.Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(seat.Pods))}
-			for i, p := range seat.Pods {
-				landing.Pods[i] = p.Promise()
-			}
-			cmd.Landing = append(cmd.Landing, landing)
+		if n := w.snap.Node(seat.Node); n != nil {
+			cmd.Landing = append(cmd.Landing, plan.LandingOn(n, seat.Pods))
 		}
 	}
 	w.shorten(&cmd)

@@ -58,7 +58,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 			command[c.Node] = commands[i].ID
 		}
 		for _, l := range commands[i].Landing {
-			j.landing[l.ClaimUID] = true
+			j.landing[l.ClaimUID] = l.Claim != ""
 		}
 		for k := range commands[i].Replacements {
 			bought[commands[i].Replacements[k].Name] = true

@@ -347,3 +347,37 @@ func TestNextWhenNobodyComes(t *testing.T) {
 		t.Errorf("after a minute: %s", say(late))
 	}
 }
+
+// TestRoomThatIsSpokenFor: an empty node that pods were sent to is not free for those of another, whatever the reason; when it
+// has pods again, it may be.
+func TestRoomThatIsSpokenFor(t *testing.T) {
+	world := []string{
+		"pool p after=0s budget=100% policy=WhenEmptyOrUnderutilized",
+		"node a pool=p type=small quiet=1h",
+		"pod x node=a",
+	}
+	for _, c := range []struct{ intent, there, want string }{
+		{"nobody has come", "node b pool=p type=small age=5m sent=10s", "keep a: no saving\nkeep b: expecting\nnext in 50s\n"},
+		{"somebody has come", "node b pool=p type=small quiet=5s sent=10s", "delete b because Empty (empty)\nkeep a: no saving\n"},
+	} {
+		proposal := disruption.Propose(tell(t, append(world[:len(world):len(world)], c.there)), disruption.Options{})
+		if diff := cmp.Diff(c.want, say(proposal)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.intent, diff)
+		}
+	}
+	for sent, want := range map[string]string{"10s": "replace", "2m": "delete"} {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%"}))
+		drifted := node(t, "a", map[string]string{"pool": ",p", "type": ",small"})
+		drifted.Drifted, drifted.DriftedSince = "NodePoolDrifted", noon
+		b.UpsertNode(drifted)
+		b.UpsertPod(pod("pod", "x", map[string]string{"node": ",a"}))
+		room := node(t, "b", map[string]string{"pool": ",p", "type": ",small", "sent": "," + sent})
+		room.DoNotDisrupt = true // or it would go
+		b.UpsertNode(room)
+		commands := disruption.Propose(b.Snapshot(noon), disruption.Options{}).Commands
+		if len(commands) != 1 || commands[0].Decision() != want {
+			t.Errorf("sent %s ago: %d commands, want one that is to %s", sent, len(commands), want)
+		}
+	}
+}

@@ -134,7 +134,7 @@ func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
 		sit(n, c.Promises())
 	}
 	for i := range cmd.Landing {
-		if n := snap.Claim(cmd.Landing[i].Claim); n != nil {
+		if n := cmd.Landing[i].On(snap); n != nil {
 			sit(n, cmd.Landing[i].Pods)
 		}
 	}

@@ -3,6 +3,8 @@ package disruption_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -42,7 +44,12 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 // Whatever the reason, a command says which nodes it counts on, and the pools' specifications that it was made for.
 func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Drifted, plan.Underutilized} {
-		for _, room := range []bool{true, false} {
+		for where, want := range map[string]plan.Landing{
+			"nowhere":            {},
+			"on another node":    {Claim: "claim-other", ClaimUID: "uid-claim-other"},
+			"on somebody's node": {Node: "other", NodeUID: "uid-other"},
+		} {
+			room := where != "nowhere"
 			if !room && reason == plan.Underutilized {
 				continue // a spot node would be bought for a spot node
 			}
@@ -57,7 +64,11 @@ func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 			b.UpsertNode(n)
 			b.UpsertPod(pod("pod", "a", map[string]string{"node": ",old"}))
 			if room {
-				b.UpsertNode(node(t, "other", map[string]string{"pool": ",p"}))
+				has := map[string]string{"pool": ",p"}
+				if want.Claim == "" {
+					has["unmanaged"] = ""
+				}
+				b.UpsertNode(node(t, "other", has))
 				busy := pod("pod", "b", map[string]string{"node": ",other"})
 				busy.ProtectedUntil = model.Forever
 				b.UpsertPod(busy)
@@ -67,11 +78,16 @@ func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 				t.Fatalf("%s: %d commands", reason, len(commands))
 			}
 			c := commands[0]
-			if lands := len(c.Landing) == 1 && c.Landing[0].ClaimUID == "uid-claim-other"; lands != room {
-				t.Errorf("%s: lands on %+v, there is room: %v", reason, c.Landing, room)
+			var lands []plan.Landing
+			if room {
+				want.Pods = []string{"uid-a"}
+				lands = []plan.Landing{want}
+			}
+			if diff := cmp.Diff(lands, c.Landing); diff != "" {
+				t.Errorf("%s, room %s: landing (-want +got):\n%s", reason, where, diff)
 			}
 			if buys := len(c.Replacements) == 1 && c.Replacements[0].PoolGeneration == 7; buys == room {
-				t.Errorf("%s: buys %+v, there is room: %v", reason, c.Replacements, room)
+				t.Errorf("%s: buys %+v, there is room %s", reason, c.Replacements, where)
 			}
 		}
 	}

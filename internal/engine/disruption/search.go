@@ -414,7 +414,7 @@ func (s *search) singles(nodes []*model.Node) {
 }
 
 // unsettled reports whether the node is not to be counted on: it is not initialised, or pods came or went within its
-// pool's consolidateAfter (core specification 3.6).
+// pool's consolidateAfter (core specification 3.6), or pods that were sent to it have not come yet.
 func (w *world) unsettled(n *model.Node) bool {
 	if w.young == nil {
 		w.young = map[string]bool{}
@@ -428,7 +428,7 @@ func (w *world) unsettled(n *model.Node) bool {
 }
 
 func (w *world) isYoung(n *model.Node) bool {
-	if n.Stage != model.Initialized || !n.Ready {
+	if n.Stage != model.Initialized || !n.Ready || plan.Expecting(n, w.snap.Now) {
 		return true
 	}
 	pool := w.snap.Pool(n.Pool)

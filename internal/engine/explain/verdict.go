@@ -18,6 +18,18 @@ func Verdict(snap *model.Snapshot, v plan.Verdict) string {
 	return sayings[v.Code].say(operands{snap, v})
 }
 
+// OfEach is Verdict with "each node" for the node, so that the words for several nodes can be compared, and said of all
+// of them where they agree.
+func OfEach(snap *model.Snapshot, node string, v plan.Verdict) string {
+	if v.Node == node {
+		v.Node = eachNode
+	}
+	return Verdict(snap, v)
+}
+
+// eachNode cannot be the name of a node.
+const eachNode = "each node"
+
 // Code is the name of a code as the program spells it, for machines to read.
 func Code(c plan.Code) string {
 	if int(c) >= len(sayings) || sayings[c].name == "" {
@@ -60,8 +72,11 @@ func (o operands) rejection() string {
 }
 
 func (o operands) node() string {
-	if o.Node == "" {
+	switch o.Node {
+	case "":
 		return "the node"
+	case eachNode:
+		return eachNode
 	}
 	return "node " + o.Node
 }
@@ -120,7 +135,7 @@ var sayings = [...]saying{
 	plan.NodeBusy:      {"NodeBusy", func(o operands) string { return o.node() + " was to be empty and has " + count(int(o.Have), "pod") }},
 	plan.NodeProtected: {"NodeProtected", nodeProtected},
 	plan.NodeNominated: {"NodeNominated", func(o operands) string { return o.node() + " is promised to pods" }},
-	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "consolidateAfter has not passed for " + o.node() }},
+	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "for " + o.node() + " consolidateAfter has not passed" }},
 	plan.NodeNotReady:  {"NodeNotReady", func(o operands) string { return o.node() + " is not initialized" }},
 	plan.NodeTaken:     {"NodeTaken", func(o operands) string { return "another command has " + o.node() }},
 	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
@@ -152,7 +167,7 @@ var sayings = [...]saying{
 	plan.PDBsConflict: {"PDBsConflict", pdbsConflict},
 	plan.PodsHomeless: {"PodsHomeless", podsHomeless},
 	plan.NoSaving: {"NoSaving", func(o operands) string {
-		return "among the arrangements that were tried, none runs the pods of " + o.node() + " for less"
+		return "nothing that was tried would run the pods of " + o.node() + " for less"
 	}},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},

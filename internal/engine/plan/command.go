@@ -104,7 +104,7 @@ type Command struct {
 	// Replacements are created before the candidates go. Their Options are not stored with the command, of their Pods only
 	// the Promises.
 	Replacements []NewClaim
-	// Landing are the claims of nodes that are there and that pods of the candidates are sent to.
+	// Landing are the nodes that are there and that pods of the candidates are sent to.
 	Landing []Landing
 	// Seats are where the pods go that need no replacement; not stored.
 	Seats      []model.Seating
@@ -118,12 +118,39 @@ type Command struct {
 	Why Verdict
 }
 
-// Landing is a claim whose node takes pods of others.
+// Landing is a node that takes pods of others, by its claim.
 type Landing struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID"`
+	// Node and NodeUID name a node that is not ours; it has no claim.
+	Node    string `json:"node,omitempty"`
+	NodeUID string `json:"nodeUID,omitempty"`
 	// Pods are the words of those pods, see model.Pod.Promise.
 	Pods []string `json:"pods,omitempty"`
+}
+
+// LandingOn describes a node of the snapshot that takes the pods.
+func LandingOn(n *model.Node, pods []*model.Pod) Landing {
+	l := Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(pods))}
+	if n.Claim == "" {
+		l.Node, l.NodeUID = n.Name, n.UID
+	}
+	for i, p := range pods {
+		l.Pods[i] = p.Promise()
+	}
+	return l
+}
+
+// On is the node of the snapshot that is meant, nil when it is gone.
+func (l *Landing) On(snap *model.Snapshot) *model.Node {
+	n := snap.Claim(l.Claim)
+	if l.Claim == "" {
+		n = snap.Node(l.Node)
+	}
+	if n == nil || n.ClaimUID != l.ClaimUID || l.Claim == "" && n.UID != l.NodeUID {
+		return nil
+	}
+	return n
 }
 
 // Worth is what a command brings and what it costs.

@@ -27,6 +27,11 @@ func ExpectingUntil(n *model.Node) time.Time {
 	return n.ExpectingSince.Add(Arrival)
 }
 
+// Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
+func Expecting(n *model.Node, now time.Time) bool {
+	return ExpectingUntil(n).After(now) && Inhabitants(n) == 0
+}
+
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
 // ago because the drain took its time, when all pods have left.
 func (g *Guard) notices(cmd Command) []Action {
@@ -71,12 +76,11 @@ func Notices(snap *model.Snapshot) []Action {
 	return actions
 }
 
-// destinations are the nodes that pods of the command's candidates are sent to, as far as they are there.
+// destinations are the nodes of ours that pods of the command's candidates are sent to, as far as they are there.
 func (g *Guard) destinations(cmd Command) []*model.Node {
 	var nodes []*model.Node
 	for i := range cmd.Landing {
-		l := &cmd.Landing[i]
-		if n := g.snap.Claim(l.Claim); n != nil && n.ClaimUID == l.ClaimUID && len(l.Pods) > 0 {
+		if n := cmd.Landing[i].On(g.snap); n != nil && n.Ours() && len(cmd.Landing[i].Pods) > 0 {
 			nodes = append(nodes, n)
 		}
 	}

@@ -20,15 +20,25 @@ type seat struct {
 	since time.Time
 }
 
+// perch is where a seat is: the name of a claim, which need not be there yet, or that of a node that is not ours.
+type perch struct{ claim, node string }
+
+func perchOf(n *model.Node) perch {
+	if n.Claim != "" {
+		return perch{claim: n.Claim}
+	}
+	return perch{node: n.Name}
+}
+
 // Seated returns the snapshot with the seats that pods hold by claims in flight and by the commands of the nodes of another
 // snapshot, from which it was derived, that are leaving.
 func Seated(snap, of *model.Snapshot, leaving func(*model.Node) bool) *model.Snapshot {
 	return snap.Promising(inherited(snap, commanded(of, leaving)))
 }
 
-// commanded are the seats of commands, by claim.
-func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[string][]seat {
-	var seats map[string][]seat
+// commanded are the seats of commands.
+func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[perch][]seat {
+	var seats map[perch][]seat
 	read := reader{}
 	seen := map[string]bool{}
 	for _, n := range snap.Nodes {
@@ -41,27 +51,29 @@ func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[string]
 		}
 		seen[cmd.ID] = true
 		if seats == nil {
-			seats = map[string][]seat{}
+			seats = map[perch][]seat{}
 		}
-		cmd.seats(func(claim string, s seat) { seats[claim] = append(seats[claim], s) })
+		cmd.seats(snap, func(at perch, s seat) { seats[at] = append(seats[at], s) })
 	}
 	return seats
 }
 
-// seats tells of every seat, by claim.
-func (c *Command) seats(tell func(claim string, s seat)) {
-	say := func(claim string, words []string, since time.Time) {
+// seats tells of every seat on nodes that are there or are still to come.
+func (c *Command) seats(snap *model.Snapshot, tell func(at perch, s seat)) {
+	say := func(at perch, words []string, since time.Time) {
 		for _, word := range words {
 			pod, owner, _ := strings.Cut(word, "/")
-			tell(claim, seat{pod, owner, since})
+			tell(at, seat{pod, owner, since})
 		}
 	}
 	since := c.Created.Truncate(time.Second)
 	for i := range c.Landing {
-		say(c.Landing[i].Claim, c.Landing[i].Pods, since)
+		if n := c.Landing[i].On(snap); n != nil {
+			say(perchOf(n), c.Landing[i].Pods, since)
+		}
 	}
 	for i := range c.Replacements {
-		say(c.Replacements[i].Name, c.Replacements[i].Promises(), time.Time{})
+		say(perch{claim: c.Replacements[i].Name}, c.Replacements[i].Promises(), time.Time{})
 	}
 }
 
@@ -84,7 +96,7 @@ func (r reader) command(n *model.Node) *Command {
 }
 
 // inherited is, by node, whom its seats are for now, where pods took those of their predecessors.
-func inherited(snap *model.Snapshot, commanded map[string][]seat) map[string][]string {
+func inherited(snap *model.Snapshot, commanded map[perch][]seat) map[string][]string {
 	if len(commanded) == 0 && !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
 		return nil
 	}
@@ -99,10 +111,11 @@ func inherited(snap *model.Snapshot, commanded map[string][]seat) map[string][]s
 		for _, uid := range n.Promised {
 			promised[uid] = true
 		}
-		if n.Deleting || n.Owners == nil && commanded[n.Claim] == nil {
+		given := commanded[perchOf(n)]
+		if n.Deleting || n.Owners == nil && given == nil {
 			continue
 		}
-		tables = append(tables, table{n, seatsOf(n, commanded[n.Claim])})
+		tables = append(tables, table{n, seatsOf(n, given)})
 		for _, s := range tables[len(tables)-1].seats {
 			promised[s.pod] = true
 		}
@@ -125,9 +138,6 @@ func inherited(snap *model.Snapshot, commanded map[string][]seat) map[string][]s
 // seatsOf are the seats of a node, each once: what its claim promises, and what commands do.
 func seatsOf(n *model.Node, commanded []seat) []seat {
 	var seats []seat
-	if n.Claim == "" {
-		commanded = nil
-	}
 	for i, uid := range n.Promised {
 		s := seat{pod: uid}
 		if i < len(n.Owners) {

@@ -48,6 +48,31 @@ func TestSeatsOfCommands(t *testing.T) {
 	}
 }
 
+// The seats of a command on a node that is not ours stand in the command too, so that a process that comes after a crash finds
+// them; another node of that name has none.
+func TestSeatsOnForeignNodes(t *testing.T) {
+	w := newWorld(t, 1)
+	w.bind("a", "n0")
+	w.pods[0].Controller.UID = "set"
+	foreign := w.add("theirs", "none")
+	foreign.Claim, foreign.ClaimUID, foreign.Pool = "", "", ""
+	snap := w.snapshot()
+	cmd := w.command("c0")
+	cmd.Phase, cmd.Landing = plan.Draining, []plan.Landing{plan.LandingOn(snap.Node("theirs"), snap.Node("n0").Pods)}
+	w.nodes["c0"].Command, w.nodes["c0"].Deleting = cmd.Encode(), true
+	w.pods[0].Name, w.pods[0].UID, w.pods[0].State, w.pods[0].Node = "a-again", "uid-a-again", model.Pending, ""
+	if diff := cmp.Diff([]string{"uid-a", "uid-a-again"}, plan.Ahead(w.snapshot()).Node("theirs").Promised); diff != "" {
+		t.Errorf("promised (-want +got):\n%s", diff)
+	}
+	if cmd, actions := plan.Step(w.snapshot(), cmd); cmd.Phase != plan.Draining || len(actions) != 0 {
+		t.Errorf("phase %s: %s; want nothing, there is no claim to note it on", cmd.Phase, texts(actions))
+	}
+	foreign.UID = "another"
+	if promised := plan.Ahead(w.snapshot()).Node("theirs").Promised; promised != nil {
+		t.Errorf("another node of the name promises %v", promised)
+	}
+}
+
 // Commands share budgets and limits in the order in which they were begun, then of what they bring for what they cost.
 func TestResumeBringsTheBestFirst(t *testing.T) {
 	w := newWorld(t, 3)

@@ -224,8 +224,8 @@ func (g *Guard) marks(cmd Command) []Action {
 	}
 	var actions []Action
 	for _, l := range cmd.Landing {
-		n := g.snap.Claim(l.Claim)
-		if n != nil && n.ClaimUID == l.ClaimUID && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
+		n := l.On(g.snap)
+		if n != nil && n.Ours() && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
 			actions = append(actions, MarkConsolidated{Claim: l.Claim, UID: l.ClaimUID, At: g.snap.Now})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
@@ -55,7 +56,7 @@ func TestExamine(t *testing.T) {
 			c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything")
 		}},
 	} {
-		class := classWith(nil)
+		class := awstest.Class(nil)
 		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
 			class.StatusConditions().SetTrue(condition)
 		}

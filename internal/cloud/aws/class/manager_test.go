@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
@@ -59,7 +60,7 @@ func TestManager(t *testing.T) {
 	claim.Finalizers = []string{"example.com/keep"}
 	claim.Spec.Requirements = []karpv1.Requirement{}
 	check(t, api.Create(ctx, claim))
-	class := classWith(nil)
+	class := awstest.Class(nil)
 	class.ObjectMeta = metav1.ObjectMeta{Name: name}
 	check(t, api.Create(ctx, class))
 	until(t, "the class is ready", func() bool {

@@ -296,27 +296,13 @@ func classOf(claim *karpv1.NodeClaim) (name string, ok bool) {
 	return ref.Name, ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
-// stamp writes the drift hash onto the class, and before that onto its claims whose hash was made another way: they are
-// taken for undrifted unless they are known to be drifted, because nobody can compare the two.
+// stamp writes the drift hash onto the class, and before that onto its claims.
 func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	hash := class.Hash()
-	if class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
-		claims, err := r.claimsOf(ctx, class)
-		if err != nil {
-			return err
-		}
-		for i := range claims {
-			base := claims[i].DeepCopy()
-			if !restamp(&claims[i], hash) {
-				continue
-			}
-			if err := r.Client.Patch(ctx, &claims[i], client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("stamping claim %s: %w", claims[i].Name, err)
-			}
-		}
+	if err := r.stampClaims(ctx, class); err != nil {
+		return err
 	}
 	base := class.DeepCopy()
-	metav1.SetMetaDataAnnotation(&class.ObjectMeta, awsv1.AnnotationNodeClassHash, hash)
+	metav1.SetMetaDataAnnotation(&class.ObjectMeta, awsv1.AnnotationNodeClassHash, class.Hash())
 	metav1.SetMetaDataAnnotation(&class.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)
 	if equality.Semantic.DeepEqual(base.Annotations, class.Annotations) {
 		return nil
@@ -327,16 +313,49 @@ func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error
 	return nil
 }
 
-// restamp changes the claim's hash annotations if they are of another version, and says whether it did.
-func restamp(claim *karpv1.NodeClaim, hash string) bool {
-	if claim.Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion {
-		return false
+// stampClaims writes the hash onto claims of the class whose hash was made another way, a purchase of an earlier version
+// among them: they are taken for undrifted unless they are known to be drifted, because nobody can compare the two.
+func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	var all karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the claims of EC2NodeClass %q: %w", class.Name, err)
 	}
+	for i := range all.Items {
+		if name, ok := classOf(&all.Items[i]); !ok || name != class.Name || all.Items[i].Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion {
+			continue
+		}
+		if err := r.restamp(ctx, class, all.Items[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("stamping claim %s: %w", all.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// restamp gives a claim the hash of its class with the kubelet settings of its pool, which are used in place of the class's.
+// Settings that cannot be read leave the claim as it is: it has no drift by the hash until it can be stamped.
+func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) error {
+	settings := claim.Annotations
+	if name := claim.Labels[karpv1.LabelNodePool]; name != "" {
+		pool := &karpv1.NodePool{}
+		err := r.Client.Get(ctx, types.NamespacedName{Name: name}, pool)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading its pool %s: %w", name, err)
+		}
+		if err == nil && pool.Spec.Template.Spec.NodeClassRef == claim.Spec.NodeClassRef {
+			settings = pool.Annotations
+		}
+	}
+	made, err := userdata.WithKubelet(class, settings)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("the claim keeps its hash", "NodeClaim", claim.Name, "cause", err.Error())
+		return nil
+	}
+	base := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)
 	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHash, hash)
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHash, made.Hash())
 	}
-	return true
+	return r.Client.Patch(ctx, claim, client.MergeFrom(base))
 }
 
 func requestFor(name string) reconcile.Request {

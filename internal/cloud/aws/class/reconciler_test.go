@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -17,7 +18,9 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // TestReady: a class becomes ready in one go, nothing is made for it but its profile, and it is not asked for again before it
@@ -25,7 +28,7 @@ import (
 func TestReady(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class, result, err := w.reconcile(ctx)
-		w.must(err)
+		w.Must(err)
 		expect(t, "at once", class, "Ready", "True Ready")
 		if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) || class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() ||
 			class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
@@ -35,23 +38,23 @@ func TestReady(t *testing.T) {
 		if len(status.Subnets) < 5 || len(status.SecurityGroups) != 1 || len(status.AMIs) != 5 || status.InstanceProfile == "" || result.RequeueAfter != time.Minute {
 			t.Errorf("status %+v, again after %v", status, result.RequeueAfter)
 		}
-		if made, err := w.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{}); err != nil || len(made.LaunchTemplates) != 0 {
+		if made, err := w.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{}); err != nil || len(made.LaunchTemplates) != 0 {
 			t.Errorf("launch templates were made: %+v, %v", made, err)
 		}
 		for minute := 1; minute <= 30; minute++ {
-			w.pass(time.Minute)
-			w.calls = nil
+			w.Pass(time.Minute)
+			w.Observed = nil
 			version := class.ResourceVersion
 			if class = w.reconciled(ctx); class.ResourceVersion != version {
 				t.Fatalf("minute %d: the class was written although nothing changed", minute)
 			}
 			for operation, every := range map[string]int{"DescribeSubnets": 1, "DescribeImages": 5, "DescribeSecurityGroups": 5, "RunInstances": 30, "CreateFleet": 30, "GetInstanceProfile": 15} {
-				if asked := w.asked(operation) > 0; asked != (minute%every == 0) {
+				if asked := w.Count(operation) > 0; asked != (minute%every == 0) {
 					t.Errorf("minute %d: %s asked: %v, want every %d minutes", minute, operation, asked, every)
 				}
 			}
 		}
-	}, classWith(nil))
+	}, awstest.Class(nil))
 }
 
 // TestNothingFound: what a selector does not find is said, blocks the class, and is looked for each minute.
@@ -65,13 +68,13 @@ func TestNothingFound(t *testing.T) {
 		expect(t, "no role", class, awsv1.ConditionInstanceProfileReady, "False RoleNotFound")
 		expect(t, "nothing", class, awsv1.ConditionValidationSucceeded, "False DependenciesNotReady")
 		expect(t, "nothing", class, "Ready", "False UnhealthyDependents")
-		w.aws.AddImage("mine", "x86_64", nowhere)
-		w.aws.AddRole("/", "Nobody")
-		w.pass(time.Minute)
+		w.AWS.AddImage("mine", "x86_64", nowhere)
+		w.AWS.AddRole("/", "Nobody")
+		w.Pass(time.Minute)
 		class = w.reconciled(ctx)
 		expect(t, "an image was made", class, awsv1.ConditionAMIsReady, "True AMIsReady")
 		expect(t, "the role was made", class, awsv1.ConditionInstanceProfileReady, "True InstanceProfileReady")
-	}, classWith(func(class *awsv1.EC2NodeClass) {
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		family := awsv1.FamilyAL2023
 		class.Spec = awsv1.EC2NodeClassSpec{Role: "Nobody", AMIFamily: &family, SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: nowhere}},
 			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: nowhere}}, AMISelectorTerms: []awsv1.AMISelectorTerm{{Tags: nowhere}}}
@@ -82,8 +85,8 @@ func TestNothingFound(t *testing.T) {
 func TestAWSDown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		throttle := func(action string) {
-			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: action, Code: "RequestLimitExceeded", Status: 503})
-			w.must(err)
+			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: action, Code: "RequestLimitExceeded", Status: 503})
+			w.Must(err)
 		}
 		throttle("DescribeSubnets")
 		class, _, err := w.reconcile(ctx)
@@ -93,24 +96,24 @@ func TestAWSDown(t *testing.T) {
 		expect(t, "subnets are throttled", class, awsv1.ConditionAMIsReady, "True AMIsReady")
 		expect(t, "subnets are throttled", class, awsv1.ConditionSubnetsReady, "Unknown AwaitingReconciliation")
 		expect(t, "subnets are throttled", class, awsv1.ConditionValidationSucceeded, "Unknown DependenciesNotReady")
-		w.aws.Clear(0)
+		w.AWS.Clear(0)
 		expect(t, "afterwards", w.reconciled(ctx), "Ready", "True Ready")
 		throttle("")
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		class, _, err = w.reconcile(ctx)
 		if err == nil {
 			t.Error("no error although everything is throttled")
 		}
 		expect(t, "everything is throttled", class, "Ready", "True Ready")
-		w.aws.Clear(0)
-		w.aws.ExpireCredentials("AKIDTEST")
-		w.pass(time.Hour)
+		w.AWS.Clear(0)
+		w.AWS.ExpireCredentials("AKIDTEST")
+		w.Pass(time.Hour)
 		class, _, err = w.reconcile(ctx)
 		if discovery.KindOf(err) == "" {
 			t.Errorf("error %v, want that the credentials have expired", err)
 		}
 		expect(t, "credentials have expired", class, "Ready", "True Ready")
-	}, classWith(nil))
+	}, awstest.Class(nil))
 }
 
 // TestPermissions: a call that the controller may not make is said in the class, and once it may, the class is ready.
@@ -121,17 +124,17 @@ func TestPermissions(t *testing.T) {
 		"RunInstances":         awsv1.ReasonRunInstancesAuthCheckFailed,
 	} {
 		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: action})
-			w.must(err)
+			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: action})
+			w.Must(err)
 			class := w.reconciled(ctx)
 			expect(t, action+" denied", class, awsv1.ConditionValidationSucceeded, "False "+reason)
 			if message := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, action) {
 				t.Errorf("%s denied: message %q does not name it", action, message)
 			}
-			w.aws.Clear(0)
-			w.pass(time.Minute)
+			w.AWS.Clear(0)
+			w.Pass(time.Minute)
 			expect(t, action+" allowed", w.reconciled(ctx), "Ready", "True Ready")
-		}, classWith(nil))
+		}, awstest.Class(nil))
 	}
 }
 
@@ -141,14 +144,14 @@ func TestRefusalIsQuiet(t *testing.T) {
 	for action, condition := range map[string]string{"RunInstances": awsv1.ConditionValidationSucceeded, "DescribeSubnets": awsv1.ConditionSubnetsReady,
 		"DescribeImages": awsv1.ConditionAMIsReady, "DescribeSecurityGroups": awsv1.ConditionSecurityGroupsReady, "GetInstanceProfile": awsv1.ConditionInstanceProfileReady} {
 		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
-			w.must(err)
+			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
+			w.Must(err)
 			before, _, _ := w.reconcile(ctx)
 			if c := before.StatusConditions().Get(condition); c.IsTrue() || !strings.Contains(c.Message, action+" (request ") {
 				t.Errorf("%s is denied: %s is %s %s: %q", action, condition, c.Status, c.Reason, c.Message)
 			}
 			for range 3 {
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				if after, _, _ := w.reconcile(ctx); after.ResourceVersion != before.ResourceVersion {
 					t.Errorf("%s is denied again: the class was written, %s: %q", action, condition, after.StatusConditions().Get(condition).Message)
 				}
@@ -162,10 +165,10 @@ func TestRefusalIsQuiet(t *testing.T) {
 			if !changedByOthers(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
 				t.Error("the class is not looked at again after a change")
 			}
-			w.aws.Clear(0)
-			w.pass(time.Minute)
+			w.AWS.Clear(0)
+			w.Pass(time.Minute)
 			expect(t, action+" is allowed", w.reconciled(ctx), "Ready", "True Ready")
-		}, classWith(nil))
+		}, awstest.Class(nil))
 	}
 }
 
@@ -178,10 +181,10 @@ func TestTrialSoldOut(t *testing.T) {
 		"OptInRequired":         "False " + awsv1.ReasonRunInstancesAuthCheckFailed,
 	} {
 		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "RunInstances", Code: code, Status: 400})
-			w.must(err)
+			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "RunInstances", Code: code, Status: 400})
+			w.Must(err)
 			expect(t, code, w.reconciled(ctx), awsv1.ConditionValidationSucceeded, want)
-		}, classWith(nil))
+		}, awstest.Class(nil))
 	}
 }
 
@@ -189,21 +192,21 @@ func TestTrialSoldOut(t *testing.T) {
 func TestChangeIsTried(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
-		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "RunInstances"})
-		w.must(err)
+		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "RunInstances"})
+		w.Must(err)
 		expect(t, "nothing changed", w.reconciled(ctx), "Ready", "True Ready")
 		text := "#!/bin/sh\necho changed"
 		class.Spec.UserData, class.Generation = &text, 2
-		w.must(w.Client.Update(ctx, class))
+		w.Must(w.Client.Update(ctx, class))
 		expect(t, "the user data changed", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "False RunInstancesAuthCheckFailed")
-	}, classWith(nil))
+	}, awstest.Class(nil))
 }
 
 // TestProfileNotKnown: a profile of the user's that does not exist is said; one that we made is waited for.
 func TestProfileNotKnown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		expect(t, "the user's", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "False InstanceProfileNotFound")
-	}, classWith(func(class *awsv1.EC2NodeClass) {
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		own := "nobodys"
 		class.Spec.Role, class.Spec.InstanceProfile = "", &own
 	}))
@@ -219,15 +222,16 @@ func TestProfileNotKnown(t *testing.T) {
 			if c := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded); c.IsFalse() {
 				t.Fatalf("while EC2 does not know the profile yet: %s %s", c.Reason, c.Message)
 			}
-			w.pass(time.Second)
+			w.Pass(time.Second)
 		}
 		if !waited {
 			t.Error("EC2 knew the profile at once: choose another seed")
 		}
-	}, classWith(nil))
+	}, awstest.Class(nil))
 }
 
-// TestStamp: claims whose hash was made another way get the class's before the class does, unless they have drifted.
+// TestStamp: claims whose hash was made another way get the class's before the class does, unless they have drifted, and
+// later, should they come by one; with the kubelet settings of the pool in place of the class's.
 func TestStamp(t *testing.T) {
 	stamped := func(name, class, version string, drifted bool) *karpv1.NodeClaim {
 		claim := claimOf(name, class)
@@ -237,11 +241,26 @@ func TestStamp(t *testing.T) {
 		}
 		return claim
 	}
+	ofPool := func(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
+		claim.Labels = map[string]string{karpv1.LabelNodePool: "dense"}
+		return claim
+	}
+	noted := func(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
+		claim.Annotations[karpv1.AnnotationKubelet] = `{"maxPods":7}`
+		return claim
+	}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "dense", Annotations: map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`}}}
+	pool.Spec.Template.Spec.NodeClassRef = claimOf("", name).Spec.NodeClassRef
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
-		for claim, want := range map[string]string{"old": class.Hash(), "drifted": "old", "current": "old", "another": "old"} {
+		dense, err := userdata.WithKubelet(class, map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`})
+		w.Must(err)
+		w.Must(w.Client.Create(ctx, stamped("late", name, "v6", false)))
+		w.reconciled(ctx)
+		for claim, want := range map[string]string{"old": class.Hash(), "drifted": "old", "current": "old", "another": "old",
+			"dense": dense.Hash(), "lone": dense.Hash(), "late": class.Hash()} {
 			got := &karpv1.NodeClaim{}
-			w.must(w.Client.Get(ctx, client.ObjectKey{Name: claim}, got))
+			w.Must(w.Client.Get(ctx, client.ObjectKey{Name: claim}, got))
 			if got.Annotations[awsv1.AnnotationNodeClassHash] != want {
 				t.Errorf("claim %s: hash %s, want %s", claim, got.Annotations[awsv1.AnnotationNodeClassHash], want)
 			}
@@ -250,17 +269,17 @@ func TestStamp(t *testing.T) {
 			}
 		}
 		class.Spec.Role, class.Generation = "Other", 2
-		w.must(w.Client.Update(ctx, class))
-		w.aws.AddRole("/", "Other")
+		w.Must(w.Client.Update(ctx, class))
+		w.AWS.AddRole("/", "Other")
 		class = w.reconciled(ctx)
 		got := &karpv1.NodeClaim{}
-		w.must(w.Client.Get(ctx, client.ObjectKey{Name: "old"}, got))
+		w.Must(w.Client.Get(ctx, client.ObjectKey{Name: "old"}, got))
 		if class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() || got.Annotations[awsv1.AnnotationNodeClassHash] == class.Hash() {
 			t.Error("after a change the class must have the new hash, and its claims must not")
 		}
-	}, classWith(func(class *awsv1.EC2NodeClass) {
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		class.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: "v6"}
-	}), stamped("old", name, "v6", false), stamped("drifted", name, "v6", true), stamped("current", name, awsv1.HashVersion, false), stamped("another", "another", "v6", false))
+	}), pool, ofPool(stamped("dense", name, "v6", false)), noted(stamped("lone", name, "v6", false)), stamped("old", name, "v6", false), stamped("drifted", name, "v6", true), stamped("current", name, awsv1.HashVersion, false), stamped("another", "another", "v6", false))
 }
 
 // TestEnd: a class waits for its claims; then its profiles and launch templates go, and it goes. An error of AWS delays that.
@@ -270,30 +289,30 @@ func TestEnd(t *testing.T) {
 		if w.bytes[name] < 500 || w.bytes[name] > 5000 {
 			t.Errorf("%d bytes of user data", w.bytes[name])
 		}
-		w.must(w.Client.Delete(ctx, class))
+		w.Must(w.Client.Delete(ctx, class))
 		_, result, err := w.reconcile(ctx)
-		w.must(err)
+		w.Must(err)
 		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "WaitingOnNodeClaimTermination: waiting for 1 NodeClaims") || result.RequeueAfter != 10*time.Minute || w.templates != nil {
 			t.Errorf("with a claim: events %v, again after %v, templates deleted of %v", w.events, result.RequeueAfter, w.templates)
 		}
-		w.must(w.Client.Delete(ctx, claimOf("mine", name)))
-		id, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "iam"})
-		w.must(err)
+		w.Must(w.Client.Delete(ctx, claimOf("mine", name)))
+		id, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "iam"})
+		w.Must(err)
 		if class, _, err := w.reconcile(ctx); err == nil || class.Name == "" {
 			t.Errorf("IAM is down: %v, and the class %q; want an error, and the class to stay", err, class.Name)
 		}
-		w.aws.Clear(id)
+		w.AWS.Clear(id)
 		_, _, err = w.reconcile(ctx)
-		w.must(err)
+		w.Must(err)
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, class); !apierrors.IsNotFound(err) {
 			t.Errorf("the class is still there: %v", err)
 		}
-		profiles, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
-		w.must(err)
+		profiles, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+		w.Must(err)
 		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 || w.bytes[name] != 0 {
 			t.Errorf("left behind: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
 		}
 		_, _, err = w.reconcile(ctx)
-		w.must(err)
-	}, classWith(nil), claimOf("mine", name), claimOf("anothers", "another"))
+		w.Must(err)
+	}, awstest.Class(nil), claimOf("mine", name), claimOf("anothers", "another"))
 }

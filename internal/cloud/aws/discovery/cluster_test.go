@@ -51,7 +51,7 @@ func TestCluster(t *testing.T) {
 	} {
 		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
 			got, err := w.Cluster.Facts(ctx)
-			w.must(err)
+			w.Must(err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.name, diff)
 			}
@@ -64,23 +64,23 @@ func TestClusterChanges(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		version := func() string {
 			facts, err := w.Cluster.Facts(ctx)
-			w.must(err)
+			w.Must(err)
 			return facts.Version
 		}
 		if v := version(); v != "1.35" {
 			t.Fatalf("version %s, want 1.35", v)
 		}
-		w.aws.SetCluster(awssim.Cluster{Version: "1.36"})
+		w.AWS.SetCluster(awssim.Cluster{Version: "1.36"})
 		if v := version(); v != "1.35" {
 			t.Errorf("version %s at once, want 1.35", v)
 		}
-		w.pass(5 * time.Minute)
+		w.Pass(5 * time.Minute)
 		if v := version(); v != "1.36" {
 			t.Errorf("version %s after five minutes, want 1.36", v)
 		}
-		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "eks"})
-		w.must(err)
-		w.pass(5 * time.Minute)
+		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "eks"})
+		w.Must(err)
+		w.Pass(5 * time.Minute)
 		if facts, err := w.Cluster.Facts(ctx); KindOf(err) != Transient || facts.Version != "1.36" {
 			t.Errorf("while EKS is down: %+v, %v; want the last facts and the error", facts, err)
 		}
@@ -92,10 +92,10 @@ func TestClusterChanges(t *testing.T) {
 func TestStalledCluster(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		_, err := w.Cluster.Facts(ctx)
-		w.must(err)
-		w.pass(5 * time.Minute)
-		_, err = w.aws.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "eks"})
-		w.must(err)
+		w.Must(err)
+		w.Pass(5 * time.Minute)
+		_, err = w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "eks"})
+		w.Must(err)
 		took := func() (waited time.Duration, failed error) {
 			began := time.Now()
 			facts, err := w.Cluster.Facts(ctx)
@@ -112,7 +112,7 @@ func TestStalledCluster(t *testing.T) {
 			}
 			asked <- err
 		}()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		for range 1000 {
 			if waited, err := took(); waited > 0 || err != nil {
 				t.Fatalf("another waited %v for the one who asks, and got %v", waited, err)
@@ -122,9 +122,9 @@ func TestStalledCluster(t *testing.T) {
 		if waited, err := took(); waited > 0 || err != nil {
 			t.Errorf("afterwards one waited %v, and got %v", waited, err)
 		}
-		w.aws.Clear(0)
-		w.aws.SetCluster(awssim.Cluster{Version: "1.36"})
-		w.pass(unread)
+		w.AWS.Clear(0)
+		w.AWS.SetCluster(awssim.Cluster{Version: "1.36"})
+		w.Pass(unread)
 		if facts, err := w.Cluster.Facts(ctx); err != nil || facts.Version != "1.36" {
 			t.Errorf("once EKS answers again: %s, %v", facts.Version, err)
 		}
@@ -135,10 +135,10 @@ func TestStalledCluster(t *testing.T) {
 func TestUnsupportedVersion(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		for _, version := range []string{"1.26", "1.36", "1.37", "1.37", "1.25", "1.30"} {
-			w.aws.SetCluster(awssim.Cluster{Version: version})
-			w.pass(5 * time.Minute)
+			w.AWS.SetCluster(awssim.Cluster{Version: version})
+			w.Pass(5 * time.Minute)
 			facts, err := w.Cluster.Facts(ctx)
-			w.must(err)
+			w.Must(err)
 			if facts.Version != version {
 				t.Errorf("version %s, want %s", facts.Version, version)
 			}

@@ -121,7 +121,7 @@ func TestWinners(t *testing.T) {
 func imagesOf(ctx context.Context, w *world, class *awsv1.EC2NodeClass, kubernetes string) []string {
 	w.Helper()
 	found, err := w.Images.Find(ctx, class, kubernetes)
-	w.must(err)
+	w.Must(err)
 	var names []string
 	for _, image := range found {
 		names = append(names, image.Name)
@@ -133,10 +133,10 @@ func imagesOf(ctx context.Context, w *world, class *awsv1.EC2NodeClass, kubernet
 // TestAlias: the images of a release, with the machines that each is for.
 func TestAlias(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		_, err := w.aws.ReleaseImages("al2023", "v20261101")
-		w.must(err)
+		_, err := w.AWS.ReleaseImages("al2023", "v20261101")
+		w.Must(err)
 		found, err := w.Images.Find(ctx, classOf(nil), "1.36")
-		w.must(err)
+		w.Must(err)
 		var lines []string
 		for _, image := range found {
 			var line []string
@@ -191,30 +191,30 @@ func TestRelease(t *testing.T) {
 			return len(names) == 5 && strings.HasSuffix(names[0], version) && strings.HasSuffix(names[4], version)
 		}
 		release := func(version string) []string {
-			ids, err := w.aws.ReleaseImages("al2023", version)
-			w.must(err)
+			ids, err := w.AWS.ReleaseImages("al2023", version)
+			w.Must(err)
 			return ids
 		}
 		first := release("v20270101")
 		if !at("v20270101") {
 			t.Fatal("the newest release is not found at first")
 		}
-		w.pass(time.Minute)
-		w.calls = nil
-		if !at("v20270101") || w.asked("GetParameter") != 0 {
+		w.Pass(time.Minute)
+		w.Observed = nil
+		if !at("v20270101") || w.Asked("GetParameter") != 0 {
 			t.Error("parameters are read again within a day")
 		}
 		release("v20270201")
-		w.pass(time.Minute)
-		w.must(w.Images.Refresh(ctx))
+		w.Pass(time.Minute)
+		w.Must(w.Images.Refresh(ctx))
 		if !at("v20270101") {
 			t.Error("refreshed although the images that are used are not deprecated")
 		}
 		for _, id := range first {
-			w.must(w.aws.DeprecateImage(id))
+			w.Must(w.AWS.DeprecateImage(id))
 		}
-		w.pass(time.Minute)
-		w.must(w.Images.Refresh(ctx))
+		w.Pass(time.Minute)
+		w.Must(w.Images.Refresh(ctx))
 		if !at("v20270201") {
 			t.Error("a release is not seen after the old images were deprecated")
 		}
@@ -224,7 +224,7 @@ func TestRelease(t *testing.T) {
 			t.Error("a release is not seen after Forget")
 		}
 		release("v20270401")
-		w.pass(24 * time.Hour)
+		w.Pass(24 * time.Hour)
 		if !at("v20270401") {
 			t.Error("a release is not seen after a day")
 		}
@@ -234,14 +234,14 @@ func TestRelease(t *testing.T) {
 // TestDeprecated: a release that the class pins stays in use when it is deprecated, and is shown as such.
 func TestDeprecated(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		ids, err := w.aws.ReleaseImages("al2023", "v20261101")
-		w.must(err)
+		ids, err := w.AWS.ReleaseImages("al2023", "v20261101")
+		w.Must(err)
 		for _, id := range ids {
-			w.must(w.aws.DeprecateImage(id))
+			w.Must(w.AWS.DeprecateImage(id))
 		}
 		pinned := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.AMISelectorTerms[0].Alias = "al2023@v20261101" })
 		found, err := w.Images.Find(ctx, pinned, "1.36")
-		w.must(err)
+		w.Must(err)
 		if len(found) != 5 || !found[0].Deprecated {
 			t.Errorf("found %+v, want five deprecated images", found)
 		}
@@ -252,11 +252,11 @@ func TestDeprecated(t *testing.T) {
 func TestTerms(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		mine := map[string]string{"team": "mine"}
-		old := w.aws.AddImage("node-1", "x86_64", mine)
-		w.pass(time.Hour)
-		w.aws.AddImage("node-2", "x86_64", mine)
-		w.aws.AddImage("node-2-arm", "arm64", mine)
-		w.aws.AddImage("node-mac", "x86_64_mac", mine)
+		old := w.AWS.AddImage("node-1", "x86_64", mine)
+		w.Pass(time.Hour)
+		w.AWS.AddImage("node-2", "x86_64", mine)
+		w.AWS.AddImage("node-2-arm", "arm64", mine)
+		w.AWS.AddImage("node-mac", "x86_64_mac", mine)
 		parameter := "/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/arm64/standard/amazon-eks-node-al2023-arm64-standard-1.35-v20260920/image_id"
 		for k, test := range []struct {
 			name  string
@@ -286,8 +286,8 @@ func TestTerms(t *testing.T) {
 // TestTermsFail: a parameter that may not be read is an error, not an image less.
 func TestTermsFail(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ssm"})
-		w.must(err)
+		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ssm"})
+		w.Must(err)
 		for _, term := range []awsv1.AMISelectorTerm{{SSMParameter: "/mine"}, {Alias: "al2023@latest"}} {
 			class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.AMISelectorTerms = []awsv1.AMISelectorTerm{term} })
 			if _, err := w.Images.Find(ctx, class, "1.36"); KindOf(err) != Denied || !strings.Contains(err.Error(), "SSM GetParameter") {

@@ -53,17 +53,17 @@ func TestQueries(t *testing.T) {
 func TestSubnets(t *testing.T) {
 	within(t, awssim.Options{PageSize: 2}, Kubernetes{}, func(ctx context.Context, w *world) {
 		var private []string
-		for _, s := range w.aws.Subnets() {
+		for _, s := range w.AWS.Subnets() {
 			if s.Tags["karpenter.sh/discovery"] != "" {
 				private = append(private, s.ID)
 			}
 		}
-		w.must(w.aws.TakeAddresses(private[0], 100))
+		w.Must(w.AWS.TakeAddresses(private[0], 100))
 		class := classOf(func(spec *awsv1.EC2NodeClassSpec) {
 			spec.SubnetSelectorTerms = append(spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: private[1]})
 		})
 		found, err := w.Subnets.Find(ctx, class)
-		w.must(err)
+		w.Must(err)
 		if len(found) != len(private) || found[len(found)-1].ID != private[0] || found[0].Free <= found[len(found)-1].Free {
 			t.Errorf("found %+v, want %d subnets, and %s with the fewest addresses at the end", found, len(private), private[0])
 		}
@@ -75,16 +75,16 @@ func TestSubnets(t *testing.T) {
 		if found[0].Zone == "" || found[0].ZoneID == "" || found[0].VPC == "" {
 			t.Errorf("facts are missing of %+v", found[0])
 		}
-		if n := w.asked("DescribeSubnets"); n < 4 {
+		if n := w.Asked("DescribeSubnets"); n < 4 {
 			t.Errorf("%d calls for 7 subnets in pages of 2, want 4 or more", n)
 		}
 		if free, known := w.Addresses.Free(private[0]); !known || free != 8187-100 {
 			t.Errorf("free addresses: %d, known %v, want 8087, true", free, known)
 		}
-		w.pass(59 * time.Second)
+		w.Pass(59 * time.Second)
 		_, err = w.Subnets.Find(ctx, class)
-		w.must(err)
-		if n := w.asked("DescribeSubnets"); n != 0 {
+		w.Must(err)
+		if n := w.Asked("DescribeSubnets"); n != 0 {
 			t.Errorf("%d calls within a minute, want none", n)
 		}
 		class.Generation = 2
@@ -92,11 +92,11 @@ func TestSubnets(t *testing.T) {
 		if found, err = w.Subnets.Find(ctx, class); err != nil || len(found) == 0 || found[0].ID == private[0] {
 			t.Errorf("after the class changed: %v, %v; want the public subnets", found, err)
 		}
-		w.pass(time.Minute)
-		w.asked("")
+		w.Pass(time.Minute)
+		w.Asked("")
 		_, err = w.Subnets.Find(ctx, class)
-		w.must(err)
-		if n := w.asked("DescribeSubnets"); n == 0 {
+		w.Must(err)
+		if n := w.Asked("DescribeSubnets"); n == 0 {
 			t.Error("no call after a minute")
 		}
 	})
@@ -105,8 +105,8 @@ func TestSubnets(t *testing.T) {
 // TestOneCallForMany: those who ask at the same time share one call, and an error goes to the one who asked.
 func TestOneCallForMany(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultSlow, Delay: time.Second, Count: 1})
-		w.must(err)
+		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultSlow, Delay: time.Second, Count: 1})
+		w.Must(err)
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -116,7 +116,7 @@ func TestOneCallForMany(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := w.asked("DescribeSubnets"); n != 1 {
+		if n := w.Asked("DescribeSubnets"); n != 1 {
 			t.Errorf("%d calls for 10 who asked, want 1", n)
 		}
 	})
@@ -137,12 +137,12 @@ func TestErrors(t *testing.T) {
 			{awssim.Fault{Kind: awssim.FaultLose, Count: 1}, Transient, ""},
 			{awssim.Fault{Kind: awssim.FaultFreeze}, Transient, ""},
 		} {
-			id, err := w.aws.Inject(test.fault)
-			w.must(err)
-			w.calls = nil
+			id, err := w.AWS.Inject(test.fault)
+			w.Must(err)
+			w.Observed = nil
 			began := time.Now()
 			_, err = w.Subnets.Find(ctx, classOf(nil))
-			w.aws.Clear(id)
+			w.AWS.Clear(id)
 			var call *CallError
 			if !errors.As(err, &call) {
 				t.Errorf("%v %s: error %v, want a *CallError", test.fault.Kind, test.code, err)
@@ -161,8 +161,8 @@ func TestErrors(t *testing.T) {
 			if want == "" {
 				want = "NoAnswer"
 			}
-			if len(w.calls) != 1 || w.calls[0].Code != want || w.calls[0].Service != "EC2" {
-				t.Errorf("%v: observed %+v, want one call with code %s", test.fault.Kind, w.calls, want)
+			if len(w.Observed) != 1 || w.Observed[0].Code != want || w.Observed[0].Service != "EC2" {
+				t.Errorf("%v: observed %+v, want one call with code %s", test.fault.Kind, w.Observed, want)
 			}
 		}
 		if _, err := w.Subnets.Find(ctx, classOf(nil)); err != nil {
@@ -175,9 +175,9 @@ func TestErrors(t *testing.T) {
 func TestGroups(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		subnets, err := w.Subnets.Find(ctx, classOf(nil))
-		w.must(err)
+		w.Must(err)
 		tagged, err := w.Groups.Find(ctx, classOf(nil))
-		w.must(err)
+		w.Must(err)
 		if len(tagged) != 1 || tagged[0].Name != "eks-cluster-sg-sandbox" || tagged[0].VPC != subnets[0].VPC {
 			t.Fatalf("by tag: %+v, want the cluster's group", tagged)
 		}
@@ -186,7 +186,7 @@ func TestGroups(t *testing.T) {
 		})
 		named.UID = "uid-2"
 		both, err := w.Groups.Find(ctx, named)
-		w.must(err)
+		w.Must(err)
 		used, elsewhere := OfNetwork(both, subnets)
 		if len(used) != 1 || used[0].ID != tagged[0].ID || len(elsewhere) != 1 {
 			t.Errorf("by name: used %+v, elsewhere %+v, want one each", used, elsewhere)
@@ -196,7 +196,7 @@ func TestGroups(t *testing.T) {
 		})
 		byID.UID = "uid-3"
 		found, err := w.Groups.Find(ctx, byID)
-		w.must(err)
+		w.Must(err)
 		if used, _ := OfNetwork(found, subnets); len(used) != 1 || used[0].ID != elsewhere[0].ID {
 			t.Errorf("by id: used %+v, want the one of the other network, as the class says", used)
 		}

@@ -19,8 +19,8 @@ import (
 // profiles lists what IAM has, as name:role.
 func (w *world) profiles(ctx context.Context) []string {
 	w.Helper()
-	out, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
-	w.must(err)
+	out, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+	w.Must(err)
 	var names []string
 	for i := range out.InstanceProfiles {
 		p := &out.InstanceProfiles[i]
@@ -32,7 +32,7 @@ func (w *world) profiles(ctx context.Context) []string {
 func (w *world) ensured(ctx context.Context, class *awsv1.EC2NodeClass) string {
 	w.Helper()
 	name, err := w.Profiles.Ensure(ctx, class)
-	w.must(err)
+	w.Must(err)
 	return name
 }
 
@@ -46,8 +46,8 @@ func TestProfileIsMadeOnce(t *testing.T) {
 		if got, want := w.profiles(ctx), []string{name + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
 			t.Fatalf("profiles %v, want %v", got, want)
 		}
-		read, err := w.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
-		w.must(err)
+		read, err := w.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
+		w.Must(err)
 		if path := value(read.InstanceProfile.Path); path != "/karpenter/us-east-1/sandbox/uid-1/" {
 			t.Errorf("path %s", path)
 		}
@@ -59,16 +59,16 @@ func TestProfileIsMadeOnce(t *testing.T) {
 			"team=mine", "topology.kubernetes.io/region=us-east-1"}; !slices.Equal(tags, want) {
 			t.Errorf("tags %v, want %v", tags, want)
 		}
-		w.calls = nil
-		w.pass(14 * time.Minute)
-		if w.ensured(ctx, class) != name || len(w.calls) != 0 {
-			t.Errorf("asked IAM again within a quarter of an hour: %v", w.calls)
+		w.Observed = nil
+		w.Pass(14 * time.Minute)
+		if w.ensured(ctx, class) != name || len(w.Observed) != 0 {
+			t.Errorf("asked IAM again within a quarter of an hour: %v", w.Observed)
 		}
 		w.Profiles.Forget(class)
 		if w.ensured(ctx, class) != name || len(w.profiles(ctx)) != 1 {
 			t.Errorf("another profile was made: %v", w.profiles(ctx))
 		}
-		if n := w.asked("CreateInstanceProfile"); n != 0 {
+		if n := w.Asked("CreateInstanceProfile"); n != 0 {
 			t.Errorf("created %d times although it exists", n)
 		}
 	})
@@ -85,9 +85,9 @@ func TestProfileWithStaleReads(t *testing.T) {
 			}
 			name = got
 			w.Profiles.Forget(classOf(nil))
-			w.pass(time.Second)
+			w.Pass(time.Second)
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if got := w.profiles(ctx); len(got) != 1 || got[0] != name+":KarpenterNodeRole-sandbox" {
 			t.Errorf("profiles %v, want one with the role", got)
 		}
@@ -98,8 +98,8 @@ func TestProfileWithStaleReads(t *testing.T) {
 func TestProfileAfterLostAnswers(t *testing.T) {
 	for _, operation := range []string{"GetInstanceProfile", "CreateInstanceProfile", "AddRoleToInstanceProfile"} {
 		within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-			_, err := w.aws.Inject(awssim.Fault{Kind: awssim.FaultLose, Action: operation, Count: 1})
-			w.must(err)
+			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultLose, Action: operation, Count: 1})
+			w.Must(err)
 			if _, err := w.Profiles.Ensure(ctx, classOf(nil)); KindOf(err) != Transient {
 				t.Errorf("%s: %v, want a transient error", operation, err)
 			}
@@ -123,20 +123,20 @@ func TestProfileRoles(t *testing.T) {
 		if got := w.profiles(ctx); second == first || len(got) != 2 || !slices.Contains(got, second+":Other") {
 			t.Errorf("profiles %v after the role changed, want one for each role", got)
 		}
-		w.aws.AddRole("/team/", "Pathed")
+		w.AWS.AddRole("/team/", "Pathed")
 		class.Spec.Role = "/team/Pathed"
 		third := w.ensured(ctx, class)
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		if again := w.ensured(ctx, class); again != third || len(w.profiles(ctx)) != 3 {
 			t.Errorf("a role with a path: %s and then %s, profiles %v", third, again, w.profiles(ctx))
 		}
 	})
 	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
 		legacy := "sandbox_123456789"
-		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &legacy})
-		w.must(err)
-		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &legacy, RoleName: aws.String("Other")})
-		w.must(err)
+		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &legacy})
+		w.Must(err)
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &legacy, RoleName: aws.String("Other")})
+		w.Must(err)
 		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Other" })
 		class.Status.InstanceProfile = legacy
 		if name := w.ensured(ctx, class); name != legacy {
@@ -144,9 +144,9 @@ func TestProfileRoles(t *testing.T) {
 		}
 		class.Status.InstanceProfile, class.UID = "", "uid-2"
 		name := w.ensured(ctx, class)
-		w.must(w.Profiles.removeRole(ctx, name, "Other"))
-		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: aws.String("KarpenterNodeRole-sandbox")})
-		w.must(err)
+		w.Must(w.Profiles.removeRole(ctx, name, "Other"))
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: aws.String("KarpenterNodeRole-sandbox")})
+		w.Must(err)
 		w.Profiles.Forget(class)
 		w.ensured(ctx, class)
 		if got := w.profiles(ctx); !slices.Contains(got, name+":Other") {
@@ -159,12 +159,12 @@ func TestProfileRoles(t *testing.T) {
 		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || !strings.Contains(err.Error(), `"Nobody"`) {
 			t.Errorf("a role that does not exist: %v, want a *RoleNotFoundError", err)
 		}
-		w.calls = nil
-		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || len(w.calls) != 0 {
-			t.Errorf("asked again at once: %v, %v", err, w.calls)
+		w.Observed = nil
+		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || len(w.Observed) != 0 {
+			t.Errorf("asked again at once: %v, %v", err, w.Observed)
 		}
-		w.aws.AddRole("/", "Nobody")
-		w.pass(time.Minute)
+		w.AWS.AddRole("/", "Nobody")
+		w.Pass(time.Minute)
 		w.ensured(ctx, class)
 		own := "mine"
 		if name := w.ensured(ctx, classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role, spec.InstanceProfile = "", &own })); name != own {
@@ -177,19 +177,19 @@ func TestProfileRoles(t *testing.T) {
 func TestProfilesGo(t *testing.T) {
 	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
 		foreign := "foreign"
-		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &foreign})
-		w.must(err)
+		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &foreign})
+		w.Must(err)
 		class, neighbour := classOf(nil), withUID(classOf(nil), "uid-2")
 		first := w.ensured(ctx, class)
 		class.Spec.Role = "Other"
 		w.ensured(ctx, class)
 		class.Status.InstanceProfile = foreign // must not be taken for ours
 		kept := w.ensured(ctx, neighbour)
-		w.must(w.Profiles.Remove(ctx, class))
+		w.Must(w.Profiles.Remove(ctx, class))
 		if got, want := w.profiles(ctx), []string{foreign + ":", kept + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
 			t.Errorf("after the class was removed %v, want %v", got, want)
 		}
-		w.must(w.Profiles.Remove(ctx, class))
+		w.Must(w.Profiles.Remove(ctx, class))
 
 		if name := w.ensured(ctx, class); name == first {
 			t.Errorf("the new role has the old profile %s", name)
@@ -200,21 +200,21 @@ func TestProfilesGo(t *testing.T) {
 				names[name] = true
 			}
 			deleted, err := w.Profiles.Collect(ctx, names)
-			w.must(err)
+			w.Must(err)
 			return deleted
 		}
 		if got := collected(kept); got != nil {
 			t.Errorf("deleted %v when first seen unused", got)
 		}
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		if got := collected(kept, w.ensured(ctx, class)); got != nil {
 			t.Errorf("deleted %v, which are used", got)
 		}
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		if got := collected(kept); got != nil {
 			t.Errorf("deleted %v, used half an hour ago", got)
 		}
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		if got := collected(kept); len(got) != 1 || len(w.profiles(ctx)) != 2 {
 			t.Errorf("deleted %v, left %v; want one deleted", got, w.profiles(ctx))
 		}
@@ -234,7 +234,7 @@ func TestTwoClassesOfOneRole(t *testing.T) {
 		made := map[string]bool{}
 		for _, class := range []*awsv1.EC2NodeClass{one, other} {
 			profile, err := w.Profiles.Ensure(ctx, class)
-			w.must(err)
+			w.Must(err)
 			class.Status.InstanceProfile, made[profile] = profile, true
 		}
 		if len(made) != 2 {
@@ -242,9 +242,9 @@ func TestTwoClassesOfOneRole(t *testing.T) {
 		}
 		// A class that ends and points at what is another's: by a mistake in its status, or a role that both have.
 		one.Status.InstanceProfile = other.Status.InstanceProfile
-		w.must(w.Profiles.Remove(ctx, one))
-		left, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
-		w.must(err)
+		w.Must(w.Profiles.Remove(ctx, one))
+		left, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+		w.Must(err)
 		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != other.Status.InstanceProfile || len(left.InstanceProfiles[0].Roles) != 1 {
 			t.Errorf("left are %+v, want the other class's profile with its role", left.InstanceProfiles)
 		}

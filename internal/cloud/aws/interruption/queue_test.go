@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 )
 
 // A notice comes two minutes before the machine is taken. Its claim is let go within a second, with the time that is
@@ -16,9 +17,9 @@ import (
 func TestSpotNotice(t *testing.T) {
 	watching(t, 3, "spot", func(w *world) {
 		began := time.Now()
-		w.must(w.Interrupt(w.ids[0]))
-		w.must(w.Interrupt(w.ids[2]))
-		w.pass(time.Second)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Must(w.Interrupt(w.ids[2]))
+		w.Pass(time.Second)
 		got := w.seen()
 		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > time.Second || got.replaced[w.ids[2]].IsZero() {
 			t.Errorf("replaced: %v", got.replaced)
@@ -33,7 +34,7 @@ func TestSpotNotice(t *testing.T) {
 		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2}, got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
 			t.Errorf("deleted %d of 2, %d waited, %d are left; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
 		}
-		w.pass(3 * time.Minute)
+		w.Pass(3 * time.Minute)
 		if got := w.seen(); len(got.replaced) != 2 || got.received[InstanceTerminated] != 4 || len(got.failed)+len(got.troubles) != 0 {
 			t.Errorf("after the end: %+v", got)
 		}
@@ -44,9 +45,9 @@ func TestSpotNotice(t *testing.T) {
 func TestWave(t *testing.T) {
 	watching(t, 100, "spot", func(w *world) {
 		for _, id := range w.ids {
-			w.must(w.Interrupt(id))
+			w.Must(w.Interrupt(id))
 		}
-		w.pass(5 * time.Second)
+		w.Pass(5 * time.Second)
 		got := w.seen()
 		if len(got.replaced) != 100 || got.deleted != 100 || w.Queued() != 0 {
 			t.Errorf("%d replaced, %d messages deleted, %d left", len(got.replaced), got.deleted, w.Queued())
@@ -60,7 +61,7 @@ func TestWave(t *testing.T) {
 // An idle queue costs three calls a minute.
 func TestIdle(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
 		got := w.seen()
 		if n := got.calls["ReceiveMessage OK"]; n < 29 || n > 31 {
 			t.Errorf("%d calls of ReceiveMessage in ten minutes", n)
@@ -77,15 +78,15 @@ func TestIdle(t *testing.T) {
 // Every kind of message, spoilt ones included, is counted and removed, and a spoilt one keeps nothing from the others.
 func TestMessages(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {
-		w.must(w.Rebalance(w.ids[0]))
+		w.Must(w.Rebalance(w.ids[0]))
 		for _, how := range []awssim.Spoilage{awssim.SpoilTruncate, awssim.SpoilForeign, awssim.SpoilUnknown, awssim.SpoilNext} {
-			w.must(w.Spoil(how))
+			w.Must(w.Spoil(how))
 		}
-		w.must(w.Rebalance(w.ids[0])) // cut in half
+		w.Must(w.Rebalance(w.ids[0])) // cut in half
 		w.Send("\x00 no event at all")
-		w.must(w.Interrupt(w.ids[1]))
-		w.must(w.Spoil(awssim.SpoilDuplicate))
-		w.pass(time.Second)
+		w.Must(w.Interrupt(w.ids[1]))
+		w.Must(w.Spoil(awssim.SpoilDuplicate))
+		w.Pass(time.Second)
 		got := w.seen()
 		want := map[Kind]int{RebalanceRecommendation: 1, Malformed: 3, NoOp: 1, SpotInterrupted: 3}
 		if diff := cmp.Diff(want, got.received); diff != "" {
@@ -112,9 +113,9 @@ func TestStateChange(t *testing.T) {
 			w.claims[w.ids[1]] = c
 		})
 		for _, id := range w.ids {
-			w.must(w.Terminate(id))
+			w.Must(w.Terminate(id))
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || len(got.deadlines)+len(got.sold) != 0 || got.received[InstanceTerminated] != 4 {
 			t.Errorf("%+v", got)
 		}
@@ -126,12 +127,12 @@ func TestActFails(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.locked(func() { w.refuse = 2 })
 		began := time.Now()
-		w.must(w.Interrupt(w.ids[0]))
-		w.pass(time.Second)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Pass(time.Second)
 		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0], "acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
 			t.Errorf("at first: replaced %v, failed %q, %d left", got.replaced, got.failed, w.Queued())
 		}
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		if got := w.seen(); got.replaced[w.ids[0]].Sub(began) > 41*time.Second || len(got.failed) != 2 || w.Queued() != 0 {
 			t.Errorf("after a minute: replaced %v after the notice, failed %q, %d left", got.replaced[w.ids[0]].Sub(began), got.failed, w.Queued())
 		}
@@ -142,13 +143,13 @@ func TestActFails(t *testing.T) {
 func TestStaleClaims(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.locked(func() { w.stale = true })
-		w.must(w.Impair(w.ids[0], "system"))
-		w.pass(90 * time.Second)
-		w.must(w.Interrupt(w.ids[0]))
-		w.must(w.Spoil(awssim.SpoilDuplicate))
-		w.pass(time.Second)
+		w.Must(w.Impair(w.ids[0], "system"))
+		w.Pass(90 * time.Second)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Must(w.Spoil(awssim.SpoilDuplicate))
+		w.Pass(time.Second)
 		first := w.seen()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		got := w.seen()
 		if first.received[SpotInterrupted] != 2 || !got.replaced[w.ids[0]].Equal(first.replaced[w.ids[0]]) {
 			t.Errorf("replaced at %v, then at %v; received %v", first.replaced, got.replaced, first.received)
@@ -162,13 +163,13 @@ func TestStaleClaims(t *testing.T) {
 // The queue is frozen for a minute: calls are given up, and what came meanwhile is heard when it is over.
 func TestFrozenQueue(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
-		w.pass(25 * time.Second)
+		w.Pass(25 * time.Second)
 		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "sqs"})
-		w.must(err)
-		w.pass(21 * time.Second) // the poll that was under way ends
-		w.must(w.Interrupt(w.ids[0]))
+		w.Must(err)
+		w.Pass(21 * time.Second) // the poll that was under way ends
+		w.Must(w.Interrupt(w.ids[0]))
 		noticed := time.Now()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		got := w.seen()
 		if len(got.replaced) != 0 || got.calls["ReceiveMessage NoAnswer"] < 2 {
 			t.Errorf("frozen: %+v", got)
@@ -177,7 +178,7 @@ func TestFrozenQueue(t *testing.T) {
 			t.Errorf("troubles while frozen: %q", got.troubles)
 		}
 		w.Clear(fault)
-		w.pass(mostQueueWait + hidden + time.Second)
+		w.Pass(mostQueueWait + hidden + time.Second)
 		got = w.seen()
 		if after := got.replaced[w.ids[0]].Sub(noticed); after < 0 || after > 2*time.Minute {
 			t.Errorf("replaced %v after the notice", after)
@@ -194,13 +195,13 @@ func TestLostAnswers(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {
 		for _, action := range []string{"ReceiveMessage", "DeleteMessageBatch"} {
 			_, err := w.Inject(awssim.Fault{Kind: awssim.FaultLose, Service: "sqs", Action: action, Count: 1})
-			w.must(err)
+			w.Must(err)
 		}
-		w.pass(21 * time.Second) // faults strike calls as they begin
+		w.Pass(21 * time.Second) // faults strike calls as they begin
 		began := time.Now()
-		w.must(w.Interrupt(w.ids[0]))
-		w.must(w.Interrupt(w.ids[1]))
-		w.pass(time.Minute)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Must(w.Interrupt(w.ids[1]))
+		w.Pass(time.Minute)
 		got := w.seen()
 		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > 45*time.Second || w.Queued() != 0 {
 			t.Errorf("replaced %v, %d messages left", got.replaced, w.Queued())
@@ -218,10 +219,10 @@ func TestTroubles(t *testing.T) {
 		faults := map[string]int{}
 		for _, action := range []string{"ReceiveMessage", "DescribeInstanceStatus"} {
 			fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
-			w.must(err)
+			w.Must(err)
 			faults[action] = fault
 		}
-		w.pass(30 * time.Minute)
+		w.Pass(30 * time.Minute)
 		got := w.seen()
 		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: SQS ReceiveMessage", `needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
 			!contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
@@ -231,26 +232,26 @@ func TestTroubles(t *testing.T) {
 			t.Errorf("calls in half an hour: %v", got.calls)
 		}
 		w.Clear(0)
-		w.pass(10 * time.Minute)
-		w.ExpireCredentials(testKey)
-		w.pass(10 * time.Minute)
+		w.Pass(10 * time.Minute)
+		w.ExpireCredentials(awstest.Key)
+		w.Pass(10 * time.Minute)
 		if got := w.seen(); len(got.troubles) != 6 || !slices.Contains(got.troubles, "receiving: <nil>") || !slices.Contains(got.troubles, "polling: <nil>") ||
 			!contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") || !contains(got.troubles[4:], "polling: ", "credentials are not valid, or no longer") {
 			t.Errorf("troubles: %q", got.troubles)
 		}
-		w.must(w.Interrupt(w.ids[0]))
-		w.pass(30 * time.Second)
-		w.RenewCredentials(testKey)
-		w.pass(mostQueueWait + time.Second)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Pass(30 * time.Second)
+		w.RenewCredentials(awstest.Key)
+		w.Pass(mostQueueWait + time.Second)
 		if got := w.seen(); len(got.replaced) != 1 {
 			t.Errorf("the notice was not heard after the credentials were renewed: %+v", got)
 		}
 		denied, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: "DeleteMessageBatch"})
-		w.must(err)
-		w.must(w.Rebalance(w.ids[0]))
-		w.pass(time.Minute)
+		w.Must(err)
+		w.Must(w.Rebalance(w.ids[0]))
+		w.Pass(time.Minute)
 		w.Clear(denied)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		got = w.seen()
 		var told []string
 		for _, text := range got.troubles {
@@ -275,17 +276,17 @@ func TestEmptyAnswers(t *testing.T) {
 		for _, f := range []awssim.Fault{{Kind: awssim.FaultFail}, {Kind: awssim.FaultGarble, ContentType: "application/x-amz-json-1.0"}} {
 			f.Service, f.Action = "sqs", "ReceiveMessage"
 			_, err := w.Inject(f)
-			w.must(err)
+			w.Must(err)
 		}
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		w.locked(func() {
 			if n := w.calls["ReceiveMessage OK"]; n < 30 || n > 130 {
 				t.Errorf("asked %d times in two minutes, want once a second", n)
 			}
 		})
 		w.Clear(0)
-		w.must(w.Interrupt(w.ids[0]))
-		w.pass(time.Minute)
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Pass(time.Minute)
 		w.locked(func() {
 			if len(w.replaced) != 1 {
 				t.Errorf("replaced %v, want the machine that is taken", w.replaced)
@@ -300,7 +301,7 @@ func TestNoQueue(t *testing.T) {
 		opts := w.options()
 		opts.Queue = "elsewhere"
 		lost, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)
-		w.must(err)
+		w.Must(err)
 		url := ""
 		_, err = lost.receive(w.Context(), &url)
 		if err == nil || !absent(err) || !strings.Contains(err.Error(), `there is no queue "elsewhere" in this account and region`) {
@@ -308,7 +309,7 @@ func TestNoQueue(t *testing.T) {
 		}
 		opts.Queue = ""
 		nameless, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)
-		w.must(err)
+		w.Must(err)
 		if err := nameless.RunQueue(w.Context()); err == nil || !strings.Contains(err.Error(), "it has no name") {
 			t.Errorf("error %v", err)
 		}

@@ -13,15 +13,15 @@ import (
 // Each is counted once.
 func TestImpaired(t *testing.T) {
 	watching(t, 3, "on-demand", func(w *world) {
-		w.must(w.Impair(w.ids[0], "system"))
-		w.must(w.Impair(w.ids[1], "instance"))
+		w.Must(w.Impair(w.ids[0], "system"))
+		w.Must(w.Impair(w.ids[1], "instance"))
 		began := time.Now()
-		w.pass(90 * time.Second)
+		w.Pass(90 * time.Second)
 		if got := w.seen(); len(got.replaced)+len(got.unhealthy) != 0 {
 			t.Errorf("after 90 s: %+v", got)
 		}
-		w.must(w.Impair(w.ids[1], ""))
-		w.pass(10 * time.Minute)
+		w.Must(w.Impair(w.ids[1], ""))
+		w.Pass(10 * time.Minute)
 		got := w.seen()
 		after := got.replaced[w.ids[0]].Sub(began)
 		if len(got.replaced) != 1 || after < 2*time.Minute || after > 3*time.Minute+time.Second || got.deadlines[w.ids[0]].After(got.replaced[w.ids[0]]) {
@@ -38,11 +38,11 @@ func TestImpaired(t *testing.T) {
 func TestScheduled(t *testing.T) {
 	watching(t, 3, "on-demand", func(w *world) {
 		soon, later := time.Now().Add(24*time.Hour).Truncate(time.Second), time.Now().Add(72*time.Hour).Truncate(time.Second)
-		w.must(w.Schedule(w.ids[0], "instance-stop", soon))
-		w.must(w.Schedule(w.ids[1], "instance-retirement", later))
-		w.must(w.Schedule(w.ids[2], "system-reboot", later))
-		w.must(w.EndSchedule(w.ids[2], "Canceled"))
-		w.pass(time.Hour)
+		w.Must(w.Schedule(w.ids[0], "instance-stop", soon))
+		w.Must(w.Schedule(w.ids[1], "instance-retirement", later))
+		w.Must(w.Schedule(w.ids[2], "system-reboot", later))
+		w.Must(w.EndSchedule(w.ids[2], "Canceled"))
+		w.Pass(time.Hour)
 		got := w.seen()
 		if len(got.replaced) != 1 || !got.deadlines[w.ids[0]].Equal(soon) || got.received[ScheduledChange] != 3 || w.Queued() != 0 {
 			t.Errorf("after an hour: %+v", got)
@@ -50,7 +50,7 @@ func TestScheduled(t *testing.T) {
 		if diff := cmp.Diff(map[Category]int{CategoryEvent: 2}, got.unhealthy); diff != "" {
 			t.Errorf("unhealthy -want +got:\n%s", diff)
 		}
-		w.pass(24*time.Hour - time.Hour + time.Minute)
+		w.Pass(24*time.Hour - time.Hour + time.Minute)
 		if got := w.seen(); len(got.replaced) != 2 || !got.deadlines[w.ids[1]].Equal(later) || got.unhealthy[CategoryEvent] != 2 {
 			t.Errorf("two days before: %+v", got)
 		}
@@ -61,10 +61,10 @@ func TestScheduled(t *testing.T) {
 func TestScheduledWithoutPolls(t *testing.T) {
 	watching(t, 1, "on-demand", func(w *world) {
 		_, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "DescribeInstanceStatus"})
-		w.must(err)
-		w.pass(2 * time.Minute)
-		w.must(w.Schedule(w.ids[0], "instance-retirement", time.Now().Add(14*24*time.Hour)))
-		w.pass(time.Second)
+		w.Must(err)
+		w.Pass(2 * time.Minute)
+		w.Must(w.Schedule(w.ids[0], "instance-retirement", time.Now().Add(14*24*time.Hour)))
+		w.Pass(time.Second)
 		if got := w.seen(); len(got.replaced) != 1 {
 			t.Errorf("%+v", got)
 		}
@@ -75,14 +75,14 @@ func TestScheduledWithoutPolls(t *testing.T) {
 func TestSweeps(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		for _, id := range w.ids {
-			w.must(w.Impair(id, "instance"))
+			w.Must(w.Impair(id, "instance"))
 		}
-		w.pass(90 * time.Second)
+		w.Pass(90 * time.Second)
 		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "DescribeInstanceStatus", Code: "RequestLimitExceeded"})
-		w.must(err)
-		w.pass(time.Minute)
+		w.Must(err)
+		w.Pass(time.Minute)
 		w.Clear(fault)
-		w.pass(2 * time.Minute)
+		w.Pass(2 * time.Minute)
 		if got := w.seen(); len(got.replaced) != 12 || got.unhealthy[CategoryInstance] != 12 {
 			t.Errorf("%d replaced, unhealthy %v", len(got.replaced), got.unhealthy)
 		}

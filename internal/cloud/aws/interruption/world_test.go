@@ -9,26 +9,22 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-const testKey = "AKIDTEST"
-
-// world is a simulated AWS with some machines, each of a claim that is deleted when a decision says so, and a watcher,
-// joined by the unmodified SDK in memory on a virtual clock.
+// world is a simulated AWS with some machines, each of a claim that is deleted when a decision says so, and a watcher.
 type world struct {
-	*testing.T
+	*awstest.World
 	*awssim.Cloud
 	watcher *Watcher
 	ids     []string // of the machines
@@ -54,22 +50,15 @@ type world struct {
 // watching runs a test with n machines of a capacity type that are up for a minute, and the watcher's loops.
 func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		cloud, err := awssim.New(awssim.Options{Queue: "interruptions"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &world{T: t, Cloud: cloud, claims: map[string]Claim{}, replaced: map[string]time.Time{}, deadlines: map[string]time.Time{},
+	awstest.Run(t, awssim.Options{Queue: "interruptions"}, func(ctx context.Context, aws *awstest.World) {
+		w := &world{World: aws, Cloud: aws.AWS, claims: map[string]Claim{}, replaced: map[string]time.Time{}, deadlines: map[string]time.Time{},
 			received: map[Kind]int{}, foreign: map[Kind]int{}, unhealthy: map[Category]int{}, calls: map[string]int{}}
-		ctx, cancel := context.WithCancel(t.Context())
-		pipe, served := awssim.NewPipe(), make(chan error)
-		go func() { served <- cloud.Serve(ctx, pipe) }()
-		client := pipe.HTTPClient()
-		cfg := aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(awssim.Endpoint),
-			Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "")}
-		w.launch(ctx, cfg, n, capacityType)
+		cfg := w.Config.Copy()
+		cfg.Retryer = nil // the SDK's own
+		w.launch(ctx, n, capacityType)
+		var err error
 		w.watcher, err = NewWatcher(sqs.NewFromConfig(cfg), ec2.NewFromConfig(cfg), w.options())
-		w.must(err)
+		w.Must(err)
 		running, stop := context.WithCancel(ctx)
 		var loops sync.WaitGroup
 		loops.Go(func() { w.ended(w.watcher.RunQueue(running)) })
@@ -77,14 +66,9 @@ func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 		defer func() {
 			stop()
 			loops.Wait()
-			w.pass(time.Second) // the simulator has noticed that nobody waits for its answers
-			client.CloseIdleConnections()
-			cancel()
-			if err := <-served; err != nil {
-				t.Errorf("serving: %v", err)
-			}
+			w.Pass(time.Second) // the simulator has noticed that nobody waits for its answers
 		}()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.forget()
 		test(w)
 	})
@@ -161,22 +145,21 @@ func (w *world) carryOut(_ context.Context, d Decision) error {
 }
 
 // launch buys machines, and has a claim for each.
-func (w *world) launch(ctx context.Context, cfg aws.Config, n int, capacityType string) {
+func (w *world) launch(ctx context.Context, n int, capacityType string) {
 	w.Helper()
-	image, err := ssm.NewFromConfig(cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
-	w.must(err)
-	client := ec2.NewFromConfig(cfg)
-	_, err = client.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+	image, err := w.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
+	w.Must(err)
+	_, err = w.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
 		ImageId: image.Parameter.Value, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}})
-	w.must(err)
+	w.Must(err)
 	subnets := w.Subnets()
 	at := slices.IndexFunc(subnets, func(s awssim.Subnet) bool { return s.Zone == "us-east-1a" && s.Tags["karpenter.sh/discovery"] != "" })
-	out, err := client.CreateFleet(ctx, &ec2.CreateFleetInput{Type: ec2types.FleetTypeInstant,
+	out, err := w.EC2.CreateFleet(ctx, &ec2.CreateFleetInput{Type: ec2types.FleetTypeInstant,
 		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(int32(n)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(capacityType)},
 		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
 			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest")},
 			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &subnets[at].ID}}}}})
-	w.must(err)
+	w.Must(err)
 	for _, i := range out.Instances {
 		w.ids = append(w.ids, i.InstanceIds...)
 	}
@@ -187,20 +170,6 @@ func (w *world) launch(ctx context.Context, cfg aws.Config, n int, capacityType 
 	for k, id := range w.ids {
 		w.claims[id] = Claim{Name: fmt.Sprintf("claim-%d", k), UID: fmt.Sprintf("uid-%d", k), Type: "m5.large", Zone: "us-east-1a", CapacityType: capacityType}
 	}
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-// pass lets time go by; all that is due has happened afterwards.
-func (w *world) pass(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
-	synctest.Wait()
 }
 
 // forget drops what was counted so far, such as the messages about the launch.

@@ -38,7 +38,7 @@ func TestProfiles(t *testing.T) {
 		for _, name := range []string{"current", "old", "gone"} {
 			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}, Spec: awsv1.EC2NodeClassSpec{Role: "KarpenterNodeRole-sandbox"}}
 			profile, err := w.sources.Profiles.Ensure(ctx, class)
-			w.must(err)
+			w.Must(err)
 			class.Status.InstanceProfile = profile
 			classes = append(classes, class)
 		}
@@ -46,23 +46,23 @@ func TestProfiles(t *testing.T) {
 		api := classesAndClaims(t, classes[0], claim)
 		var deleted []string
 		profiles := &Profiles{Client: api, Unused: w.sources.Profiles.Collect, Deleted: func(names []string) { deleted = append(deleted, names...) }}
-		w.must(profiles.Collect(ctx))
-		w.pass(59 * time.Minute)
-		w.must(profiles.Collect(ctx))
+		w.Must(profiles.Collect(ctx))
+		w.Pass(59 * time.Minute)
+		w.Must(profiles.Collect(ctx))
 		if deleted != nil {
 			t.Errorf("after 59 minutes %v are deleted", deleted)
 		}
-		w.pass(time.Minute)
-		w.must(profiles.Collect(ctx))
+		w.Pass(time.Minute)
+		w.Must(profiles.Collect(ctx))
 		if !slices.Equal(deleted, []string{classes[2].Status.InstanceProfile}) {
 			t.Errorf("deleted %v, want that of the class that is gone", deleted)
 		}
-		w.must(api.Delete(ctx, claim))
-		w.must(profiles.Collect(ctx))
-		w.pass(time.Hour)
-		w.must(profiles.Collect(ctx))
-		left, err := w.iam.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
-		w.must(err)
+		w.Must(api.Delete(ctx, claim))
+		w.Must(profiles.Collect(ctx))
+		w.Pass(time.Hour)
+		w.Must(profiles.Collect(ctx))
+		left, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
+		w.Must(err)
 		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != classes[0].Status.InstanceProfile {
 			t.Errorf("left are %v, want that of the class only", left.InstanceProfiles)
 		}

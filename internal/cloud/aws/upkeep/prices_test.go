@@ -15,7 +15,7 @@ import (
 // TestOnDemand: the price list gives each type that it has its price, bare metal included.
 func TestOnDemand(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		w.must(w.prices.RefreshOnDemand(ctx))
+		w.Must(w.prices.RefreshOnDemand(ctx))
 		if at, _ := w.book.Updated(); at.IsZero() {
 			t.Error("prices were merged, and the book has not been updated")
 		}
@@ -36,7 +36,7 @@ func TestOnDemand(t *testing.T) {
 		if priced < 700 || metal < 50 {
 			t.Errorf("%d types with a price, %d of them metal: the test compares nothing", priced, metal)
 		}
-		if pages := w.asked("GetProducts"); pages < priced/100 {
+		if pages := w.Asked("GetProducts"); pages < priced/100 {
 			t.Errorf("%d pages of a hundred prices for %d prices", pages, priced)
 		}
 	})
@@ -49,11 +49,11 @@ func TestOnDemandWithoutList(t *testing.T) {
 		known, _ := w.book.OnDemand("m5.large")
 		isolated := *w.prices
 		isolated.Pricing = nil
-		w.must(isolated.RefreshOnDemand(ctx))
+		w.Must(isolated.RefreshOnDemand(ctx))
 		government := *w.prices
 		government.Region = "us-gov-west-1"
-		w.must(government.RefreshOnDemand(ctx))
-		if n := w.asked("GetProducts"); n != 0 {
+		w.Must(government.RefreshOnDemand(ctx))
+		if n := w.Asked("GetProducts"); n != 0 {
 			t.Errorf("%d calls where there is no list", n)
 		}
 		restore := w.fail("GetProducts")
@@ -83,18 +83,18 @@ func TestSpot(t *testing.T) {
 			return p
 		}
 		onDemand := price()
-		w.must(w.prices.RefreshSpot(ctx))
+		w.Must(w.prices.RefreshSpot(ctx))
 		first := price()
 		if first >= onDemand {
 			t.Errorf("spot costs %v, on demand %v", first, onDemand)
 		}
-		if n := w.asked("DescribeSpotPriceHistory"); n < 2 {
+		if n := w.Asked("DescribeSpotPriceHistory"); n < 2 {
 			t.Errorf("%d pages, want several", n)
 		}
 		changed := false
 		for range 4 {
-			w.pass(6 * time.Hour)
-			w.must(w.prices.RefreshSpot(ctx))
+			w.Pass(6 * time.Hour)
+			w.Must(w.prices.RefreshSpot(ctx))
 			changed = changed || price() != first
 		}
 		if !changed {
@@ -109,7 +109,7 @@ func TestSpot(t *testing.T) {
 // TestSpotDown: an error leaves what is known, and is reported.
 func TestSpotDown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		w.must(w.prices.RefreshSpot(ctx))
+		w.Must(w.prices.RefreshSpot(ctx))
 		before, _ := w.book.Spot("c5.large", "us-east-1b")
 		defer w.fail("DescribeSpotPriceHistory")()
 		if err := w.prices.RefreshSpot(ctx); discovery.KindOf(err) != discovery.Throttled {
@@ -161,14 +161,14 @@ func TestPricingRegion(t *testing.T) {
 // TestRejected: entries that cannot be prices are told of.
 func TestRejected(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		w.must(w.prices.RefreshOnDemand(ctx))
+		w.Must(w.prices.RefreshOnDemand(ctx))
 		w.book.MergeOnDemand(map[string]float64{"m5.large": 9.6}, time.Now()) // the list now says a hundredth of that
 		w.book.MergeOnDemand(map[string]float64{"m5.large": 959}, time.Now())
 		var told []string
 		w.prices.Rejected = func(kind string, merged instance.Merged) {
 			told = append(told, kind+": "+strings.Join(merged.Rejected, ", "))
 		}
-		w.must(w.prices.RefreshOnDemand(ctx))
+		w.Must(w.prices.RefreshOnDemand(ctx))
 		if len(told) != 1 || !strings.HasPrefix(told[0], "on-demand: m5.large") {
 			t.Errorf("told %q, want the price of m5.large", told)
 		}

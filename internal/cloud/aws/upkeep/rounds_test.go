@@ -96,9 +96,9 @@ func TestStandard(t *testing.T) {
 		ctx, cancel := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() { done <- (&Rounds{List: list}).Start(ctx) }()
-		w.pass(24*time.Hour - time.Minute)
+		w.Pass(24*time.Hour - time.Minute)
 		cancel()
-		w.must(<-done)
+		w.Must(<-done)
 		want := map[string]int{"adopt": 2, "sweep": 288, "images": 48, "profiles": 48, "memory": 2, "types": 2, "spot": 96}
 		if diff := cmp.Diff(want, counts); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -20,7 +20,7 @@ func TestTypes(t *testing.T) {
 		if diff := cmp.Diff(catalog.Load().Types, w.types.Current()); diff != "" {
 			t.Errorf("before EC2 was asked, -embedded +got:\n%s", diff)
 		}
-		w.must(w.types.Refresh(ctx))
+		w.Must(w.types.Refresh(ctx))
 		live := map[string]catalog.Type{}
 		for _, got := range w.types.Current() {
 			live[got.Name] = got
@@ -72,7 +72,7 @@ func TestTypesKept(t *testing.T) {
 			}
 			restore()
 		}
-		nothing := NewTypes(soldOut{w.ec2}, w.sources.Calls, catalog.Load())
+		nothing := NewTypes(soldOut{w.EC2}, w.sources.Calls, catalog.Load())
 		if err := nothing.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "there are none") {
 			t.Errorf("nothing is sold: error %v", err)
 		}

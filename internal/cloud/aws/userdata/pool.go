@@ -1,4 +1,4 @@
-package aws
+package userdata
 
 import (
 	"bytes"
@@ -8,13 +8,12 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// withKubelet is the class as a pool or a claim with these annotations has it: kubelet settings that were written in
+// WithKubelet is the class as a pool or a claim with these annotations has it: kubelet settings that were written in
 // v1beta1, where they were the pool's, are in an annotation there, and are used in place of those of the class. The class
 // itself is not changed. An error says what the kubelet would refuse.
-func withKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*awsv1.EC2NodeClass, error) {
+func WithKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*awsv1.EC2NodeClass, error) {
 	text, ok := annotations[karpv1.AnnotationKubelet]
 	if !ok {
 		return class, nil
@@ -26,8 +25,8 @@ func withKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*aws
 	if err := json.Unmarshal([]byte(text), settings); err != nil {
 		return nil, fmt.Errorf("reading the annotation %s: %w", karpv1.AnnotationKubelet, err)
 	}
-	var refused *userdata.KubeletError
-	if errors.As(userdata.CheckKubelet(class.Family(), settings), &refused) {
+	var refused *KubeletError
+	if errors.As(CheckKubelet(class.Family(), settings), &refused) {
 		return nil, fmt.Errorf("reading the annotation %s: %w", karpv1.AnnotationKubelet, refused)
 	}
 	own := class.DeepCopy()
