@@ -24,6 +24,7 @@ const movedManifest = `apiVersion: karpenter.sh/v1beta1
 kind: NodePool
 metadata: {name: moved-few}
 spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
   template:
     spec:
       nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: moved}
@@ -34,6 +35,7 @@ apiVersion: karpenter.sh/v1beta1
 kind: NodePool
 metadata: {name: moved-many}
 spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
   template:
     spec:
       nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: moved}
