@@ -88,7 +88,7 @@ func (m *manifest) playOver() {
 			return client.IgnoreNotFound(err) // replaced already
 		}
 		if c := claim.StatusConditions().Get(karpv1.ConditionDrifted); !c.IsTrue() || c.Reason != awsv1.ReasonNodeClassDrift {
-			return fmt.Errorf("claim %s: Drifted is %s %s", claim.Name, c.GetStatus(), c.Reason)
+			return fmt.Errorf("claim %s: Drifted is %v", claim.Name, c)
 		}
 		return nil
 	})
