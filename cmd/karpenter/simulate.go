@@ -198,6 +198,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	runtime.GC()
 	// 2. Convert and decide.
 	a := s.decide(w)
+	if a, ok := a.(*answer); ok && a.Pods.Total == 0 {
+		fmt.Fprintln(progress, w.nobodyWaits())
+	}
 	// 3. Tell.
 	if err := s.tell(a, out); err != nil {
 		return err

@@ -26,6 +26,20 @@ func (o *objects) notices() []string {
 	return n.lines()
 }
 
+// nobodyWaits says why an answer is empty: pods without a node are what is asked about.
+func (o *objects) nobodyWaits() string {
+	seated, ended := 0, 0
+	for _, p := range o.pods {
+		switch {
+		case karpv1.EndedPod(p.object):
+			ended++
+		case p.object.Spec.NodeName != "":
+			seated++
+		}
+	}
+	return fmt.Sprintf("no pod waits for a node, so that nothing is bought; pods read: %d, of which on nodes: %d, ended: %d", len(o.pods), seated, ended)
+}
+
 // notices are messages in the order in which they came up, and whom they are about.
 type notices struct {
 	order []string

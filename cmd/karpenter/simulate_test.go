@@ -332,7 +332,8 @@ func TestSimulatePassesOver(t *testing.T) {
 		"---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: j}\n"})
 	_, progress, err := runBoth(t, "", "simulate", "-f", folder)
 	want := "passed over 1 object of kind ConfigMap\npassed over 1 object of kind EC2NodeClass of karpenter.k8s.aws/v1beta1\n" +
-		"passed over 1 object of kind Job of batch.volcano.sh/v1alpha1\npassed over 2 objects of kind Secret\n"
+		"passed over 1 object of kind Job of batch.volcano.sh/v1alpha1\npassed over 2 objects of kind Secret\n" +
+		"no pod waits for a node, so that nothing is bought; pods read: 0, of which on nodes: 0, ended: 0\n"
 	if err != nil || progress != want {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, progress))
 	}
@@ -708,5 +709,21 @@ func TestSimulateSpotShare(t *testing.T) {
 	text, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", filepath.Join(folder, "web.yaml"), "--instance-types", filepath.Join(folder, "types.json"))
 	if err != nil || !strings.Contains(text, "the pool allows 30% (max-spot-share)") {
 		t.Errorf("the text does not say it: %v\n%s", err, text)
+	}
+}
+
+// An answer without a pod says why: those that were read have their nodes.
+func TestSimulateNobodyWaits(t *testing.T) {
+	pod := func(name, node, phase string) string {
+		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {nodeName: '" + node + "', containers: [{name: c, image: i}]}\nstatus: {phase: " + phase + "}\n"
+	}
+	input := poolYAML + pod("runs", "n1", "Running") + pod("ended", "n1", "Succeeded")
+	_, said, err := runBoth(t, input, "simulate", "-f", "-", "-o", "json")
+	const want = "no pod waits for a node, so that nothing is bought; pods read: 2, of which on nodes: 1, ended: 1\n"
+	if err != nil || !strings.Contains(said, want) {
+		t.Errorf("%v, it said\n%swant\n%s", err, said, want)
+	}
+	if _, said, err = runBoth(t, input+pod("waits", "", "Pending"), "simulate", "-f", "-"); err != nil || strings.Contains(said, "no pod waits") {
+		t.Errorf("with a pod that waits: %v, it said\n%s", err, said)
 	}
 }

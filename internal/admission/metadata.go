@@ -39,8 +39,11 @@ func readMetadata(object map[string]any) *findings {
 	for _, path := range unknown {
 		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
 	}
-	if nameless { // it has been told that there is one, of a wrong type
+	switch {
+	case nameless: // it has been told that there is one, of a wrong type
 		meta.Name = "name"
+	case meta.Name == "" && meta.GenerateName != "": // as a server does before it looks at the name
+		meta.Name = meta.GenerateName + "x1y2z"
 	}
 	found.meta = meta
 	return found

@@ -1,9 +1,11 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -52,7 +54,8 @@ func New() (*Server, error) {
 	return s, nil
 }
 
-// Create says why the object, given as JSON knows it, could not be created; nothing if it could. The object stays as it is.
+// Create says why the object, given as JSON knows it, could not be created, in the order of the fields' names; nothing if it
+// could. The object stays as it is.
 func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	name := metav1.TypeMeta{}
 	name.APIVersion, _ = object["apiVersion"].(string)
@@ -132,6 +135,9 @@ func (k *kind) create(object map[string]any) []Refusal {
 			found.add(path, ruleWords(err))
 		}
 	}
+	slices.SortFunc(found.refusals, func(a, b Refusal) int { // schemas are gone through in the order of maps
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Problem, b.Problem))
+	})
 	return found.refusals
 }
 

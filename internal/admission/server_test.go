@@ -51,6 +51,9 @@ var refused = []struct {
 	{"no metadata", pool, []string{"metadata: {name: default}\nspec", "spec"}, [][2]string{{"metadata.name", "is missing"}}},
 	{"metadata that is a text", pool, []string{"metadata: {name: default}\nspec", "metadata: default\nspec"}, [][2]string{{"metadata", "is of type string, want an object"}, {"metadata.name", "is missing"}}},
 	{"no name", pool, []string{"{name: default}\nspec", "{labels: {a: b}}\nspec"}, [][2]string{{"metadata.name", "is missing"}}},
+	{"name that the server makes", pool, []string{"{name: default}\nspec", "{generateName: a-}\nspec"}, nil},
+	{"name that the server cannot make", pool, []string{"{name: default}\nspec", "{generateName: A-}\nspec"}, [][2]string{{"metadata.name", `is "A-x1y2z"`}}},
+	{"schedule", pool + "  disruption: {budgets: [{nodes: '1', schedule: never, duration: 1h}]}\n", nil, [][2]string{{"spec.disruption.budgets[0].schedule", `is "never", want a cron schedule such as 0 9 * * mon-fri, or @daily`}}},
 	{"namespace", pool, []string{"{name: default}\nspec", "{name: default, namespace: a}\nspec"}, [][2]string{{"metadata.namespace", "not allowed on this type"}}},
 	{"label that is a number", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: 5}}\nspec"}, [][2]string{{"metadata.labels", "want texts only: put it in quotes"}}},
 	{"label that no label may be", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: b c}}\nspec"}, [][2]string{{"metadata.labels", `is "b c"`}}},
@@ -72,7 +75,7 @@ var refused = []struct {
 	{"host requirement", pool, []string{"key: kubernetes.io/arch", "key: kubernetes.io/hostname"}, [][2]string{{"spec.template.spec.requirements[0].key", "the label kubernetes.io/hostname cannot be required"}}},
 	{"In without values", pool, []string{"[amd64]", "[]"}, [][2]string{{"spec.template.spec.requirements[0]", "operator In needs at least one value"}}},
 	{"Gt with two values", pool, []string{"[{key: k", "[{key: a, operator: Exists}, {key: b, operator: Gt, values: ['1', '2']}, {key: k"}, [][2]string{{"spec.template.spec.requirements[1]", "need exactly one value, an integer"}}},
-	{"two at a time", pool + "  weight: 500\n", []string{"[amd64]", "[]"}, [][2]string{{"spec.weight", "want 100 or less"}, {"spec.template.spec.requirements[0]", "operator In needs"}}},
+	{"two at a time", pool + "  weight: 500\n", []string{"[amd64]", "[]"}, [][2]string{{"spec.template.spec.requirements[0]", "operator In needs"}, {"spec.weight", "want 100 or less"}}},
 	{"rule of the whole", pool + "  disruption: {consolidationPolicy: WhenEmpty}\n", nil, nil}, // consolidateAfter has a default
 	{"time that is too long", pool, []string{"      requirements", "      terminationGracePeriod: 99999999h\n      requirements"}, [][2]string{{"spec.template.spec.terminationGracePeriod", "must be shorter than 292 years"}}},
 

@@ -152,6 +152,7 @@ var forms = map[string]string{
 	`^((100|[0-9]{1,2})%|[0-9]+)$`:                  "a number of nodes or a percentage such as 10%",
 	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:     "a time of whole minutes such as 30m or 1h30m",
 	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`: "letters, digits, -, _ and ., beginning and ending with a letter or digit",
+	`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`: "a cron schedule such as 0 9 * * mon-fri, or @daily",
 	`^[^/]*$`:            "a group without a slash",
 	`^[0-9]{12}$`:        "the twelve digits of an AWS account",
 	`^ami-[0-9a-z]+$`:    "an id such as ami-0123456789abcdef0",

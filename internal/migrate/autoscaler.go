@@ -81,7 +81,10 @@ func (m *migration) propose() {
 	}
 	shareClasses(groups)
 	ranks := m.ranks(groups)
-	asked := m.selections()
+	var asked selections
+	if len(groups) > 0 {
+		asked = m.selections()
+	}
 	for _, g := range groups {
 		g.carry(asked)
 		g.weight = ranks[g]

@@ -16,7 +16,8 @@
 //   - Mistakes, which tutorials are full of (repair*.go): fields at the wrong level, numbers in place of times, v1 with
 //     half of v1beta1. A repair that has to guess rather keeps a node than removes it.
 //   - What belongs together: kubelet settings were the pool's and are the class's (kubelets.go), settings of the controller
-//     were in a ConfigMap or in values (values.go), node groups become pools (autoscaler.go, groups.go).
+//     were in a ConfigMap or in values (values.go), node groups become pools (autoscaler.go; groups.go reads nodes, eksctl*.go
+//     ClusterConfigs, grouplabels.go what pods ask of both).
 //
 // Everything that is said differently is a Note. The result is the same for the same input, and migrating it again changes
 // nothing; tests hold that for every manifest of the matrix in test/e2e/testdata/manifests.

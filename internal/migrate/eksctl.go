@@ -19,15 +19,27 @@ func isCluster(root *yaml.Node) bool {
 // clusterGroups are the groups of all ClusterConfigs, which are no manifests and are left out.
 func (m *migration) clusterGroups() []*nodeGroup {
 	var groups []*nodeGroup
+	first := ""
 	for _, i := range m.items {
 		if !isCluster(i.root) {
 			continue
 		}
 		i.gone = true
-		i.Object = "ClusterConfig " + text(at(i.root, "metadata", "name"))
+		name := text(at(i.root, "metadata", "name"))
+		i.Object = "ClusterConfig " + name
+		switch {
+		case first == "":
+			first = name
+		case name != first:
+			i.note(Impossible, "metadata.name", "is another cluster than %s, which is read with it: give the files of one cluster at a time", first)
+		}
 		before := len(groups)
 		for _, kind := range []string{"nodeGroups", "managedNodeGroups"} {
-			for _, node := range members(at(i.root, kind)) {
+			for n, node := range members(at(i.root, kind)) {
+				if objectName(text(at(node, "name"))) == "" {
+					i.note(Impossible, kind+"["+itoa(n)+"]", "has no name that a NodePool can have: nothing is proposed for it")
+					continue
+				}
 				e := eksctlGroup{options: m.options, item: i, node: node, managed: kind == "managedNodeGroups"}
 				groups = append(groups, e.read())
 			}
@@ -64,6 +76,7 @@ func (e *eksctlGroup) read() *nodeGroup {
 		g.lifetime = strconv.Itoa(seconds) + "s"
 	}
 	e.eksctlClass()
+	e.wrongFields()
 	e.otherFields()
 	return g
 }

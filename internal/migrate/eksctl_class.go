@@ -82,52 +82,65 @@ func (e *eksctlGroup) image() family {
 	written, id := text(e.field("amiFamily")), text(e.field("ami"))
 	if written == "" {
 		written = "AmazonLinux2023"
+		if e.field("launchTemplate") == nil {
+			e.remark(Defaulted, "amiFamily", "is not written: it is AmazonLinux2023, as eksctl has it today; older versions of it made AmazonLinux2")
+		}
 	}
-	if written == "AmazonLinux2023" && empty(e.field("amiFamily")) && e.field("launchTemplate") == nil {
-		e.remark(Defaulted, "amiFamily", "is not written: it is AmazonLinux2023, as eksctl has it today; older versions of it made AmazonLinux2")
-	}
-	f, known := families[written]
-	isID := strings.HasPrefix(id, "ami-")
-	switch {
-	case id != "" && !isID && !slices.Contains([]string{"auto", "auto-ssm", "static", "ssm"}, id):
-		e.remark(Impossible, "ami", "is %s, want the id of an image: the newest of the family is taken", id)
-	case isID && e.field("overrideBootstrapCommand") == nil && known:
-		e.remark(Advice, "ami", "the image %s is told to join as %s is: it must be made of such an image; where it is not, write amiFamily: Custom, and all that it needs to join into spec.userData", id, f.name)
+	if id != "" && !strings.HasPrefix(id, "ami-") {
+		if !slices.Contains([]string{"auto", "auto-ssm", "static", "ssm"}, id) {
+			e.remark(Impossible, "ami", "is %s, want the id of an image: the newest of the family is taken", id)
+		}
+		id = ""
 	}
 	if release, ubuntu := ubuntuRelease(written); ubuntu {
-		f = family{name: awsv1.FamilyAL2, device: "/dev/sda1"}
 		e.ubuntu(written, release, id)
-		return f
+		return family{name: awsv1.FamilyAL2, device: "/dev/sda1"}
 	}
+	f, known := families[written]
 	if f.name.Windows() {
 		e.os = "windows"
 		e.remark(Impossible, "amiFamily", "is %s: machines with Windows are not bought; leave the group to EKS", written)
 	}
 	term := mapping()
-	switch {
-	case isID && !known:
-		f = family{name: awsv1.FamilyCustom, device: "/dev/xvda"}
-		e.remark(Impossible, "amiFamily", "%s is no family that is known: Custom is named, whose machines are told spec.userData and nothing else; write there what the image needs to join the cluster, because no machine joins before, and see that the root disk is %s", written, f.device)
+	if id != "" {
+		f = e.oneImage(f, written, id)
 		set(e.class, scalar(string(f.name)), "amiFamily")
 		set(term, scalar(id), "id")
-	case isID:
-		set(e.class, scalar(string(f.name)), "amiFamily")
-		set(term, scalar(id), "id")
-	case !known:
-		f = families["AmazonLinux2023"]
-		e.remark(Impossible, "amiFamily", "%s is no family that is known: al2023@latest is named; for other images see spec.amiSelectorTerms, amiFamily and userData", written)
-		set(term, scalar("al2023@latest"), "alias")
-	default:
-		if written == "BottlerocketFips" {
-			e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
-		}
-		if f.name == awsv1.FamilyAL2 && e.minor() >= legacy.FirstWithoutAL2 {
+	} else {
+		if !known {
 			f = families["AmazonLinux2023"]
-			e.remark(Changed, "amiFamily", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", e.minor())
+			e.remark(Impossible, "amiFamily", "%s is no family that is known: al2023@latest is named; for other images see spec.amiSelectorTerms, amiFamily and userData", written)
 		}
+		f = e.newest(f, written)
 		set(term, scalar(f.alias+"@"+e.release(f)), "alias")
 	}
 	set(e.class, sequence(term), "amiSelectorTerms")
+	return f
+}
+
+// oneImage is the family by which machines of an image of one's own are told to join: the one that is written, as far as it is
+// known.
+func (e *eksctlGroup) oneImage(f family, written, id string) family {
+	if f.name == "" {
+		f = family{name: awsv1.FamilyCustom, device: "/dev/xvda"}
+		e.remark(Impossible, "amiFamily", "%s is no family that is known: Custom is named, whose machines are told spec.userData and nothing else; write there what the image needs to join the cluster, because no machine joins before, and see that the root disk is %s", written, f.device)
+		e.special = true
+	} else if e.field("overrideBootstrapCommand") == nil {
+		e.remark(Advice, "ami", "the image %s is told to join as %s is: it must be made of such an image; where it is not, write amiFamily: Custom, and all that it needs to join into spec.userData", id, f.name)
+	}
+	return f
+}
+
+// newest is the family whose newest images there are for the cluster.
+func (e *eksctlGroup) newest(f family, written string) family {
+	if written == "BottlerocketFips" {
+		e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
+		e.special = true
+	}
+	if f.name == awsv1.FamilyAL2 && e.minor() >= legacy.FirstWithoutAL2 {
+		e.remark(Changed, "amiFamily", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", e.minor())
+		return families["AmazonLinux2023"]
+	}
 	return f
 }
 

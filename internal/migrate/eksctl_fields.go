@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,6 +49,34 @@ var distribution = map[string]string{
 	"spotAllocationStrategy": "spot is bought by price and capacity (price-capacity-optimized)",
 	"spotInstancePools":      "spot is bought by price and capacity of all types that the pool may have",
 	"capacityRebalance":      "notices of interruptions are acted on if there is a queue (settings.interruptionQueue of the chart); recommendations to rebalance are told only",
+}
+
+// What fields must be, of those whose value is looked into.
+var (
+	numbers  = []string{"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput"}
+	objects  = []string{"labels", "tags", "iam", "instancesDistribution", "instanceSelector", "securityGroups", "kubeletExtraConfig"}
+	booleans = []string{"spot", "privateNetworking", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring", "volumeEncrypted"}
+)
+
+// wrongFields says which fields cannot be read, as where a template has not been filled in: they count as not written.
+func (e *eksctlGroup) wrongFields() {
+	for _, field := range fields(e.node) {
+		value, want := e.field(field), ""
+		switch {
+		case empty(value):
+		case slices.Contains(numbers, field) && size(value) < 0:
+			want = "a whole number"
+		case slices.Contains(objects, field) && value.Kind != yaml.MappingNode:
+			want = "an object with fields"
+		case slices.Contains(booleans, field) && text(value) != "true" && text(value) != "false":
+			want = "true or false"
+		case field == "taints" && value.Kind == yaml.ScalarNode:
+			want = "a list, or an object with fields"
+		}
+		if want != "" {
+			e.remark(Impossible, field, "is %s, want %s: it counts as not written", strings.TrimSpace(encode(value, false)), want)
+		}
+	}
 }
 
 // otherFields says what is not carried over. Switches that are off say nothing.

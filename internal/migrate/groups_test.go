@@ -332,6 +332,38 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
+// TestStrangeGroups: what cannot be read has a line, and is not guessed.
+func TestStrangeGroups(t *testing.T) {
+	for _, test := range []struct{ config, field string }{
+		{"nodeGroups: [{name: g, minSize: \"${MIN}\"}]", "g.minSize"},
+		{"nodeGroups: [{name: g, maxSize: [1]}]", "g.maxSize"},
+		{"nodeGroups: [{name: g, volumeSize: 100Gi}]", "g.volumeSize"},
+		{"nodeGroups: [{name: g, labels: [a, b]}]", "g.labels"},
+		{"nodeGroups: [{name: g, iam: role}]", "g.iam"},
+		{"nodeGroups: [{name: g, taints: \"a=b:NoSchedule\"}]", "g.taints"},
+		{"nodeGroups: [{name: g, spot: sometimes}]", "g.spot"},
+		{"nodeGroups: [{name: g, taints: [a]}]", "g.taints"},
+		{"nodeGroups: [{name: g, taints: {a: {b: c}}}]", "g.taints"},
+		{"nodeGroups: [{name: g, additionalVolumes: [a]}]", "g.additionalVolumes[0]"},
+		{"nodeGroups: [{name: g, instanceSelector: {vCPUs: 2.5}}]", "g.instanceSelector.vCPUs"},
+	} {
+		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + test.config + "\n")}}, Options{InstanceTypes: knownTypes})
+		if !slices.ContainsFunc(result.Report[0].Notes, func(n Note) bool { return n.Outcome == Impossible && n.Field == test.field }) {
+			t.Errorf("%s: nothing impossible of %s:\n%s", test.config, test.field, result.Report.Text())
+		}
+	}
+	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}", "nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
+		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + config + "\n")}}, Options{})
+		if len(result.Report) != 1 || len(result.Report[0].Notes) == 0 || strings.Contains(string(result.Manifests), "name: \"\"") {
+			t.Errorf("%s:\n%s%s", config, result.Report.Text(), result.Manifests)
+		}
+	}
+	two := cluster("spot: false") + "---\n" + strings.Replace(cluster("spot: false"), "{name: c,", "{name: other,", 1)
+	if report := Run([]File{{Name: "in", Text: []byte(two)}}, Options{}).Report.Text(); !strings.Contains(report, "is another cluster than c") {
+		t.Errorf("two clusters:\n%s", report)
+	}
+}
+
 // TestNodesOfNobody: no pool is proposed for the control plane and for Fargate, and a taint that goes by itself is none of the
 // pool's.
 func TestNodesOfNobody(t *testing.T) {

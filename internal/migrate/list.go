@@ -39,7 +39,6 @@ func lead(node *yaml.Node, name, value string) {
 
 // readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
 func (m *migration) readList(d *document) bool {
-	before := clone(d.root)
 	trial := migration{options: m.options}
 	var documents []*document
 	var unread []error
@@ -52,6 +51,7 @@ func (m *migration) readList(d *document) bool {
 		trial.adopt(&tried, err)
 		documents, unread = append(documents, one), append(unread, err)
 	}
+	d.root = nil // of thousands of members, once is enough
 	trial.sources()
 	ours := trial.scaler != nil
 	for _, i := range trial.items {
@@ -59,7 +59,9 @@ func (m *migration) readList(d *document) bool {
 		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
 	}
 	if !ours {
-		d.root = before
+		if err := d.parse(); err != nil { // it was readable just now
+			d.root = nil
+		}
 		return false
 	}
 	for n, one := range documents {

@@ -211,7 +211,8 @@ func TestTwice(t *testing.T) {
 	for _, file := range manifests(t) {
 		files = append(files, file)
 	}
-	first, second := Run(files, Options{}), Run(files, Options{})
+	options := Options{Check: judge(t)}
+	first, second := Run(files, options), Run(files, options)
 	if diff := cmp.Diff(string(first.Manifests), string(second.Manifests)); diff != "" {
 		t.Errorf("the same input gives other manifests (-first +second):\n%s", diff)
 	}

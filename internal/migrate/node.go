@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -94,11 +95,35 @@ var ambiguous = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$|^[-+]?[0-9][0-9_]*(
 
 func scalar(value string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-	var plain yaml.Node
-	if ambiguous.MatchString(value) || yaml.Unmarshal([]byte(value), &plain) != nil || len(plain.Content) != 1 || plain.Content[0].Tag != "!!str" || plain.Content[0].Value != value {
+	if !readsAsText(value) {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node
+}
+
+// readsAsText reports whether YAML, of any version, reads a text without quotes as that text. Most are words, which are
+// known without asking the parser: that costs 30 times as much.
+func readsAsText(value string) bool {
+	if isWord(value) {
+		return len(value) > len("false") || !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(value))
+	}
+	return !ambiguous.MatchString(value) && parsesAsText(value)
+}
+
+// isWord reports whether a text is of letters, digits and what names have between them, with a letter in front.
+func isWord(value string) bool {
+	for i := range len(value) {
+		letter := value[i] >= 'a' && value[i] <= 'z' || value[i] >= 'A' && value[i] <= 'Z'
+		if !letter && (i == 0 || !(value[i] >= '0' && value[i] <= '9') && !strings.ContainsRune("-_./", rune(value[i]))) {
+			return false
+		}
+	}
+	return value != ""
+}
+
+func parsesAsText(value string) bool {
+	var plain yaml.Node
+	return yaml.Unmarshal([]byte(value), &plain) == nil && len(plain.Content) == 1 && plain.Content[0].Tag == "!!str" && plain.Content[0].Value == value
 }
 
 func integer(value int64) *yaml.Node {
@@ -263,12 +288,49 @@ func nodeOf(object any) (*yaml.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a manifest: %w", err)
 	}
-	d := document{text: string(encoded)}
-	if err := d.parse(); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	node, err := decoded(decoder)
+	if err != nil {
 		return nil, fmt.Errorf("reading what was encoded: %w", err)
 	}
-	block(d.root)
-	return d.root, nil
+	block(node)
+	return node, nil
+}
+
+// decoded reads the next JSON value.
+func decoded(decoder *json.Decoder) (*yaml.Node, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		node := mapping()
+		if token == '[' {
+			node = sequence()
+		}
+		for decoder.More() { // names and values of a mapping alike
+			below, err := decoded(decoder)
+			if err != nil {
+				return nil, err
+			}
+			node.Content = append(node.Content, below)
+		}
+		_, err := decoder.Token() // the end
+		return node, err
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(token.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: token.String()}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
+	case string:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: token}, nil // block finds the style
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
 // block takes the braces, brackets and quotes of JSON away.

@@ -46,6 +46,19 @@ type cluster struct {
 // startCluster starts a control plane whose controllers are the account that the chart makes for a provider. Its controller
 // manager has more flags if some are given.
 func startCluster(ctx context.Context, directory, provider string, manager ...string) (*cluster, error) {
+	c, err := startOf(ctx, sandbox.Options{DataDir: directory, ExtraArgs: map[string][]string{"kube-controller-manager": manager}}, provider)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.watch(ctx); err != nil {
+		c.sandbox.Kill()
+		return nil, err
+	}
+	return c, nil
+}
+
+// startOf is startCluster for a control plane of some components, and without a ledger.
+func startOf(ctx context.Context, options sandbox.Options, provider string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return nil, err
@@ -58,8 +71,12 @@ func startCluster(ctx context.Context, directory, provider string, manager ...st
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.Start(ctx, sandbox.Options{DataDir: directory, Assets: assets, ExtraArgs: map[string][]string{
-		"kube-apiserver": flags, "kube-controller-manager": manager}})
+	options.Assets = assets
+	if options.ExtraArgs == nil {
+		options.ExtraArgs = map[string][]string{}
+	}
+	options.ExtraArgs["kube-apiserver"] = flags
+	s, err := sandbox.Start(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
 	}
@@ -95,12 +112,18 @@ func (c *cluster) connect(ctx context.Context, provider string) error {
 	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := c.employ(ctx, config, provider); err != nil {
+	return c.employ(ctx, config, provider)
+}
+
+// watch opens the ledger.
+func (c *cluster) watch(ctx context.Context) error {
+	config, err := c.sandbox.Config()
+	if err != nil {
 		return err
 	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
-	c.ledger, err = openLedger(watching, config, scheme)
+	c.ledger, err = openLedger(watching, config, c.Scheme())
 	return err
 }
 
@@ -129,18 +152,23 @@ func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if c.controller != nil && c.controller.running() {
-			if err := c.controller.stop(); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := c.denied(); err != nil {
-			t.Error(err)
-		}
-		c.stop()
+		c.close(t)
 		giveBack(t, directory, filepath.Dir(c.audit))
 	})
 	return c
+}
+
+// close ends a test's own cluster and its controller, which must not have been denied anything.
+func (c *cluster) close(t *testing.T) {
+	if c.controller != nil && c.controller.running() {
+		if err := c.controller.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.denied(); err != nil {
+		t.Error(err)
+	}
+	c.stop()
 }
 
 // giveBack gives back the disk of a case that has ended: of one that failed logs stay. Clusters take 100 MB and more.

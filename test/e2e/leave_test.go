@@ -109,6 +109,20 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 // budget's sake, as its metrics say.
 func (s *stage) evictionsRefused() int {
 	s.t.Helper()
+	count := s.metric(`karpenter_pods_eviction_requests_total{code="429"}`)
+	if count == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// metric is the value of a series of the controller, empty where there is none.
+func (s *stage) metric(series string) string {
+	s.t.Helper()
 	answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.controller.metrics))
 	if err != nil {
 		s.t.Fatal(err)
@@ -116,15 +130,11 @@ func (s *stage) evictionsRefused() int {
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
-		if count, found := strings.CutPrefix(lines.Text(), `karpenter_pods_eviction_requests_total{code="429"} `); found {
-			n, err := strconv.Atoi(count)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return n
+		if value, found := strings.CutPrefix(lines.Text(), series+" "); found {
+			return value
 		}
 	}
-	return 0
+	return ""
 }
 
 func tainted(node *corev1.Node) bool {

@@ -68,6 +68,9 @@ func runTogether(m *testing.M) int {
 	if output, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
 	}
+	if measuring() { // alone
+		return m.Run()
+	}
 	var err error
 	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"), "kwok")
 	if err != nil {

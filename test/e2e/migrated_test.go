@@ -24,6 +24,7 @@ const movedManifest = `apiVersion: karpenter.sh/v1beta1
 kind: NodePool
 metadata: {name: moved-few}
 spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
   template:
     spec:
       nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: moved}
@@ -34,6 +35,7 @@ apiVersion: karpenter.sh/v1beta1
 kind: NodePool
 metadata: {name: moved-many}
 spec:
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}
   template:
     spec:
       nodeClassRef: {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, name: moved}
@@ -86,7 +88,7 @@ func (m *manifest) playOver() {
 			return client.IgnoreNotFound(err) // replaced already
 		}
 		if c := claim.StatusConditions().Get(karpv1.ConditionDrifted); !c.IsTrue() || c.Reason != awsv1.ReasonNodeClassDrift {
-			return fmt.Errorf("claim %s: Drifted is %s %s", claim.Name, c.GetStatus(), c.Reason)
+			return fmt.Errorf("claim %s: Drifted is %v", claim.Name, c)
 		}
 		return nil
 	})

@@ -119,5 +119,10 @@ func checkPod(t *testing.T, pod *corev1.Pod, v *Vocabulary) Disposition {
 	if again, _ := Pod(pod, v, around); !cmp.Equal(spec, again) {
 		t.Errorf("a second conversion differs:\n%s", cmp.Diff(spec, again))
 	}
+	trimmed := pod.DeepCopy()
+	Trim(trimmed)
+	if after, again := Pod(trimmed, v, around); again != disposition || !cmp.Equal(spec, after) {
+		t.Errorf("trimmed, its disposition is %d, was %d; the difference:\n%s", again, disposition, cmp.Diff(spec, after))
+	}
 	return disposition
 }

@@ -1,15 +1,18 @@
 package nodeclaim
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
 func hashed(hash, version string) map[string]string {
@@ -37,6 +40,28 @@ func TestStaticDrift(t *testing.T) {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}
 	}
+}
+
+// Where no provider can say what another class would make of a machine, it is taken for a change.
+func TestAnotherClass(t *testing.T) {
+	claim, pool := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: born}}, &karpv1.NodePool{}
+	claim.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "example.com", Kind: "Class", Name: "first"}
+	for name, want := range map[string]string{"first": "", "second": karpv1.ReasonNodePoolDrifted} {
+		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "example.com", Kind: "Class", Name: name}
+		for detector, want := range map[cloud.DriftDetector]string{nil: want, unconcerned{}: ""} {
+			a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: detector}
+			if reason, unsure := a.drift(t.Context(), claim, pool); reason != want || unsure != nil {
+				t.Errorf("class %s, detector %v: %q, %v, want %q", name, detector, reason, unsure, want)
+			}
+		}
+	}
+}
+
+// unconcerned is a provider that makes the same of every class.
+type unconcerned struct{}
+
+func (unconcerned) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (string, error) {
+	return "", nil
 }
 
 func TestRequirementsDrift(t *testing.T) {

@@ -21,68 +21,95 @@ import (
 // does not, nothing is bought from the pool, and what an earlier controller wrote says that it is ready. Leases do not tell:
 // ours may not be read in other namespaces. So we ask, in the pool's status:
 //
-//	nothing ──condition Served is Unknown──> asked ──its owner takes it away──> answered ──a while──> nothing
-//	                                           └──a while──> nobody: NodeClassReady is False, OtherProvider
+//	rest ──condition Served is Unknown──> asked ──its owner takes it away──────────────────> answered ──a while──> rest
+//	                                        └──a while──> NodeClassReady is False, OtherProvider ──its owner takes it back──> rest, for long
 //
-// An owner that comes later writes NodeClassReady as it does for all its pools, so that neither undoes what the other
-// writes. What is asked takes nothing from a pool that works.
+// An owner that comes later writes NodeClassReady as it does for all its pools. One that does not know the question, of other
+// programs than ours, takes back what we said instead of answering; that counts as an answer for so long that the two do not
+// undo each other's writes. What is asked takes nothing from a pool that works.
 
-// questions are those of this process, by pool: when they were asked.
+// How many times as long as an answer is waited for nothing is asked: after an answer, and after what we said was taken back.
+const (
+	afterAnswer   = 10
+	afterTakeBack = 24 * 60
+)
+
+// questions are what this process knows of the pools of other providers.
 type questions struct {
 	mu    sync.Mutex
-	asked map[types.UID]time.Time
+	pools map[types.UID]*question
 }
 
-// answersHold is for how many times as long as one is waited for an answer holds.
-const answersHold = 10
+// question is where we are with a pool: when it was asked, zero for not now; whether it is told to be nobody's; until when
+// it is left alone.
+type question struct {
+	asked time.Time
+	told  bool
+	rest  time.Time
+}
 
 // weigh brings the conditions of another provider's pool a step further at a time, and says after how long to look again, 0
 // for not by itself. An answer is waited for as long as patience.
 func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, patience time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	about := q.of(pool.UID)
 	conditions := pool.StatusConditions()
-	asked, ours := q.asked[pool.UID]
-	waited := now.Sub(asked)
+	open := conditions.Get(karpv1.ConditionServed) != nil
 	switch ready := conditions.Get(karpv1.ConditionNodeClassReady); {
 	case ready != nil && ready.Reason == karpv1.ReasonOtherProvider:
 		answered(pool)
-		delete(q.asked, pool.UID)
+		*about = question{told: true}
 		return 0
-	case conditions.Get(karpv1.ConditionServed) == nil && ours && waited < answersHold*patience:
-		return answersHold*patience - waited
-	case conditions.Get(karpv1.ConditionServed) == nil:
-		conditions.Set(status.Condition{
-			Type: karpv1.ConditionServed, Status: metav1.ConditionUnknown, Reason: karpv1.ReasonAsked,
-			Message: "a controller of another provider asks whether one runs that this pool is of; that one takes this away",
-		})
-		q.ask(pool.UID, now)
+	case about.told:
+		answered(pool)
+		*about = question{rest: now.Add(afterTakeBack * patience)}
+		return afterTakeBack * patience
+	case !open && !about.asked.IsZero():
+		*about = question{rest: about.asked.Add(afterAnswer * patience)}
+	}
+	switch waited := now.Sub(about.asked); {
+	case !open && now.Before(about.rest):
+		return about.rest.Sub(now)
+	case !open:
+		conditions.Set(status.Condition{Type: karpv1.ConditionServed, Status: metav1.ConditionUnknown, Reason: karpv1.ReasonAsked, Message: whoRuns})
+		about.asked = now
 		return patience
-	case !ours: // by a process before us
-		q.ask(pool.UID, now)
+	case about.asked.IsZero(): // by a process before us
+		about.asked = now
 		return patience
 	case waited < patience:
 		return patience - waited
 	}
-	delete(q.asked, pool.UID)
 	answered(pool)
-	class := pool.Spec.Template.Spec.NodeClassRef
-	conditions.Set(no(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider,
-		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the controller that runs (%s), and no other controller has said that it is there", class.Kind, class.Group, owner)))
+	*about = question{told: true}
+	conditions.Set(nobodys(pool, owner))
 	return 0
 }
 
-func (q *questions) ask(pool types.UID, now time.Time) {
-	if q.asked == nil {
-		q.asked = map[types.UID]time.Time{}
+const whoRuns = "a controller of another provider asks whether one runs that this pool is of; that one takes this away"
+
+// nobodys is the condition of a pool that only a controller of another provider looks at.
+func nobodys(pool *karpv1.NodePool, owner string) status.Condition {
+	class := pool.Spec.Template.Spec.NodeClassRef
+	return no(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider,
+		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the controller that runs (%s), and no other controller has said that it is there", class.Kind, class.Group, owner))
+}
+
+func (q *questions) of(pool types.UID) *question {
+	if q.pools == nil {
+		q.pools = map[types.UID]*question{}
 	}
-	q.asked[pool] = now
+	if q.pools[pool] == nil {
+		q.pools[pool] = &question{}
+	}
+	return q.pools[pool]
 }
 
 func (q *questions) forget(pool types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.asked, pool)
+	delete(q.pools, pool)
 }
 
 // answered takes the question away.

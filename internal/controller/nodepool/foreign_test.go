@@ -36,12 +36,14 @@ func TestForeign(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"nobody answers": {
 			{0, nil, patience, true, fine}, {20 * time.Second, nil, 40 * time.Second, true, fine}, {patience, nil, 0, false, nobody}, {2 * patience, nil, 0, false, nobody},
-			{3 * patience, takeBack, patience, true, fine}, // it came: asked, for it may go again
-			{3*patience + time.Second, takeBack, answersHold*patience - time.Second, false, fine},
+		},
+		"its owner comes": { // or is of another program, and answers by what it writes
+			{0, nil, patience, true, fine}, {patience, nil, 0, false, nobody}, {2 * patience, takeBack, afterTakeBack * patience, false, fine},
+			{100 * patience, nil, (afterTakeBack - 98) * patience, false, fine}, {(2 + afterTakeBack) * patience, nil, patience, true, fine},
 		},
 		"its owner answers": {
-			{0, nil, patience, true, fine}, {time.Second, takeBack, answersHold*patience - time.Second, false, fine},
-			{patience, nil, (answersHold - 1) * patience, false, fine}, {answersHold * patience, nil, patience, true, fine},
+			{0, nil, patience, true, fine}, {time.Second, takeBack, afterAnswer*patience - time.Second, false, fine},
+			{patience, nil, (afterAnswer - 1) * patience, false, fine}, {afterAnswer * patience, nil, patience, true, fine},
 		},
 		"asked by a process before us": {
 			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, true, fine}, {patience, nil, 0, false, nobody},

@@ -144,12 +144,11 @@ func TestPods(t *testing.T) {
 		{"Bottlerocket knows no pods per core", "m5.large", awsv1.FamilyBottlerocket, Class{Kubelet: Kubelet{PodsPerCore: 4}}, Settings{}, 29},
 		{"Windows", "m5.large", awsv1.FamilyWindows2022, Class{}, Settings{}, 110},
 		{"Windows, per core", "m5.large", awsv1.FamilyWindows2022, Class{Kubelet: Kubelet{PodsPerCore: 4}}, Settings{}, 8},
-		{"prefixes", "m5.large", awsv1.FamilyAL2023, Class{}, Settings{PrefixDelegation: true}, 110},
-		{"prefixes on a small type", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{PrefixDelegation: true}, 2*1*16 + 2},
-		{"prefixes on a large type", "m5.8xlarge", awsv1.FamilyAL2023, Class{}, Settings{PrefixDelegation: true}, 250},
-		{"prefixes need Nitro", "m4.large", awsv1.FamilyAL2023, Class{}, Settings{PrefixDelegation: true}, 20},
-		{"prefixes, all interfaces reserved", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{PrefixDelegation: true, ReservedENIs: 2}, 0},
 		{"IPv6 comes as prefixes", "m5.large", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 110},
+		{"prefixes on a small type", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 2*1*16 + 2},
+		{"prefixes on a large type", "m5.8xlarge", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 250},
+		{"prefixes need Nitro", "m4.large", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 20},
+		{"prefixes, all interfaces reserved", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true, ReservedENIs: 2}, 0},
 	} {
 		f := familyOf(test.family)
 		if got := test.class.pods(known(t, test.it), &f, &test.settings); got != test.want {
@@ -247,7 +246,7 @@ func TestAllTypesAllClasses(t *testing.T) {
 		"few pods":          func(c *Class, _ *Settings) { c.Kubelet.MaxPods = &two },
 		"much reserved":     func(c *Class, _ *Settings) { c.Kubelet.SystemReserved = map[string]string{"cpu": "3", "memory": "9Gi"} },
 		"disks":             func(c *Class, _ *Settings) { c.RAID0 = true },
-		"prefixes":          func(_ *Class, s *Settings) { s.PrefixDelegation = true },
+		"IPv6":              func(_ *Class, s *Settings) { s.IPv6 = true },
 		"reserved":          func(_ *Class, s *Settings) { s.ReservedENIs = 2 },
 		"half the memory":   func(_ *Class, s *Settings) { s.MemoryOverheadPercent = 0.5 },
 	} {

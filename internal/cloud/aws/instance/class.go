@@ -85,10 +85,8 @@ type Settings struct {
 	// ReservedENIs are network interfaces of every node that pods cannot use, such as the primary one where the VPC CNI
 	// is set up for custom networking.
 	ReservedENIs int64
-	// PrefixDelegation says that the VPC CNI hands out prefixes of 16 addresses (ENABLE_PREFIX_DELEGATION), IPv6 that
-	// the cluster's pods have IPv6 addresses, which always come as prefixes.
-	PrefixDelegation bool
-	IPv6             bool
+	// IPv6 says that the cluster's pods have IPv6 addresses.
+	IPv6 bool
 }
 
 func (s *Settings) check() error {

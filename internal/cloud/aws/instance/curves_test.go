@@ -65,7 +65,7 @@ func TestNetworkPodsCurve(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		it := randomType(random)
-		settings := Settings{PrefixDelegation: random.IntN(2) == 0, IPv6: random.IntN(4) == 0}
+		settings := Settings{IPv6: random.IntN(2) == 0}
 		reserved := random.Int64N(5)
 		n := settings.networkPods(it, reserved)
 		more := *it
@@ -80,7 +80,7 @@ func TestNetworkPodsCurve(t *testing.T) {
 			t.Errorf("seed %d: an interface less takes more pods: %+v", seed, it)
 		}
 		addresses := max(0, it.PrimaryENIs()-reserved) * (it.IPv4PerENI - 1)
-		prefixes := (settings.PrefixDelegation || settings.IPv6) && it.Hypervisor != catalog.HypervisorXen
+		prefixes := settings.IPv6 && it.Hypervisor != catalog.HypervisorXen
 		switch {
 		case n < 0, !prefixes && n > addresses+2, prefixes && n > addresses*16+2:
 			t.Errorf("seed %d: %d pods on %d addresses (prefixes %t): %+v", seed, n, addresses, prefixes, it)

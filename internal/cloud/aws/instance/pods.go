@@ -5,7 +5,8 @@ import "github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 // How many pods a node takes.
 const (
 	windowsPods = 110
-	// prefixAddresses are the IPv4 addresses of one delegated prefix (/28).
+	// prefixAddresses are what EKS counts for a prefix in the place of an address, those of a /28
+	// (source: max-pods-calculator.sh of the EKS AMI).
 	prefixAddresses = 16
 	// Most pods on a node whose addresses come as prefixes, by vCPUs: the kubelet, not the network, is the limit then
 	// (source: max-pods-calculator.sh of the EKS AMI).
@@ -31,9 +32,10 @@ func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
 	return n
 }
 
-// networkPods is for how many pods the network interfaces of the type have addresses, reserved interfaces left out.
+// networkPods is for how many pods the network interfaces of the type have addresses, reserved interfaces left out. IPv6 addresses
+// come as prefixes; a class says by maxPods that others do (ENABLE_PREFIX_DELEGATION of the VPC CNI).
 func (s *Settings) networkPods(t *catalog.Type, reserved int64) int64 {
-	if !s.PrefixDelegation && !s.IPv6 || t.Hypervisor == catalog.HypervisorXen {
+	if !s.IPv6 || t.Hypervisor == catalog.HypervisorXen {
 		return eniPods(t, reserved)
 	}
 	usable := t.PrimaryENIs() - reserved

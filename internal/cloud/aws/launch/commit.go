@@ -22,7 +22,7 @@ func (l *Launcher) commit(ctx context.Context, p *purchase, own request, seats [
 	}
 	var entry Entry
 	if err == nil {
-		entry, err = l.seal(ctx, p, own)
+		entry, err = l.seal(ctx, p, own, &lead.entry)
 	}
 	if err == nil {
 		lead.entry, lead.open = entry, true

@@ -40,13 +40,16 @@ func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
 	return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q no longer has it", token, ErrNoRecord, lead.Claim)
 }
 
-// seal has the lead keep our request, unless it keeps one already, which is ours then. It returns the lead's entry. Errors are
-// those of kept.
-func (l *Launcher) seal(ctx context.Context, p *purchase, own request) (Entry, error) {
+// seal has the lead keep our request, unless it keeps one already, which is ours then. It returns the lead's entry; known is that
+// entry as it was last seen, nil if it has not been. Errors are those of kept.
+func (l *Launcher) seal(ctx context.Context, p *purchase, own request, known *Entry) (Entry, error) {
 	const most = 3
 	for try := 1; ; try++ {
-		now, err := l.kept(ctx, p)
-		if err != nil {
+		var now Entry
+		var err error
+		if known != nil && try == 1 {
+			now = *known
+		} else if now, err = l.kept(ctx, p); err != nil {
 			return Entry{}, err
 		}
 		if now.Token() == p.entry.Token() {

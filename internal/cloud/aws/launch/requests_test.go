@@ -20,6 +20,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
 // largest is the request with most in it that EC2 takes: 300 overrides over 60 types and 5 zones, all prices different, for 1,000
@@ -366,6 +367,10 @@ func TestOldAnswerMarksNothing(t *testing.T) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
 		w.buyAndDie(ctx, names(3)...)
 		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
+		w.unavailable = instance.NewUnavailable(time.Now) // as another process knows it
 		w.boughtOnce(w.launchOnce(ctx, w.launcher(w.hidden(time.Hour)), names(3)...))
+		if w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}) {
+			t.Error("an old answer has marked what is on sale")
+		}
 	})
 }

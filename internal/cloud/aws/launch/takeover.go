@@ -68,7 +68,7 @@ func (l *Launcher) askAnew(ctx context.Context, p *purchase, of *seat, withLead 
 		return l.search(ctx, p)
 	}
 	if withLead {
-		_, err = l.seal(ctx, p, own)
+		_, err = l.seal(ctx, p, own, nil)
 	} else {
 		p.requests, p.turn, p.kept = requests{own}, 0, ""
 	}

@@ -9,11 +9,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -25,6 +23,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
@@ -32,14 +31,14 @@ import (
 )
 
 const (
-	cluster = "sandbox"
+	cluster = awstest.Cluster
 	zoneA   = "us-east-1a"
 	zoneB   = "us-east-1b"
 )
 
-// world is a simulated cloud, the unmodified SDK, and what a Launcher needs, on a virtual clock.
+// world is a simulated cloud, the unmodified SDK with its retries, and what a Launcher needs.
 type world struct {
-	*testing.T
+	*awstest.World
 	sim         *awssim.Cloud
 	ec2         *ec2.Client
 	class       *awsv1.EC2NodeClass
@@ -55,53 +54,33 @@ type world struct {
 // in runs a test in a world.
 func in(t *testing.T, opts awssim.Options, test func(ctx context.Context, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		sim, err := awssim.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		pipe, done := awssim.NewPipe(), make(chan error)
-		go func() { done <- sim.Serve(ctx, pipe) }()
-		client := pipe.HTTPClient()
-		cfg := aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(awssim.Endpoint),
-			Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "token")}
-		w := &world{T: t, sim: sim, ec2: ec2.NewFromConfig(cfg), unavailable: instance.NewUnavailable(time.Now),
+	awstest.Run(t, opts, func(ctx context.Context, aws *awstest.World) {
+		cfg := aws.Config.Copy()
+		cfg.Retryer = nil // the SDK's own
+		w := &world{World: aws, sim: aws.AWS, ec2: ec2.NewFromConfig(cfg), unavailable: instance.NewUnavailable(time.Now),
 			records: &records{entries: map[types.UID]Entry{}, names: map[types.UID]string{}}, subnets: &oneSubnet{}}
-		w.makeClass(ctx, cfg)
+		w.makeClass(ctx)
 		w.makeAssortment()
-		sim.ResetCalls()
+		w.sim.ResetCalls()
 		test(ctx, w)
 		w.pass(2 * purchaseFor) // whatever is under way comes to its end
-		client.CloseIdleConnections()
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("serving: %v", err)
-		}
 	})
 }
 
 func (w *world) must(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.Must(err)
 }
 
-func (w *world) pass(d time.Duration) {
-	timer := time.NewTimer(d)
-	<-timer.C
-	synctest.Wait()
-}
+func (w *world) pass(d time.Duration) { w.Pass(d) }
 
-func (w *world) makeClass(ctx context.Context, cfg aws.Config) {
+func (w *world) makeClass(ctx context.Context) {
 	profile, role := "nodes", "KarpenterNodeRole-"+cluster
-	iamClient := iam.NewFromConfig(cfg)
-	_, err := iamClient.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile})
+	_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile})
 	w.must(err)
-	_, err = iamClient.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+	_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
 	w.must(err)
-	out, err := ssm.NewFromConfig(cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
+	out, err := w.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
 	w.must(err)
 	groups, err := w.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{})
 	w.must(err)
