@@ -12,31 +12,39 @@ import (
 // room for them: once the last candidate is gone with the command on it, these look useless. So their claims remember when
 // pods were sent to them.
 
-// Arrival is for how long an empty node is kept for pods that were sent to it.
+// Arrival is for how long an empty node is kept for pods that were sent to it, unless the snapshot says otherwise.
 const Arrival = time.Minute
 
+// arrival is Arrival, or what the snapshot says instead.
+func arrival(snap *model.Snapshot) time.Duration {
+	if snap.Arrival > 0 {
+		return snap.Arrival
+	}
+	return Arrival
+}
+
 // arrivalNoted is how old the note on a claim may become while nodes stand that all pods have left.
-const arrivalNoted = Arrival / 2
+func arrivalNoted(snap *model.Snapshot) time.Duration { return arrival(snap) / 2 }
 
 // ExpectingUntil is until when the node, if it is empty, is kept for pods that a command sent to it. It is the zero time where
 // no pods were sent, or where some have come or gone since.
-func ExpectingUntil(n *model.Node) time.Time {
+func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
 	if n.ExpectingSince.IsZero() || n.LastPodEvent.After(n.ExpectingSince) {
 		return time.Time{}
 	}
-	return n.ExpectingSince.Add(Arrival)
+	return n.ExpectingSince.Add(arrival(snap))
 }
 
 // Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
-func Expecting(n *model.Node, now time.Time) bool {
-	return ExpectingUntil(n).After(now) && Inhabitants(n) == 0
+func Expecting(snap *model.Snapshot, n *model.Node) bool {
+	return ExpectingUntil(snap, n).After(snap.Now) && Inhabitants(n) == 0
 }
 
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
 // ago because the drain took its time, when all pods have left.
 func (g *Guard) notices(cmd Command) []Action {
 	since := cmd.PhaseSince
-	if late := g.snap.Now.Add(-arrivalNoted); late.After(since) && g.vacated(cmd) {
+	if late := g.snap.Now.Add(-arrivalNoted(g.snap)); late.After(since) && g.vacated(cmd) {
 		since = late
 	}
 	since = since.Truncate(time.Second) // as claims have it
@@ -67,7 +75,7 @@ func Notices(snap *model.Snapshot) []Action {
 		return nil
 	}
 	var actions []Action
-	late := snap.Now.Add(-arrivalNoted)
+	late := snap.Now.Add(-arrivalNoted(snap))
 	for _, n := range snap.Nodes {
 		if n.Ours() && !n.Deleting && n.ExpectingSince.Before(late) && slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return moving[uid] }) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
