@@ -37,16 +37,7 @@ func (m *migration) clusterGroups() []*nodeGroup {
 		before := len(groups)
 		for _, kind := range []string{"nodeGroups", "managedNodeGroups"} {
 			for n, node := range members(at(i.root, kind)) {
-				written := text(at(node, "name"))
-				name := objectName(written)
-				other, again := names[name]
-				switch {
-				case name == "":
-					i.note(Impossible, kind+"["+itoa(n)+"]", "has no name that a NodePool can have: nothing is proposed for it")
-				case again:
-					i.note(Impossible, kind+"["+itoa(n)+"]", "is called %s, which makes the NodePool %s, as the group %s before it does: nothing is proposed for it; give it another name", written, name, other)
-				default:
-					names[name] = written
+				if i.named(kind+"["+itoa(n)+"]", text(at(node, "name")), names) {
 					e := eksctlGroup{options: m.options, item: i, node: node, managed: kind == "managedNodeGroups"}
 					groups = append(groups, e.read())
 				}
@@ -57,6 +48,23 @@ func (m *migration) clusterGroups() []*nodeGroup {
 		}
 	}
 	return groups
+}
+
+// named reports whether a group of a ClusterConfig has a name by which a NodePool can be told from those before it, and says
+// where it has none.
+func (i *item) named(path, written string, names map[string]string) bool {
+	name := objectName(written)
+	other, again := names[name]
+	switch {
+	case name == "":
+		i.note(Impossible, path, "has no name that a NodePool can have: nothing is proposed for it")
+	case again:
+		i.note(Impossible, path, "is called %s, which makes the NodePool %s, as the group %s before it does: nothing is proposed for it; give it another name", written, name, other)
+	default:
+		names[name] = written
+		return true
+	}
+	return false
 }
 
 // eksctlGroup is one group on its way.

@@ -98,10 +98,15 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			g.remark(Advice, "", "nodes do not say which subnets, security groups, images, disks and role their machines have: write the EC2NodeClass default (kubectl explain ec2nodeclass.spec), or give the ClusterConfig of eksctl")
 		}
 	}
-	if len(alone) > 0 {
-		m.scaler.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
-	}
+	m.scaler.withoutGroup(alone)
 	return found
+}
+
+// withoutGroup says which nodes are of no group.
+func (a *autoscaler) withoutGroup(alone []string) {
+	if len(alone) > 0 {
+		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
+	}
 }
 
 // origin is the item behind which the pool of a node's group is printed.
