@@ -77,6 +77,7 @@ func TestDefinitions(t *testing.T) {
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},
 		{"EC2NodeClassStatus", testEC2NodeClassStatus},
+		{"Admission", testAdmission},
 		{"Migrated", testMigrated},
 		{"OlderManifestsAreKeptWhole", testOlderManifestsAreKeptWhole},
 		{"OlderManifestsAreApplied", testOlderManifestsAreApplied},

@@ -49,6 +49,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	}{
 		{"AsShipped", testAsShipped},
 		{"ThereAndBack", testThereAndBack},
+		{"APortOfTheService", testServicePort},
 		{"Claims", testClaims},
 		{"ServerSideApply", testServerSideApply},
 		{"Down", testDown},
@@ -117,6 +118,18 @@ spec:
   metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
 `, w.mustIn("v1beta1", class))
 	w.keepsWhatV1Says(object)
+}
+
+// The Service has another port than the replica behind it.
+func testServicePort(w *world) {
+	s := w.server("kube-system", "behind")
+	s.ServicePort, s.Port = s.Port, 1 // what leads from the one to the other is the listener that is open already
+	w.start(s)
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	w.must(w.Get(w.t.Context(), client.ObjectKey{Name: Definitions()[0]}, definition))
+	if got := definition.Spec.Conversion.Webhook.ClientConfig.Service.Port; got == nil || *got != int32(s.ServicePort) {
+		w.t.Errorf("the definition names port %v, want %d", got, s.ServicePort)
+	}
 }
 
 // keepsWhatV1Says: what v1 alone says is read, written back and kept by a client of v1beta1.

@@ -79,6 +79,9 @@ var faulty = []struct {
 	{"effect of a Provisioner's taint", provisionerWith("taints: [{key: gpu}]"), nil}, // is NoSchedule
 	{"a taint as kubectl has it", provisionerWith("taints: ['gpu=true:NoSchedule']"), nil},
 	{"a taint that is none", provisionerWith("taints: [gpu]"), []string{"spec.taints[0]: is no taint"}},
+	{"a taint of lists", provisionerWith("taints: [{key: a, effect: [b]}]"), []string{"spec.taints[0]: is no taint: its effect must be a text"}},
+	{"a pool's taint of lists", poolWith("v1", "", "taints: [{key: a, effect: [b]}]\n"+none), []string{"spec.template.spec.taints[0]: is no taint: its effect must be a text"}},
+	{"a list for a template", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: [a]}}\n", []string{"spec.template.spec.nodeClassRef: is missing", "spec.template.spec: is of type array, want an object"}},
 	{"amount of a Provisioner", provisionerWith("limits: {resources: {cpu: '1,000'}}"), []string{"spec.limits.resources.cpu: "}},
 }
 

@@ -1,14 +1,12 @@
 package migrate
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy"
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
@@ -89,7 +87,7 @@ func (r *repair) pool() {
 	r.number("spec.weight")
 	r.number("spec.replicas")
 	r.amounts("spec.limits")
-	if spec := at(r.root, "spec", "template", "spec"); spec != nil && at(spec, "requirements") == nil {
+	if spec := at(r.root, "spec", "template", "spec"); spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil {
 		set(spec, sequence(), "requirements")
 		r.anew = true
 		r.note(Repaired, "spec.template.spec.requirements", "must be there, also without a member")
@@ -325,37 +323,6 @@ func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 		if today != "" && today != value.Value {
 			r.repaired(path+".values", value.Value+" is "+today)
 			value.Value = today
-		}
-	}
-}
-
-// taintText is a taint as kubectl writes it: key=value:effect, or key:effect.
-var taintText = regexp.MustCompile(`^([^=:\s]+)(?:=([^=:\s]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$`)
-
-// taints makes objects of taints that are written as kubectl does, and texts of their values.
-func (r *repair) taints(list *yaml.Node, path string) {
-	for i, taint := range members(list) {
-		where := path + "[" + itoa(i) + "]"
-		if m := taintText.FindStringSubmatch(text(taint)); m != nil {
-			taint.Kind, taint.Tag, taint.Style = yaml.MappingNode, "!!map", 0
-			taint.Value = ""
-			set(taint, scalar(m[1]), "key")
-			if m[2] != "" {
-				set(taint, scalar(m[2]), "value")
-			}
-			set(taint, scalar(m[3]), "effect")
-			r.repaired(where, "is an object with key, value and effect")
-			continue
-		}
-		if taint.Kind != yaml.MappingNode {
-			r.note(Impossible, where, "is no taint, want an object with key, value and effect")
-			continue
-		}
-		if quote(at(taint, "value")) {
-			r.repaired(where+".value", "is a text, in quotes")
-		}
-		if older := text(at(r.root, "kind")) == legacy.KindProvisioner; !older && text(at(taint, "effect")) == "" { // of those, NoSchedule is made
-			r.note(Impossible, where+".effect", "is missing: NoSchedule, PreferNoSchedule or NoExecute")
 		}
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
@@ -143,9 +146,19 @@ func installed() values {
 
 func (w *world) installDefinitions(t *testing.T) {
 	w.install(t, "karpenter-crd", definitionChart, values{})
-	await(t, "the definitions to be served", func(ctx context.Context) error {
-		return w.List(ctx, &karpv1.NodePoolList{})
-	})
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definition := range definitions { // one comes to be served after the other
+		list := &metav1.PartialObjectMetadataList{}
+		for _, version := range definition.Spec.Versions {
+			if version.Storage {
+				list.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.ListKind})
+			}
+		}
+		await(t, "the definition "+definition.Name+" to be served", func(ctx context.Context) error { return w.List(ctx, list) })
+	}
 }
 
 // applyTwice does what GitOps tools do, with all the server can check. What is there already must not change, or such a

@@ -23,7 +23,7 @@ func arrival(snap *model.Snapshot) time.Duration {
 	return Arrival
 }
 
-// arrivalNoted is how old the note on a claim may become while nodes stand that all pods have left.
+// arrivalNoted is for how long a note on a claim does, while pods go on leaving.
 func arrivalNoted(snap *model.Snapshot) time.Duration { return arrival(snap) / 2 }
 
 // ExpectingUntil is until when the node, if it is empty, is kept for pods that a command sent to it. It is the zero time where
@@ -41,43 +41,61 @@ func Expecting(snap *model.Snapshot, n *model.Node) bool {
 }
 
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
-// ago because the drain took its time, when all pods have left.
+// ago because the drain takes its time, when more pods have left. A drain that stands still writes nothing.
 func (g *Guard) notices(cmd Command) []Action {
-	since := cmd.PhaseSince
-	if late := g.snap.Now.Add(-arrivalNoted(g.snap)); late.After(since) && g.vacated(cmd) {
-		since = late
-	}
-	since = since.Truncate(time.Second) // as claims have it
+	// Claims have whole seconds.
+	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd)
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
-		if !n.Deleting && n.ExpectingSince.Before(since) {
+		since := n.ExpectingSince
+		if !n.Deleting && (since.Before(began) || since.Before(late) && left.After(since)) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: g.snap.Now})
 		}
 	}
 	return actions
 }
 
+// lastLeft is when a pod was last seen to leave a candidate; now when all candidates are gone, and nobody knows.
+func (g *Guard) lastLeft(cmd Command) time.Time {
+	last, there := time.Time{}, false
+	for _, c := range cmd.Candidates {
+		n := g.candidate(c)
+		if there = there || n != nil; n != nil && n.LastPodEvent.After(last) {
+			last = n.LastPodEvent
+		}
+	}
+	if !there {
+		return g.snap.Now
+	}
+	return last
+}
+
 // Notices note on claims that were bought for pods of nodes which leave without a command, deleted by somebody or taken back by
-// the cloud, that these are still to come: again and again until the last is evicted, because nobody knows when that will be.
+// the cloud, that these are still to come: at first, and again while they may be evicted any moment.
 func Notices(snap *model.Snapshot) []Action {
-	moving := map[string]bool{}
+	guard := &Guard{snap: snap}
+	soon := map[string]bool{} // whether they may be evicted now, by UID of those who move
 	for _, n := range snap.Nodes {
 		if !n.Deleting || n.Command != "" {
 			continue
 		}
 		for _, p := range n.Pods {
 			if moves(snap, n, p) {
-				moving[p.UID] = true
+				soon[p.UID] = guard.Evictable(p).OK()
 			}
 		}
 	}
-	if len(moving) == 0 {
+	if len(soon) == 0 {
 		return nil
 	}
 	var actions []Action
 	late := snap.Now.Add(-arrivalNoted(snap))
 	for _, n := range snap.Nodes {
-		if n.Ours() && !n.Deleting && n.ExpectingSince.Before(late) && slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return moving[uid] }) {
+		due := func(uid string) bool {
+			now, moving := soon[uid]
+			return moving && (now && n.ExpectingSince.Before(late) || n.ExpectingSince.IsZero())
+		}
+		if n.Ours() && !n.Deleting && slices.ContainsFunc(n.BoughtFor, due) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
 		}
 	}
@@ -99,14 +117,4 @@ func (g *Guard) destinations(cmd Command) []*model.Node {
 		}
 	}
 	return nodes
-}
-
-// vacated reports whether no pods are left on the candidates but those that stay as long as their node.
-func (g *Guard) vacated(cmd Command) bool {
-	for _, c := range cmd.Candidates {
-		if n := g.candidate(c); n != nil && slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon }) {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,8 +90,8 @@ func TestSendingIsNoted(t *testing.T) {
 	}
 }
 
-// A drain may take long. When its pods have gone, those whom they are sent to are told again, also when the nodes went sooner
-// than anybody looked, and who resumes tells at once.
+// A drain may take long. When more of its pods have gone, those whom they are sent to are told again, also when the nodes went
+// before anybody looked, and who resumes tells at once. Of a drain that stands still nobody is told.
 func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	w, cmd := moves(t)
 	w.add("r", "r")
@@ -98,44 +99,36 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	for _, c := range []string{"c0", "c1"} {
 		w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = cmd.Encode(), true, true
 	}
-	bound := w.pods
-	told := func(after time.Duration, want string) {
-		t.Helper()
-		w.now = noon.Add(after)
+	const both, nobody = sentToC2 + "\n" + sentToR, ""
+	for _, s := range []struct {
+		after  time.Duration
+		change func()
+		want   string
+	}{
+		{0, func() {}, both},
+		{time.Hour, func() {}, nobody},
+		{time.Hour, func() { w.nodes["c0"].LastPodEvent = noon.Add(59 * time.Minute) }, both},
+		{time.Hour + time.Minute, func() {}, nobody},
+		{time.Hour + 70*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 65*time.Second) }, both},
+		{time.Hour + 80*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 80*time.Second) }, nobody},
+		{time.Hour + 101*time.Second, func() { delete(w.nodes, "c0") }, both},
+		{2 * time.Hour, func() { delete(w.nodes, "c1") }, both},
+		{2*time.Hour + 2*time.Second, func() { cmd.PhaseSince = noon.Add(2*time.Hour + time.Second) }, both}, // another process
+	} {
+		s.change()
+		w.now = noon.Add(s.after)
 		next, actions := w.step(cmd, nil)
-		var notes []plan.Action
-		for _, a := range actions {
-			if _, notice := a.(plan.MarkExpecting); notice {
-				notes = append(notes, a)
-			}
+		actions = slices.DeleteFunc(actions, func(a plan.Action) bool { _, notice := a.(plan.MarkExpecting); return !notice })
+		if got := texts(actions); got != s.want || next.Phase != plan.Draining {
+			t.Errorf("after %v: phase %s, told %q, want %q", s.after, next.Phase, got, s.want)
 		}
-		if got := texts(notes); got != want || next.Phase != plan.Draining {
-			t.Errorf("after %v: phase %s, told %q, want %q", after, next.Phase, got, want)
-		}
-		w.now = noon
 	}
-	both := sentToC2 + "\n" + sentToR
-	told(0, both)
-	told(time.Hour, "")
-	w.pods = bound[1:] // those of n1 are still there
-	told(time.Hour, "")
-	w.pods = bound[2:]
-	told(20*time.Second, "")
-	told(time.Hour, both)
-	told(time.Hour+20*time.Second, "")
-	delete(w.nodes, "c0")
-	delete(w.nodes, "c1")
-	told(2*time.Hour, both)
-
-	w.now = noon.Add(2*time.Hour + time.Second)
 	if done, actions := w.step(cmd, nil); done.Phase != plan.Done || len(actions) != 0 {
 		t.Errorf("then: phase %s, %q", done.Phase, texts(actions))
 	}
-	cmd.PhaseSince = w.now
-	told(2*time.Hour+2*time.Second, both)
 }
 
-// Somebody deleted a node, and another was bought for its pods. Until they are evicted its claim is told, twice a minute.
+// Somebody deleted a node, and another was bought for its pods. Until they are evicted its claim is told, twice a minute while they may go.
 func TestNoticesWithoutACommand(t *testing.T) {
 	leaving := func() *world {
 		w := newWorld(t, 3)
@@ -150,6 +143,8 @@ func TestNoticesWithoutACommand(t *testing.T) {
 		want   string
 	}{
 		"as it is":               {func(*world) {}, sentToC2},
+		"it may not go now":      {func(w *world) { w.guard("web-0", 0); w.nodes["c2"].ExpectingSince = noon.Add(-time.Hour) }, ""},
+		"and nobody was told":    {func(w *world) { w.guard("web-0", 0) }, sentToC2},
 		"in flight":              {func(w *world) { w.nodes["c2"].Stage = model.Launching }, sentToC2},
 		"told just now":          {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-30 * time.Second) }, ""},
 		"told a while ago":       {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-31 * time.Second) }, sentToC2},

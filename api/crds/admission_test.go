@@ -1,0 +1,116 @@
+package crds_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// richPool has most of what a pool can have.
+const richPool = `
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: rich, labels: {a: b}, annotations: {a: b}, finalizers: [example.com/a]}
+spec:
+  weight: 5
+  limits: {cpu: 5, memory: 1Gi}
+  disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s, budgets: [{nodes: 10%, reasons: [Empty]}, {nodes: "5", schedule: "@daily", duration: 8h}]}
+  template:
+    metadata: {labels: {team: a}, annotations: {a: b}}
+    spec:
+      expireAfter: 720h
+      terminationGracePeriod: 5m
+      taints: [{key: a, value: b, effect: NoSchedule}]
+      startupTaints: [{key: a, effect: NoExecute}]
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64, arm64], minValues: 1}, {key: a, operator: Gt, values: ["5"]}]
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+`
+
+// instead are what a value is replaced by, in turn.
+var instead = []any{nil, int64(5), 0.5, int64(-1), "x", "", true, []any{}, []any{int64(5)}, map[string]any{}, map[string]any{"a": int64(5)}, map[string]any{"a": "b"}}
+
+// variants gives an object with each value below its top replaced, left out, and joined by one that nobody knows.
+func variants(value any, path string, give func(path string)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			below := path + "." + name
+			if below == ".apiVersion" || below == ".kind" {
+				continue // they say where the object is sent
+			}
+			was := value[name]
+			for i, other := range instead {
+				value[name] = runtime.DeepCopyJSONValue(other)
+				give(below + " instead " + strconv.Itoa(i))
+			}
+			delete(value, name)
+			give(below + " left out")
+			value[name] = was
+			variants(was, below, give)
+		}
+		value["unheard"] = "of"
+		give(path + ".unheard")
+		delete(value, "unheard")
+	case []any:
+		for i, was := range value {
+			for n, other := range instead {
+				value[i] = runtime.DeepCopyJSONValue(other)
+				give(path + "[" + strconv.Itoa(i) + "] instead " + strconv.Itoa(n))
+			}
+			value[i] = was
+			variants(was, path+"["+strconv.Itoa(i)+"]", give)
+		}
+	}
+}
+
+// testAdmission holds that package admission refuses what the server refuses, and nothing else, whatever is wrong where.
+func testAdmission(t *testing.T, s *server) {
+	unhurried := rest.CopyConfig(s.config)
+	unhurried.QPS = -1
+	api, err := discovery.NewDiscoveryClientForConfig(unhurried)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ resource, good, change string }{
+		{"/apis/karpenter.sh/v1/nodepools", richPool, "{}"},
+		{"/apis/karpenter.sh/v1/nodeclaims", goodClaim, "spec: {requirements: [{key: a, operator: In, values: [b]}], taints: [{key: a, effect: NoSchedule}], resources: {requests: {cpu: 5}}, expireAfter: Never}"},
+		{"/apis/karpenter.k8s.aws/v1/ec2nodeclasses", goodEC2Class, fullEC2Class},
+		{"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", goodClass, "spec: {nodeRegistrationDelay: 5s}"},
+	} {
+		object, tried, accepted := merged(t, test.good, test.change).Object, 0, 0
+		agree := func(variant string) {
+			body, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusals, err := s.twin.Create(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = api.RESTClient().Post().AbsPath(test.resource).Param("dryRun", "All").Param("fieldValidation", "Strict").SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
+			if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+				t.Fatalf("%s: %v", variant, err)
+			}
+			tried++
+			if err == nil {
+				accepted++
+			}
+			if (err == nil) != (len(refusals) == 0) {
+				t.Errorf("%s: the server says %v, package admission %q", variant, err, refusals)
+			}
+		}
+		agree("as it is")
+		variants(object, "", agree)
+		if tried < 20 || accepted < 3 || accepted == tried {
+			t.Errorf("%s: %d of %d variants were accepted: they try too little", test.resource, accepted, tried)
+		}
+		t.Logf("%s: %d variants, %d accepted", test.resource, tried, accepted)
+	}
+}
