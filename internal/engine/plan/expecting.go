@@ -43,7 +43,8 @@ func Expecting(snap *model.Snapshot, n *model.Node) bool {
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
 // ago because the drain takes its time, when more pods have left. A drain that stands still writes nothing.
 func (g *Guard) notices(cmd Command) []Action {
-	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd) // claims have whole seconds
+	// Claims have whole seconds.
+	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd)
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
 		since := n.ExpectingSince

@@ -127,14 +127,17 @@ func TestSweep(t *testing.T) {
 	for who, sweeps := range sweepers {
 		for name, c := range map[string]struct {
 			marker string // "" for none
+			since  time.Time
 			gone   bool
 		}{
-			"karpenter-e2e-killed":  {"karpenter-e2e-killed\n", true},
-			"karpenter-e2e-failed":  {"karpenter-e2e-failed\nkept\n", true},
-			"karpenter-bench-mine":  {"", false},
-			"karpenter-e2e-copied":  {"karpenter-e2e-killed\n", false},
-			"karpenter-e2e-renamed": {"karpenter-e2e-failed\nkept\n", false},
-			"sandboxtest":           {"something else", false},
+			"karpenter-e2e-killed":  {"karpenter-e2e-killed\n", old, true},
+			"karpenter-e2e-now":     {"karpenter-e2e-now\n", time.Now(), true},
+			"karpenter-e2e-failed":  {"karpenter-e2e-failed\nkept\n", old, true},
+			"karpenter-e2e-today":   {"karpenter-e2e-today\nkept\n", time.Now().Add(-23 * time.Hour), false},
+			"karpenter-bench-mine":  {"", old, false},
+			"karpenter-e2e-copied":  {"karpenter-e2e-killed\n", old, false},
+			"karpenter-e2e-renamed": {"karpenter-e2e-failed\nkept\n", old, false},
+			"sandboxtest":           {"something else", old, false},
 		} {
 			t.Run(who+"/"+name, func(t *testing.T) {
 				base := t.TempDir()
@@ -150,7 +153,7 @@ func TestSweep(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, path := range contents(t, base) {
-					if err := os.Chtimes(filepath.Join(base, path), old, old); err != nil {
+					if err := os.Chtimes(filepath.Join(base, path), c.since, c.since); err != nil {
 						t.Fatal(err)
 					}
 				}
