@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -65,7 +66,13 @@ func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 	}
 	v.sources = slices.DeleteFunc(v.sources, func(s *source) bool {
 		kept := v.keeper(s)
-		return kept != "" && kept != r.class()
+		others := kept != "" && kept != r.class()
+		if others {
+			if _, told := r.others.LoadOrStore(s.GetUID(), true); !told {
+				ctrl.LoggerFrom(ctx).Info("an older object is left to the controller of another provider", "object", s.name(), "nodeClass", kept)
+			}
+		}
+		return others
 	})
 	return v, nil
 }

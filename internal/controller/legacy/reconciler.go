@@ -47,6 +47,7 @@ type Reconciler struct {
 
 	leaving  sync.Map // by UID, sources that are being deleted: whether without what was made from them
 	served   sync.Map // kinds that Serve was called for
+	others   sync.Map // by UID, sources that another provider keeps and the log has spoken of
 	cache    cache.Cache
 	watching ctrlcontroller.Controller
 }
