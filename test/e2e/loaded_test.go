@@ -282,7 +282,7 @@ func (l *loaded) measure() string {
 	l.t.Logf("claims for 500 pods after %.1f s and %.1f s of CPU, %d MiB", claims.Seconds(), after.cpu-calm.cpu, after.peak>>20)
 	l.profile("end")
 	l.watchesNoLeases()
-	const row = "| %d%s | %d | %.0f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB | %d MiB |"
+	const row = "| %d%s | %d | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB | %d MiB |"
 	return fmt.Sprintf(row, l.nodes, l.remark(), l.nodes*podsPerNode, ready.Seconds(), start.cpu, settled.cpu, rest.cpu-settled.cpu, living.cpu-before.cpu,
 		claims.Seconds(), after.cpu-calm.cpu, start.peak>>20, rest.resident>>20, after.peak>>20, inUse>>20)
 }

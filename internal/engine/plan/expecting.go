@@ -12,30 +12,38 @@ import (
 // room for them: once the last candidate is gone with the command on it, these look useless. So their claims remember when
 // pods were sent to them.
 
-// Arrival is for how long an empty node is kept for pods that were sent to it.
+// Arrival is for how long an empty node is kept for pods that were sent to it, unless the snapshot says otherwise.
 const Arrival = time.Minute
 
+// arrival is Arrival, or what the snapshot says instead.
+func arrival(snap *model.Snapshot) time.Duration {
+	if snap.Arrival > 0 {
+		return snap.Arrival
+	}
+	return Arrival
+}
+
 // arrivalNoted is for how long a note on a claim does, while pods go on leaving.
-const arrivalNoted = Arrival / 2
+func arrivalNoted(snap *model.Snapshot) time.Duration { return arrival(snap) / 2 }
 
 // ExpectingUntil is until when the node, if it is empty, is kept for pods that a command sent to it. It is the zero time where
 // no pods were sent, or where some have come or gone since.
-func ExpectingUntil(n *model.Node) time.Time {
+func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
 	if n.ExpectingSince.IsZero() || n.LastPodEvent.After(n.ExpectingSince) {
 		return time.Time{}
 	}
-	return n.ExpectingSince.Add(Arrival)
+	return n.ExpectingSince.Add(arrival(snap))
 }
 
 // Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
-func Expecting(n *model.Node, now time.Time) bool {
-	return ExpectingUntil(n).After(now) && Inhabitants(n) == 0
+func Expecting(snap *model.Snapshot, n *model.Node) bool {
+	return ExpectingUntil(snap, n).After(snap.Now) && Inhabitants(n) == 0
 }
 
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
 // ago because the drain takes its time, when more pods have left. A drain that stands still writes nothing.
 func (g *Guard) notices(cmd Command) []Action {
-	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted), g.lastLeft(cmd) // claims have whole seconds
+	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd) // claims have whole seconds
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
 		since := n.ExpectingSince
@@ -80,7 +88,7 @@ func Notices(snap *model.Snapshot) []Action {
 		return nil
 	}
 	var actions []Action
-	late := snap.Now.Add(-arrivalNoted)
+	late := snap.Now.Add(-arrivalNoted(snap))
 	for _, n := range snap.Nodes {
 		due := func(uid string) bool {
 			now, moving := soon[uid]

@@ -47,6 +47,21 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 	}
 }
 
+// A snapshot may say that pods take longer to arrive.
+func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
+	w := newWorld(t, 1)
+	w.pools[0].ConsolidateAfter = 0
+	w.nodes["c0"].ExpectingSince = noon
+	w.now = noon.Add(59 * time.Minute)
+	snap := w.snapshot()
+	for arrival, want := range map[time.Duration]plan.Code{time.Hour: plan.NodeExpecting, 30 * time.Minute: plan.OK, 0: plan.OK} {
+		snap.Arrival = arrival
+		if got := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty).Code; got != want {
+			t.Errorf("with %v: verdict %d, want %d", arrival, got, want)
+		}
+	}
+}
+
 // moves is a command that buys r for a pod of n0, and has room for another on n2.
 func moves(t testing.TB) (*world, plan.Command) {
 	w, cmd := underused(t, "r")

@@ -85,36 +85,149 @@ func TestKeep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	f := open(t)
 	for _, file := range []string{"karpenter", "shared.log", "shared/etcd/member/wal/0.wal", "shared/logs/etcd.log", "shared/logs/etcd.log.previous", "shared/kubeconfig"} {
-		path := filepath.Join(f.Path, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(f.Path, file), file)
 	}
 	if err := f.Keep(); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"shared", "shared.log", "shared/logs", "shared/logs/etcd.log", "shared/logs/etcd.log.previous"}
+	want := []string{marker, "shared", "shared.log", "shared/logs", "shared/logs/etcd.log", "shared/logs/etcd.log.previous"}
 	if diff := cmp.Diff(want, contents(t, f.Path)); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
 	}
-
-	sweep(prefix, time.Now().Add(keptFor-time.Hour))
+	sweep(time.Now().Add(keptFor - time.Hour))
 	if _, err := os.Stat(f.Path); err != nil {
 		t.Errorf("logs of today: %v", err)
 	}
-	other := filepath.Join(os.TempDir(), "else-"+prefix)
-	if err := os.Mkdir(other, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	sweep(prefix, time.Now().Add(keptFor+time.Hour))
+	sweep(time.Now().Add(keptFor + time.Hour))
 	if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
 		t.Errorf("logs of yesterday: %v, want them gone", err)
 	}
-	if _, err := os.Stat(other); err != nil {
-		t.Errorf("a folder of another name: %v", err)
+}
+
+// sweepers are all that remove what runs have left.
+var sweepers = map[string]func(t *testing.T){
+	"New": func(t *testing.T) {
+		if err := open(t).Remove(); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"the script": func(t *testing.T) {
+		if _, err := exec.LookPath("flock"); err != nil {
+			t.Skip(err)
+		}
+		if output, err := exec.Command(filepath.Join("..", "..", "..", ".ci", "scratch"), "true").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+	},
+}
+
+// TestSweep holds that folders with a marker of their own go, and nothing else does, whatever its name and age.
+func TestSweep(t *testing.T) {
+	old := time.Now().Add(-30 * 24 * time.Hour)
+	for who, sweeps := range sweepers {
+		for name, c := range map[string]struct {
+			marker string // "" for none
+			gone   bool
+		}{
+			"karpenter-e2e-killed":  {"karpenter-e2e-killed\n", true},
+			"karpenter-e2e-failed":  {"karpenter-e2e-failed\nkept\n", true},
+			"karpenter-bench-mine":  {"", false},
+			"karpenter-e2e-copied":  {"karpenter-e2e-killed\n", false},
+			"karpenter-e2e-renamed": {"karpenter-e2e-failed\nkept\n", false},
+			"sandboxtest":           {"something else", false},
+		} {
+			t.Run(who+"/"+name, func(t *testing.T) {
+				base := t.TempDir()
+				t.Setenv("TMPDIR", base)
+				folder := filepath.Join(base, name)
+				data := filepath.Join(folder, "data", "of.log")
+				write(t, data, "")
+				if c.marker != "" {
+					write(t, filepath.Join(folder, marker), c.marker)
+				}
+				link := filepath.Join(base, "link")
+				if err := os.Symlink(folder, link); err != nil {
+					t.Fatal(err)
+				}
+				for _, path := range contents(t, base) {
+					if err := os.Chtimes(filepath.Join(base, path), old, old); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sweeps(t)
+				if _, err := os.Stat(data); os.IsNotExist(err) != c.gone {
+					t.Errorf("%v, want it gone: %v", err, c.gone)
+				}
+				if _, err := os.Stat(folder); os.IsNotExist(err) != c.gone {
+					t.Errorf("%v, want it gone: %v", err, c.gone)
+				}
+				if _, err := os.Lstat(link); err != nil {
+					t.Errorf("a link: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestHeld holds that nobody removes the folder of a process that runs.
+func TestHeld(t *testing.T) {
+	for who, sweeps := range sweepers {
+		t.Run(who, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			f := open(t)
+			defer f.Remove()
+			sweeps(t)
+			if diff := cmp.Diff([]string{marker}, contents(t, f.Path)); diff != "" {
+				t.Errorf("what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestScript holds what becomes of a command's folder for temporary files, also when the script is told to end.
+func TestScript(t *testing.T) {
+	const tell = `echo x > "$TMPDIR/a.log"; echo x > "$TMPDIR/data"; `
+	for name, c := range map[string]struct {
+		command string
+		code    int
+		left    []string
+	}{
+		"passes":           {tell + "exit 0", 0, nil},
+		"fails":            {tell + "exit 3", 3, []string{marker, "a.log"}},
+		"fails, no logs":   {`echo x > "$TMPDIR/data"; exit 3`, 3, nil},
+		"the script ends":  {tell + `(trap "" HUP; sleep 600) & kill -TERM "$PPID"; wait`, 143, []string{marker, "a.log"}},
+		"it does not obey": {tell + `trap "" TERM; kill -TERM "$PPID"; while true; do sleep 600; done`, 143, []string{marker, "a.log"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := t.TempDir()
+			t.Setenv("TMPDIR", base)
+			script := exec.Command(filepath.Join("..", "..", "..", ".ci", "scratch"), "bash", "-c", c.command)
+			output, err := script.CombinedOutput()
+			if code := script.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("code %d (%v), want %d\n%s", code, err, c.code, output)
+			}
+			folders, err := filepath.Glob(filepath.Join(base, "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var left []string
+			for _, folder := range folders {
+				left = append(left, contents(t, folder)...)
+			}
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Errorf("what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
