@@ -166,11 +166,16 @@ type Repairer interface {
 
 // DriftDetector is implemented by providers that can tell that a machine is not what they would buy for its pool today.
 // The pool is the claim's; it may name another class than the claim does by now, and whether that makes a difference is
-// the provider's to say. The reason is a CamelCase word, empty when there is no drift. Without a detector a claim has
-// drifted when its pool names another class.
+// the provider's to say; a pool whose class is of another kind is not asked about. The reason is a CamelCase word, empty
+// when there is no drift. An error says that nobody can tell, ErrUnstamped that nobody can yet. Without a detector a claim
+// has drifted when its pool names another class.
 type DriftDetector interface {
 	Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error)
 }
+
+// ErrUnstamped means that a claim's drift hash was made another way than today's (by an earlier version, say), and has not
+// been written again yet.
+var ErrUnstamped = errors.New("its hash has yet to be stamped again")
 
 // ErrNotFound means that the machine, or the class, does not exist (any more).
 var ErrNotFound = errors.New("not found")

@@ -20,6 +20,8 @@ const (
 	FieldNodeProviderID = "spec.providerID"
 	// FieldClaimProviderID is the machine of a claim.
 	FieldClaimProviderID = "status.providerID"
+	// FieldClaimClass is the node class of a claim, as ClassKey writes it.
+	FieldClaimClass = "spec.nodeClassRef"
 	// FieldPool is the pool of a node or of a claim, by its label.
 	FieldPool = "metadata.labels." + karpv1.LabelNodePool
 	// FieldAttachmentNode is the node that a VolumeAttachment attaches to.
@@ -28,7 +30,7 @@ const (
 	FieldPoolClass = "spec.template.spec.nodeClassRef"
 )
 
-// ClassKey is a node class as a value of FieldPoolClass.
+// ClassKey is a node class as a value of FieldPoolClass and FieldClaimClass.
 func ClassKey(ref karpv1.NodeClassReference) string {
 	return ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
@@ -45,6 +47,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 		{&corev1.Node{}, FieldNodeProviderID, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID }},
 		{&corev1.Node{}, FieldPool, poolLabel},
 		{&karpv1.NodeClaim{}, FieldClaimProviderID, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
+		{&karpv1.NodeClaim{}, FieldClaimClass, func(o client.Object) string { return ClassKey(o.(*karpv1.NodeClaim).Spec.NodeClassRef) }},
 		{&karpv1.NodeClaim{}, FieldPool, poolLabel},
 		{&storagev1.VolumeAttachment{}, FieldAttachmentNode, func(o client.Object) string { return o.(*storagev1.VolumeAttachment).Spec.NodeName }},
 		{&karpv1.NodePool{}, FieldPoolClass, func(o client.Object) string {

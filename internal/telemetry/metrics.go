@@ -43,7 +43,7 @@ type Metrics struct {
 	// condition (snake case), nodepool, capacity_type, image_id.
 	NodeClaimsUnhealthyDisrupted *prometheus.CounterVec
 	// NodeClaimsUnjudged is the number of claims of which nobody can tell whether they have drifted. Labels: nodepool, cause
-	// (nodepool_missing, nodeclass_missing, catalogue or provider). Our own.
+	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which passes). Our own.
 	NodeClaimsUnjudged *prometheus.GaugeVec
 	// NodeClaimsTermination is the time from a claim's deletion to its end. Label: nodepool.
 	NodeClaimsTermination *prometheus.HistogramVec

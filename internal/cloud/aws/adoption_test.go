@@ -99,6 +99,9 @@ func (w *world) theirClaim(t *testing.T, name, id, image string) *karpv1.NodeCla
 	}
 	check(t, w.api.Create(t.Context(), claim))
 	claim.Status.ProviderID, claim.Status.ImageID = id, image
+	if id != "" {
+		claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+	}
 	check(t, w.api.Status().Update(t.Context(), claim))
 	return claim
 }

@@ -33,14 +33,22 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 		return "", fmt.Errorf("asking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
 	}
 	var unknown []error
+	var unstamped error // which says nothing that others would not
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind, p.hashDrift, p.imageDrift, p.networkDrift} {
 		reason, err := check(ctx, class, claim)
 		if reason != "" {
 			return reason, nil
 		}
+		if errors.Is(err, cloud.ErrUnstamped) {
+			unstamped = err
+			continue
+		}
 		unknown = append(unknown, err)
 	}
-	return "", errors.Join(unknown...)
+	if err := errors.Join(unknown...); err != nil {
+		return "", err
+	}
+	return "", unstamped
 }
 
 // leftBehind: the claim's own class is on its way out, and waits for the claim; the pool has another class.
@@ -55,15 +63,20 @@ func (p *Provider) leftBehind(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	return "", err
 }
 
-// hashDrift: the class or the pool's kubelet settings were changed since. Hashes that were made another way cannot be
-// compared; package class stamps them again.
+// hashDrift: the class or the pool's kubelet settings were changed since. A hash that was made another way cannot be
+// compared: until package class has stamped the claim again, what was known of it holds, and nothing else is known. The
+// class's own stamp does not matter, as its hash is made here.
 func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
-	const version = awsv1.AnnotationNodeClassHashVersion
-	hash := claim.Annotations[awsv1.AnnotationNodeClassHash]
-	if hash == "" || claim.Annotations[version] != awsv1.HashVersion || class.Annotations[version] != awsv1.HashVersion || hash == class.Hash() {
-		return "", nil
+	hash, version := claim.Annotations[awsv1.AnnotationNodeClassHash], claim.Annotations[awsv1.AnnotationNodeClassHashVersion]
+	comparable := hash != "" && version == awsv1.HashVersion
+	known := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	switch {
+	case comparable && hash != class.Hash(), !comparable && known.IsTrue() && known.Reason == awsv1.ReasonNodeClassDrift:
+		return awsv1.ReasonNodeClassDrift, nil
+	case !comparable:
+		return "", fmt.Errorf("comparing the class's hash of claim %q, of version %q: %w", claim.Name, version, cloud.ErrUnstamped)
 	}
-	return awsv1.ReasonNodeClassDrift, nil
+	return "", nil
 }
 
 // imageDrift: the type would run another image today.

@@ -16,47 +16,65 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
+// drifts are changes of a class and a claim since its launch, and what they come to: a reason or an error.
+var drifts = []struct {
+	name  string
+	class func(*awsv1.EC2NodeClass)
+	claim func(*karpv1.NodeClaim)
+	want  string
+	fails string
+}{
+	{name: "nothing has changed"},
+	{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
+	{name: "the class has changed, and its stamp is of another making", class: func(c *awsv1.EC2NodeClass) {
+		c.Spec.Tags, c.Annotations[awsv1.AnnotationNodeClassHashVersion] = map[string]string{"team": "a"}, "v5"
+	}, want: awsv1.ReasonNodeClassDrift},
+	{name: "the class's stamp is of another making", class: func(c *awsv1.EC2NodeClass) {
+		c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
+	}},
+	{name: "a claim with a hash of another making", claim: hashedBefore, fails: `of version "v5"`},
+	{name: "a claim with a hash of another making, known to have drifted", claim: func(c *karpv1.NodeClaim) {
+		hashedBefore(c)
+		c.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, awsv1.ReasonNodeClassDrift, "")
+		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" // would be told otherwise, and the stamp would forget the class's
+	}, want: awsv1.ReasonNodeClassDrift},
+	{name: "a claim with a hash of another making, known to have another image", claim: func(c *karpv1.NodeClaim) {
+		hashedBefore(c)
+		c.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, awsv1.ReasonAMIDrift, "")
+	}, fails: `of version "v5"`},
+	{name: "a claim with a hash of another making, and another image", claim: func(c *karpv1.NodeClaim) {
+		hashedBefore(c)
+		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
+	}, want: awsv1.ReasonAMIDrift},
+	{name: "a claim with a hash of another making, and no image found", claim: hashedBefore, class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+	{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }, fails: "stamped"},
+	{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
+	{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
+		class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
+	{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" }, fails: `its type "x9.huge" is not known`},
+	{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+	{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonSecurityGroupDrift},
+	{name: "a further security group", class: func(c *awsv1.EC2NodeClass) {
+		c.Status.SecurityGroups = append(c.Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-0aaaaaaaaaaaaaaaa"})
+	}, want: awsv1.ReasonSecurityGroupDrift},
+	{name: "other subnets", class: func(c *awsv1.EC2NodeClass) {
+		for i := range c.Status.Subnets {
+			c.Status.Subnets[i].ID = "subnet-0aaaaaaaaaaaaaaaa"
+		}
+	}, want: awsv1.ReasonSubnetDrift},
+	{name: "subnets in a zone that does not sell the type", class: func(c *awsv1.EC2NodeClass) {
+		c.Status.Subnets = []awsv1.Subnet{{ID: "subnet-0aaaaaaaaaaaaaaaa", Zone: "us-east-1z", ZoneID: "use1-az9"}}
+	}, want: awsv1.ReasonSubnetDrift},
+	{name: "a machine that is gone", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa" }},
+	{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
+}
+
 // The first reason that holds is told, and what cannot be known is an error.
 func TestDrifted(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	claim := w.launched(t, p, "drifter")
-	for _, test := range []struct {
-		name  string
-		class func(*awsv1.EC2NodeClass)
-		claim func(*karpv1.NodeClaim)
-		want  string
-		fails string
-	}{
-		{name: "nothing has changed"},
-		{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
-		{name: "a hash of another making", class: func(c *awsv1.EC2NodeClass) {
-			c.Spec.Tags, c.Annotations[awsv1.AnnotationNodeClassHashVersion] = map[string]string{"team": "a"}, "v5"
-		}},
-		{name: "a claim with a hash of another making", claim: func(c *karpv1.NodeClaim) {
-			c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
-		}},
-		{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }},
-		{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
-		{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
-			class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
-		{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" }, fails: `its type "x9.huge" is not known`},
-		{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
-		{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonSecurityGroupDrift},
-		{name: "a further security group", class: func(c *awsv1.EC2NodeClass) {
-			c.Status.SecurityGroups = append(c.Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-0aaaaaaaaaaaaaaaa"})
-		}, want: awsv1.ReasonSecurityGroupDrift},
-		{name: "other subnets", class: func(c *awsv1.EC2NodeClass) {
-			for i := range c.Status.Subnets {
-				c.Status.Subnets[i].ID = "subnet-0aaaaaaaaaaaaaaaa"
-			}
-		}, want: awsv1.ReasonSubnetDrift},
-		{name: "subnets in a zone that does not sell the type", class: func(c *awsv1.EC2NodeClass) {
-			c.Status.Subnets = []awsv1.Subnet{{ID: "subnet-0aaaaaaaaaaaaaaaa", Zone: "us-east-1z", ZoneID: "use1-az9"}}
-		}, want: awsv1.ReasonSubnetDrift},
-		{name: "a machine that is gone", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-0aaaaaaaaaaaaaaaa" }},
-		{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
-	} {
+	for _, test := range drifts {
 		t.Run(test.name, func(t *testing.T) {
 			drifter := claim.DeepCopy()
 			if test.class != nil {
@@ -71,6 +89,11 @@ func TestDrifted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hashedBefore gives a claim a hash of another making.
+func hashedBefore(c *karpv1.NodeClaim) {
+	c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
 }
 
 // changed changes the class for the rest of the test.

@@ -75,13 +75,60 @@ func (w *world) settle(t *testing.T, p *Provider, name string) {
 	}
 }
 
+const seven = `{"maxPods":7,"kubeReserved":{"cpu":"100m"}}`
+
+// settings are those of a class; of 7 pods they are seven.
+func settings(pods int) *awsv1.KubeletConfiguration {
+	return &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt(pods)), KubeReserved: map[string]string{"cpu": "100m"}}
+}
+
+// moves are places where the settings of a machine that was made with seven may stand by now, and its drift.
+var moves = []struct {
+	name  string
+	class string                      // of the pool
+	noted string                      // the pool's annotation
+	own   *awsv1.KubeletConfiguration // of the class that the machine was made with
+	want  string
+	fails string
+}{
+	{name: "as it was", class: "default", noted: seven},
+	{name: "written in another way", class: "default", noted: `{"kubeReserved": {"cpu": "100m"}, "maxPods": 7}`},
+	{name: "moved to the class", class: "default", own: settings(7)},
+	{name: "in both places", class: "default", noted: seven, own: settings(7)},
+	{name: "the class has others, which do not count", class: "default", noted: seven, own: settings(8)},
+	{name: "a copy of the class has them", class: "copy"},
+	{name: "a copy has others, which do not count", class: "copy-of-eight", noted: seven},
+	{name: "a copy that nobody has looked at", class: "unseen", fails: "unseen"},
+	{name: "a copy that is not there", class: "missing", fails: "not found"},
+	{name: "cannot be read", class: "default", noted: "[]", fails: "want a JSON object"},
+	{name: "taken away", class: "default", want: awsv1.ReasonNodeClassDrift},
+	{name: "others in the annotation", class: "default", noted: `{"maxPods":8}`, want: awsv1.ReasonNodeClassDrift},
+	{name: "others in the class", class: "default", own: settings(8), want: awsv1.ReasonNodeClassDrift},
+	{name: "others in a copy", class: "copy-of-eight", want: awsv1.ReasonNodeClassDrift},
+	{name: "a copy that differs otherwise", class: "copy-with-tags", want: awsv1.ReasonNodeClassDrift},
+}
+
+// copies makes the classes that moves name, and has all but the unseen one looked at.
+func (w *world) copies(t *testing.T, p *Provider) {
+	t.Helper()
+	for copied, change := range map[string]func(*awsv1.EC2NodeClass){
+		"copy":           func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(7) },
+		"copy-of-eight":  func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(8) },
+		"copy-with-tags": func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet, c.Spec.Tags = settings(7), map[string]string{"team": "a"} },
+		"unseen":         func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(7) },
+	} {
+		class := testClass(copied)
+		change(class)
+		check(t, w.api.Create(t.Context(), class))
+		if copied != "unseen" {
+			w.settle(t, p, copied)
+		}
+	}
+}
+
 // Settings that a machine was made with may stand with the pool or with a class of whatever name: it has drifted when
 // they are others, not when they stand elsewhere.
 func TestKubeletThatMoves(t *testing.T) {
-	const seven = `{"maxPods":7,"kubeReserved":{"cpu":"100m"}}`
-	settings := func(pods int) *awsv1.KubeletConfiguration {
-		return &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt(pods)), KubeReserved: map[string]string{"cpu": "100m"}}
-	}
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	made := w.claim(t, "old")
@@ -92,50 +139,8 @@ func TestKubeletThatMoves(t *testing.T) {
 	maps.Copy(made.Annotations, machine.Annotations)
 	maps.Copy(made.Labels, machine.Labels)
 	made.Status.ProviderID, made.Status.ImageID = machine.ProviderID, machine.ImageID
-
-	for _, copied := range []struct {
-		name   string
-		change func(*awsv1.EC2NodeClass)
-	}{
-		{"copy", func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(7) }},
-		{"copy-of-eight", func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = settings(8) }},
-		{"copy-with-tags", func(c *awsv1.EC2NodeClass) {
-			c.Spec.Kubelet, c.Spec.Tags = settings(7), map[string]string{"team": "a"}
-		}},
-	} {
-		class := testClass(copied.name)
-		copied.change(class)
-		check(t, w.api.Create(t.Context(), class))
-		w.settle(t, p, copied.name)
-	}
-	unseen := testClass("unseen")
-	unseen.Spec.Kubelet = settings(7)
-	check(t, w.api.Create(t.Context(), unseen))
-
-	for _, test := range []struct {
-		name  string
-		class string                      // of the pool
-		noted string                      // the pool's annotation
-		own   *awsv1.KubeletConfiguration // of the class that the machine was made with
-		want  string
-		fails string
-	}{
-		{name: "as it was", class: "default", noted: seven},
-		{name: "written in another way", class: "default", noted: `{"kubeReserved": {"cpu": "100m"}, "maxPods": 7}`},
-		{name: "moved to the class", class: "default", own: settings(7)},
-		{name: "in both places", class: "default", noted: seven, own: settings(7)},
-		{name: "the class has others, which do not count", class: "default", noted: seven, own: settings(8)},
-		{name: "a copy of the class has them", class: "copy"},
-		{name: "a copy has others, which do not count", class: "copy-of-eight", noted: seven},
-		{name: "a copy that nobody has looked at", class: "unseen", fails: "unseen"},
-		{name: "a copy that is not there", class: "missing", fails: "not found"},
-		{name: "cannot be read", class: "default", noted: "[]", fails: "want a JSON object"},
-		{name: "taken away", class: "default", want: awsv1.ReasonNodeClassDrift},
-		{name: "others in the annotation", class: "default", noted: `{"maxPods":8}`, want: awsv1.ReasonNodeClassDrift},
-		{name: "others in the class", class: "default", own: settings(8), want: awsv1.ReasonNodeClassDrift},
-		{name: "others in a copy", class: "copy-of-eight", want: awsv1.ReasonNodeClassDrift},
-		{name: "a copy that differs otherwise", class: "copy-with-tags", want: awsv1.ReasonNodeClassDrift},
-	} {
+	w.copies(t, p)
+	for _, test := range moves {
 		t.Run(test.name, func(t *testing.T) {
 			w.changed(t, func(c *awsv1.EC2NodeClass) { c.Spec.Kubelet = test.own })
 			pool := poolOf(test.class)

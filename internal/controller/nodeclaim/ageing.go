@@ -1,6 +1,7 @@
 package nodeclaim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,9 +128,14 @@ func isTrue(claim *karpv1.NodeClaim, condition string) bool {
 
 // claimsOf are the claims of a pool.
 func (a *Ageing) claimsOf(ctx context.Context, pool string) []reconcile.Request {
+	return a.claimsBy(ctx, controller.FieldPool, pool)
+}
+
+// claimsBy are the claims with the value of an indexed field.
+func (a *Ageing) claimsBy(ctx context.Context, field, value string) []reconcile.Request {
 	var claims karpv1.NodeClaimList
-	if err := a.Client.List(ctx, &claims, client.MatchingFields{controller.FieldPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the claims of a pool", "NodePool", pool)
+	if err := a.Client.List(ctx, &claims, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing claims", "field", field, "value", value)
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(claims.Items))
@@ -139,19 +145,20 @@ func (a *Ageing) claimsOf(ctx context.Context, pool string) []reconcile.Request 
 	return requests
 }
 
-// claimsOfClass are the claims of the pools of a node class. Claims that were made with another class are among them: they
-// are judged by the class that their pool names today.
+// claimsOfClass are the claims of the pools of a node class, and those that were made with it. Claims that were made with
+// another class are among the former: they are judged by the class that their pool names today. The latter have drifted
+// when the class goes, whatever their pool names.
 func (a *Ageing) claimsOfClass(ctx context.Context, class karpv1.NodeClassReference) []reconcile.Request {
 	var pools karpv1.NodePoolList
 	if err := a.Client.List(ctx, &pools, client.MatchingFields{controller.FieldPoolClass: controller.ClassKey(class)}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the pools of a node class", "class", class.Name)
 		return nil
 	}
-	var requests []reconcile.Request
+	requests := a.claimsBy(ctx, controller.FieldClaimClass, controller.ClassKey(class))
 	for i := range pools.Items {
 		requests = append(requests, a.claimsOf(ctx, pools.Items[i].Name)...)
 	}
-	return requests
+	return requests // the queue takes one that is named twice once
 }
 
 // Reconcile judges one claim.
@@ -251,8 +258,9 @@ func (a *Ageing) markDrift(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 
 // drift is the first reason that applies; with a doubt, one that could not be asked may apply too.
 func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, *doubt) {
+	static, err := staticDrift(claim, pool)
 	switch {
-	case staticDrift(claim, pool):
+	case static:
 		return karpv1.ReasonNodePoolDrifted, nil
 	case requirementsDrift(claim, pool, a.rules):
 		return karpv1.ReasonRequirementsDrifted, nil
@@ -262,6 +270,12 @@ func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv
 	ctx, cancel := context.WithTimeout(ctx, a.Timers.CatalogueRead)
 	defer cancel()
 	var unsure *doubt
+	switch {
+	case errors.Is(err, cloud.ErrUnstamped):
+		unsure = &doubt{cause: causeHash, why: err}
+	case err != nil:
+		unsure = &doubt{cause: causeClass, why: err}
+	}
 	if a.Clock.Now().Sub(claim.CreationTimestamp.Time) >= a.Timers.TypeDrift {
 		gone, err := a.typeGone(ctx, claim, pool)
 		if gone {
@@ -278,6 +292,8 @@ func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv
 	switch {
 	case err == nil:
 		return reason, unsure
+	case errors.Is(err, cloud.ErrUnstamped):
+		return "", cmp.Or(unsure, &doubt{cause: causeHash, why: err})
 	case errors.Is(err, cloud.ErrNotFound):
 		return "", &doubt{cause: causeClass, why: err}
 	}

@@ -27,6 +27,7 @@ const (
 	causeClass     = "nodeclass_missing"
 	causeCatalogue = "catalogue"
 	causeProvider  = "provider"
+	causeHash      = "hash" // passes by itself; whoever stamps says what keeps it from that
 )
 
 // trouble is what claims in doubt have in common.
@@ -75,8 +76,12 @@ func (a *Ageing) tell(ctx context.Context, claim *karpv1.NodeClaim, d *doubt) {
 	if before == now {
 		return
 	}
-	if before != (trouble{}) && left == 0 {
+	if before != (trouble{}) && before.cause != causeHash && left == 0 {
 		ctrl.LoggerFrom(ctx).Info("drift can be told again", "NodePool", before.pool, "cause", before.cause)
+	}
+	if d != nil && d.cause == causeHash {
+		ctrl.LoggerFrom(ctx).V(1).Info("drift can be told when the claim has been stamped again", "NodePool", now.pool, "cause", d.why.Error())
+		return
 	}
 	if d != nil && have == 1 {
 		ctrl.LoggerFrom(ctx).Error(d.why, "nobody can tell whether a claim has drifted, nor others of its pool for the same cause", "NodePool", now.pool, "cause", now.cause)

@@ -5,12 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // A trouble is news for the first claim that has it and when the last one lost it, whatever others come and go.
@@ -92,4 +97,21 @@ func TestShelves(t *testing.T) {
 	ask(pool, now, 5)
 	ask(pool, now.Add(timers.CatalogueRetry-1), 5)
 	ask(pool, now.Add(timers.CatalogueRetry), 6)
+}
+
+// A hash that has yet to be stamped again is counted, and no news: after each upgrade every pool has some for a moment.
+func TestUnstampedIsQuiet(t *testing.T) {
+	var lines []string
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	a := &Ageing{Metrics: telemetry.New(prometheus.NewRegistry())} // without a recorder of events
+	claim := claimWith("a", karpv1.ConditionLaunched)
+	claim.Labels = map[string]string{karpv1.LabelNodePool: "general"}
+	a.tell(ctx, claim, &doubt{cause: causeHash, why: cloud.ErrUnstamped})
+	if n := testutil.ToFloat64(a.Metrics.NodeClaimsUnjudged.WithLabelValues("general", causeHash)); n != 1 {
+		t.Errorf("%v claims are counted, want 1", n)
+	}
+	a.tell(ctx, claim, nil)
+	if n := testutil.CollectAndCount(a.Metrics.NodeClaimsUnjudged); n != 0 || len(lines) > 0 {
+		t.Errorf("afterwards %d counts, log %q", n, lines)
+	}
 }

@@ -2,6 +2,7 @@ package nodeclaim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,14 +20,25 @@ type market struct {
 }
 
 // staticDrift says whether the template's labels, annotations, taints, kind of class, grace period or expiry have changed
-// since the claim was made. Hashes that were made another way cannot be compared; package nodepool stamps them again.
-func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) bool {
-	for _, annotations := range []map[string]string{claim.Annotations, pool.Annotations} {
-		if annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.HashVersion || annotations[karpv1.AnnotationNodePoolHash] == "" {
-			return false
-		}
+// since the claim was made. A hash that was made another way cannot be compared: until package nodepool has stamped the
+// claim again, what was known of it holds, and nothing else is known (cloud.ErrUnstamped). The pool's own stamp does not
+// matter, as its hash is made here. A class of another kind needs no hash; nobody may be there to stamp it.
+func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
+	made, wanted := claim.Spec.NodeClassRef, pool.Spec.Template.Spec.NodeClassRef
+	switch {
+	case wanted.Group == "" || wanted.Kind == "": // as in an old version that nobody has converted
+		return false, fmt.Errorf("pool %q does not name the kind of its class, want spec.template.spec.nodeClassRef.group and kind", pool.Name)
+	case made.Group != wanted.Group || made.Kind != wanted.Kind:
+		return true, nil
 	}
-	return claim.Annotations[karpv1.AnnotationNodePoolHash] != pool.Annotations[karpv1.AnnotationNodePoolHash]
+	hash, version := claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion]
+	if hash != "" && version == karpv1.HashVersion {
+		return hash != pool.Hash(), nil
+	}
+	if known := claim.StatusConditions().Get(karpv1.ConditionDrifted); known.IsTrue() && known.Reason == karpv1.ReasonNodePoolDrifted {
+		return true, nil
+	}
+	return false, fmt.Errorf("comparing the pool's hash of claim %q, of version %q: %w", claim.Name, version, cloud.ErrUnstamped)
 }
 
 // requirementsDrift says whether the claim's labels are outside of what the pool requires today. A label that the claim

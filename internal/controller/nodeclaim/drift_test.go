@@ -3,6 +3,8 @@ package nodeclaim
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,35 +21,124 @@ func hashed(hash, version string) map[string]string {
 	return map[string]string{karpv1.AnnotationNodePoolHash: hash, karpv1.AnnotationNodePoolHashVersion: version}
 }
 
+// ofKind is a reference to a class.
+func ofKind(kind, name string) karpv1.NodeClassReference {
+	return karpv1.NodeClassReference{Group: "example.com", Kind: kind, Name: name}
+}
+
+// poolNaming is a pool that names a class.
+func poolNaming(class karpv1.NodeClassReference) *karpv1.NodePool {
+	pool := &karpv1.NodePool{}
+	pool.Spec.Template.Spec.NodeClassRef = class
+	return pool
+}
+
+// A hash that cannot be compared tells nothing: what was known of the claim holds until it is stamped again. The stamp of
+// the pool is somebody's copy, and is not asked.
 func TestStaticDrift(t *testing.T) {
+	same := poolNaming(ofKind("Class", "first")).Hash()
 	for _, test := range []struct {
 		name        string
 		claim, pool map[string]string
+		known       string // reason of Drifted
+		class       karpv1.NodeClassReference
 		want        bool
+		doubt       string
 	}{
-		{"same hash", hashed("1", karpv1.HashVersion), hashed("1", karpv1.HashVersion), false},
-		{"other hash", hashed("1", karpv1.HashVersion), hashed("2", karpv1.HashVersion), true},
-		{"the claim's is of another version", hashed("1", "v3"), hashed("2", karpv1.HashVersion), false},
-		{"the pool's is of another version", hashed("1", karpv1.HashVersion), hashed("2", "v3"), false},
-		{"both are of another implementation", hashed("1", "v3"), hashed("2", "v3"), false},
-		{"the claim has none", nil, hashed("2", karpv1.HashVersion), false},
-		{"the pool has none", hashed("1", karpv1.HashVersion), nil, false},
-		{"the pool has a version only", hashed("1", karpv1.HashVersion), hashed("", karpv1.HashVersion), false},
+		{name: "same hash", claim: hashed(same, karpv1.HashVersion), pool: hashed(same, karpv1.HashVersion)},
+		{name: "other hash", claim: hashed("1", karpv1.HashVersion), pool: hashed(same, karpv1.HashVersion), want: true},
+		{name: "other hash, and the pool is not stamped", claim: hashed("1", karpv1.HashVersion), want: true},
+		{name: "other hash, and the pool's is of another version", claim: hashed("1", karpv1.HashVersion), pool: hashed("1", "v3"), want: true},
+		{name: "same hash, and the pool's is of another version", claim: hashed(same, karpv1.HashVersion), pool: hashed("1", "v3")},
+		{name: "the claim's is of another version", claim: hashed("1", "v3"), pool: hashed(same, karpv1.HashVersion), doubt: "v3"},
+		{name: "both are of another version", claim: hashed("1", "v3"), pool: hashed("1", "v3"), doubt: "v3"},
+		{name: "of another version, and known to have drifted", claim: hashed("1", "v3"), known: karpv1.ReasonNodePoolDrifted, want: true},
+		{name: "of another version, and drifted for another reason", claim: hashed("1", "v3"), known: "ImageDrift", doubt: "v3"},
+		{name: "the claim has none", pool: hashed(same, karpv1.HashVersion), doubt: "stamped"},
+		{name: "the claim has a version only", claim: hashed("", karpv1.HashVersion), doubt: "stamped"},
+		{name: "a class of another name", claim: hashed(same, karpv1.HashVersion), class: ofKind("Class", "second")},
+		{name: "a class of another kind", claim: hashed("1", "v3"), class: ofKind("Other", "first"), want: true},
+		{name: "a class of no kind", claim: hashed(same, karpv1.HashVersion), class: ofKind("", "first"), doubt: "does not name the kind"},
 	} {
-		claim, pool := &karpv1.NodeClaim{}, &karpv1.NodePool{}
+		if test.class == (karpv1.NodeClassReference{}) {
+			test.class = ofKind("Class", "first")
+		}
+		claim, pool := &karpv1.NodeClaim{}, poolNaming(test.class)
+		claim.Spec.NodeClassRef = ofKind("Class", "first")
 		claim.Annotations, pool.Annotations = test.claim, test.pool
-		if got := staticDrift(claim, pool); got != test.want {
-			t.Errorf("%s: %t, want %t", test.name, got, test.want)
+		if test.known != "" {
+			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.known, test.known)
+		}
+		got, err := staticDrift(claim, pool)
+		if got != test.want || (err != nil) != (test.doubt != "") || err != nil && !strings.Contains(err.Error(), test.doubt) {
+			t.Errorf("%s: %t, %v; want %t and an error about %q", test.name, got, err, test.want, test.doubt)
+		}
+	}
+}
+
+// After an upgrade the hashes are of another version until they are stamped, by others and in no order: a drift that was
+// under way must not be forgotten meanwhile, whoever of the two makes the hash.
+func TestDriftOutlivesAnUpgrade(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		reason   string
+		version  string // of the claim's hash of the pool
+		detector cloud.DriftDetector
+		want     string
+		doubt    string
+	}{
+		{"the pool's", karpv1.ReasonNodePoolDrifted, "v3", unconcerned{}, karpv1.ReasonNodePoolDrifted, ""},
+		{"the pool's, undrifted", "", "v3", unconcerned{}, "", causeHash},
+		{"the provider's", "ClassDrift", karpv1.HashVersion, unstamped{}, "ClassDrift", causeHash},
+		{"both", "ClassDrift", "v3", unstamped{}, "ClassDrift", causeHash},
+		{"neither, and all is well", "ClassDrift", karpv1.HashVersion, unconcerned{}, "", ""},
+	} {
+		pool, claim := poolNaming(ofKind("Class", "first")), claimWith("a", karpv1.ConditionLaunched)
+		claim.Spec.NodeClassRef, claim.Annotations = ofKind("Class", "first"), hashed(pool.Hash(), test.version)
+		if test.reason != "" {
+			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.reason, test.reason)
+		}
+		a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: test.detector}
+		cause := ""
+		if d := a.markDrift(t.Context(), claim, pool); d != nil {
+			cause = d.cause
+		}
+		drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+		if drifted.IsTrue() != (test.want != "") || drifted.IsTrue() && drifted.Reason != test.want || cause != test.doubt {
+			t.Errorf("%s: drifted %v, doubt %q; want %q, %q", test.name, drifted, cause, test.want, test.doubt)
+		}
+	}
+}
+
+// unstamped is a provider whose hashes are of another version.
+type unstamped struct{}
+
+func (unstamped) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (string, error) {
+	return "", fmt.Errorf("comparing: %w", cloud.ErrUnstamped)
+}
+
+// A pool whose class is of another provider's kind has drifted claims, and no provider is asked: each would say something else.
+func TestClassOfAnotherKind(t *testing.T) {
+	claim := claimWith("a", karpv1.ConditionLaunched)
+	claim.Spec.NodeClassRef = ofKind("Class", "first")
+	for _, annotations := range []map[string]string{nil, hashed("1", "v3"), hashed(poolNaming(ofKind("Class", "first")).Hash(), karpv1.HashVersion)} {
+		claim.Annotations = annotations
+		for _, detector := range []cloud.DriftDetector{nil, unconcerned{}, unstamped{}} {
+			a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), detector: detector}
+			if reason, unsure := a.drift(t.Context(), claim, poolNaming(ofKind("Other", "first"))); reason != karpv1.ReasonNodePoolDrifted || unsure != nil {
+				t.Errorf("annotations %v, detector %v: %q, %v", annotations, detector, reason, unsure)
+			}
 		}
 	}
 }
 
 // Where no provider can say what another class would make of a machine, it is taken for a change.
 func TestAnotherClass(t *testing.T) {
-	claim, pool := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: born}}, &karpv1.NodePool{}
-	claim.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "example.com", Kind: "Class", Name: "first"}
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: born}}
+	claim.Spec.NodeClassRef = ofKind("Class", "first")
 	for name, want := range map[string]string{"first": "", "second": karpv1.ReasonNodePoolDrifted} {
-		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "example.com", Kind: "Class", Name: name}
+		pool := poolNaming(ofKind("Class", name))
+		claim.Annotations = hashed(pool.Hash(), karpv1.HashVersion)
 		for detector, want := range map[cloud.DriftDetector]string{nil: want, unconcerned{}: ""} {
 			a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: detector}
 			if reason, unsure := a.drift(t.Context(), claim, pool); reason != want || unsure != nil {

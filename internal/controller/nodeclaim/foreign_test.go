@@ -2,6 +2,8 @@ package nodeclaim
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,6 +92,39 @@ func TestPodEventsAreNotedOnOurClaimsOnly(t *testing.T) {
 		}
 		if got := !claim.Status.LastPodEventTime.IsZero(); got != want {
 			t.Errorf("%s: noted %t, want %t", kind, got, want)
+		}
+	}
+}
+
+// A class is watched for the claims of the pools that name it, and for those that were made with it: when it is deleted,
+// the latter are what it waits for.
+func TestClaimsOfClass(t *testing.T) {
+	_, builder := onlyKwok(t)
+	claim := func(name, pool, class string) *karpv1.NodeClaim {
+		c := claimWith(name, karpv1.ConditionLaunched)
+		c.Labels = map[string]string{karpv1.LabelNodePool: pool}
+		c.Spec.NodeClassRef = ofKind("Class", class)
+		return c
+	}
+	moved, other := poolNaming(ofKind("Class", "second")), poolNaming(ofKind("Class", "third"))
+	moved.Name, other.Name = "moved", "other"
+	api := builder.WithObjects(moved, other, claim("old", "moved", "first"), claim("new", "moved", "second"), claim("another", "other", "third")).
+		WithIndex(&karpv1.NodePool{}, controller.FieldPoolClass, func(o client.Object) []string {
+			return []string{controller.ClassKey(o.(*karpv1.NodePool).Spec.Template.Spec.NodeClassRef)}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimClass, func(o client.Object) []string {
+			return []string{controller.ClassKey(o.(*karpv1.NodeClaim).Spec.NodeClassRef)}
+		}).
+		WithIndex(&karpv1.NodeClaim{}, controller.FieldPool, func(o client.Object) []string { return []string{o.GetLabels()[karpv1.LabelNodePool]} }).
+		Build()
+	a := &Ageing{Client: api}
+	for class, want := range map[string][]string{"first": {"old"}, "second": {"new", "old"}, "third": {"another"}, "fourth": {}} {
+		woken := map[string]bool{}
+		for _, request := range a.claimsOfClass(t.Context(), ofKind("Class", class)) {
+			woken[request.Name] = true
+		}
+		if got := slices.Sorted(maps.Keys(woken)); !slices.Equal(got, want) {
+			t.Errorf("class %s wakes %v, want %v", class, got, want)
 		}
 	}
 }

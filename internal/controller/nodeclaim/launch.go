@@ -95,8 +95,9 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *
 	return nil
 }
 
-// writeMetadata puts the machine's labels and annotations on the claim. Nobody else writes those keys, so the patch
-// needs no lock, and its answer is as good as a fresh read.
+// writeMetadata puts the machine's labels and annotations on the claim. Nobody else writes those keys of a claim that is
+// not launched yet (hashes of drift are stamped again on launched ones only), so the patch needs no lock, and its answer
+// is as good as a fresh read.
 func (r *Reconciler) writeMetadata(ctx context.Context, claim *karpv1.NodeClaim, machine *cloud.Machine) error {
 	base := claim.DeepCopy()
 	describeMetadata(claim, machine)

@@ -196,12 +196,13 @@ func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 
 // restamp changes the claim's hash annotations if they are of another version, and says whether it did.
 func restamp(claim *karpv1.NodeClaim, hash string) bool {
-	if claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion {
+	old := claim.Annotations[karpv1.AnnotationNodePoolHash]
+	if old != "" && claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion {
 		return false
 	}
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
 	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
-	if !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
+	if old == "" || !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
 	}
 	return true

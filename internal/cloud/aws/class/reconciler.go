@@ -105,14 +105,16 @@ func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) erro
 	if err := r.adopt(ctx, class); err != nil {
 		return err
 	}
-	// 2. The hash: claims before the class.
-	if err := r.stamp(ctx, class); err != nil {
-		return err
+	// 2. The hash: claims before the class. A claim that cannot be stamped keeps the class from being stamped, and from
+	// nothing else.
+	unstamped := r.stamp(ctx, class)
+	if apierrors.IsNotFound(unstamped) {
+		return unstamped
 	}
 	// 3. Gather and show.
 	base := class.DeepCopy()
 	cluster, failed := r.Sources.Cluster.Facts(ctx)
-	failed = errors.Join(failed, r.discover(ctx, class, cluster))
+	failed = errors.Join(failed, unstamped, r.discover(ctx, class, cluster))
 	// 4. Evaluate.
 	if cluster.Version != "" {
 		failed = errors.Join(failed, r.validate(ctx, class, cluster))
@@ -313,26 +315,39 @@ func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error
 	return nil
 }
 
-// stampClaims writes the hash onto claims of the class whose hash was made another way, a purchase of an earlier version
-// among them: they are taken for undrifted unless they are known to be drifted, because nobody can compare the two.
+// stampClaims writes the hash onto launched claims of the class whose hash was made another way, a purchase of an earlier
+// version among them: they are taken for undrifted unless they are known to differ from the class, because nobody can
+// compare the two. Claims that are not launched yet get theirs from the launch. One that cannot be stamped leaves the
+// others; one that somebody else has just written is left to the next look.
 func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	var all karpv1.NodeClaimList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the claims of EC2NodeClass %q: %w", class.Name, err)
 	}
+	var failed []error
 	for i := range all.Items {
-		if name, ok := classOf(&all.Items[i]); !ok || name != class.Name || all.Items[i].Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion {
+		if name, ok := classOf(&all.Items[i]); !ok || name != class.Name || stamped(&all.Items[i]) {
 			continue
 		}
-		if err := r.restamp(ctx, class, all.Items[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("stamping claim %s: %w", all.Items[i].Name, err)
+		claim := all.Items[i].DeepCopy() // of the cache until here
+		if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsTrue() {
+			continue
+		}
+		if err := r.restamp(ctx, class, claim); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("stamping claim %s: %w", claim.Name, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// stamped says whether the claim's hash can be compared with the class's.
+func stamped(claim *karpv1.NodeClaim) bool {
+	return claim.Annotations[awsv1.AnnotationNodeClassHash] != "" && claim.Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion
 }
 
 // restamp gives a claim the hash of its class with the kubelet settings of its pool, which are used in place of the class's.
-// Settings that cannot be read leave the claim as it is: it has no drift by the hash until it can be stamped.
+// A hash by which the claim is known to have drifted stays; other reasons are found again without it. Settings that cannot
+// be read leave the claim as it is: nobody can tell of a drift by the hash until it can be stamped.
 func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) error {
 	settings := claim.Annotations
 	if name := claim.Labels[karpv1.LabelNodePool]; name != "" {
@@ -347,15 +362,18 @@ func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, cla
 	}
 	made, err := userdata.WithKubelet(class, settings)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("the claim keeps its hash", "NodeClaim", claim.Name, "cause", err.Error())
+		// Who judges the claim names the pool in an event.
+		ctrl.LoggerFrom(ctx).V(1).Info("the claim keeps its hash", "NodeClaim", claim.Name, "cause", err.Error())
 		return nil
 	}
+	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	keep := drifted.IsTrue() && drifted.Reason == awsv1.ReasonNodeClassDrift && claim.Annotations[awsv1.AnnotationNodeClassHash] != ""
 	base := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)
-	if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+	if !keep {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHash, made.Hash())
 	}
-	return r.Client.Patch(ctx, claim, client.MergeFrom(base))
+	return r.Client.Patch(ctx, claim, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
 func requestFor(name string) reconcile.Request {

@@ -10,17 +10,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
 // TestReady: a class becomes ready in one go, nothing is made for it but its profile, and it is not asked for again before it
@@ -228,58 +225,6 @@ func TestProfileNotKnown(t *testing.T) {
 			t.Error("EC2 knew the profile at once: choose another seed")
 		}
 	}, awstest.Class(nil))
-}
-
-// TestStamp: claims whose hash was made another way get the class's before the class does, unless they have drifted, and
-// later, should they come by one; with the kubelet settings of the pool in place of the class's.
-func TestStamp(t *testing.T) {
-	stamped := func(name, class, version string, drifted bool) *karpv1.NodeClaim {
-		claim := claimOf(name, class)
-		claim.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: version}
-		if drifted {
-			claim.StatusConditions().SetTrue(karpv1.ConditionDrifted)
-		}
-		return claim
-	}
-	ofPool := func(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
-		claim.Labels = map[string]string{karpv1.LabelNodePool: "dense"}
-		return claim
-	}
-	noted := func(claim *karpv1.NodeClaim) *karpv1.NodeClaim {
-		claim.Annotations[karpv1.AnnotationKubelet] = `{"maxPods":7}`
-		return claim
-	}
-	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "dense", Annotations: map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`}}}
-	pool.Spec.Template.Spec.NodeClassRef = claimOf("", name).Spec.NodeClassRef
-	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		class := w.reconciled(ctx)
-		dense, err := userdata.WithKubelet(class, map[string]string{karpv1.AnnotationKubelet: `{"maxPods":7}`})
-		w.Must(err)
-		w.Must(w.Client.Create(ctx, stamped("late", name, "v6", false)))
-		w.reconciled(ctx)
-		for claim, want := range map[string]string{"old": class.Hash(), "drifted": "old", "current": "old", "another": "old",
-			"dense": dense.Hash(), "lone": dense.Hash(), "late": class.Hash()} {
-			got := &karpv1.NodeClaim{}
-			w.Must(w.Client.Get(ctx, client.ObjectKey{Name: claim}, got))
-			if got.Annotations[awsv1.AnnotationNodeClassHash] != want {
-				t.Errorf("claim %s: hash %s, want %s", claim, got.Annotations[awsv1.AnnotationNodeClassHash], want)
-			}
-			if version := got.Annotations[awsv1.AnnotationNodeClassHashVersion]; (version == awsv1.HashVersion) != (claim != "another") {
-				t.Errorf("claim %s: version %s", claim, version)
-			}
-		}
-		class.Spec.Role, class.Generation = "Other", 2
-		w.Must(w.Client.Update(ctx, class))
-		w.AWS.AddRole("/", "Other")
-		class = w.reconciled(ctx)
-		got := &karpv1.NodeClaim{}
-		w.Must(w.Client.Get(ctx, client.ObjectKey{Name: "old"}, got))
-		if class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() || got.Annotations[awsv1.AnnotationNodeClassHash] == class.Hash() {
-			t.Error("after a change the class must have the new hash, and its claims must not")
-		}
-	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
-		class.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: "v6"}
-	}), pool, ofPool(stamped("dense", name, "v6", false)), noted(stamped("lone", name, "v6", false)), stamped("old", name, "v6", false), stamped("drifted", name, "v6", true), stamped("current", name, awsv1.HashVersion, false), stamped("another", "another", "v6", false))
 }
 
 // TestEnd: a class waits for its claims; then its profiles and launch templates go, and it goes. An error of AWS delays that.

@@ -1,0 +1,37 @@
+package nodepool
+
+import (
+	"testing"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// A hash that was made another way is made again; one by which the claim is known to have drifted stays. Without one there
+// is nothing to keep: the claim could never be compared again.
+func TestRestamp(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		hash, version string
+		reason        string // of Drifted
+		want          string
+		changes       bool
+	}{
+		{"of today", "1", karpv1.HashVersion, "", "1", false},
+		{"of before", "1", "karpenter-go-v2", "", "new", true},
+		{"of before, and drifted by it", "1", "karpenter-go-v2", karpv1.ReasonNodePoolDrifted, "1", true},
+		{"of before, and drifted otherwise", "1", "karpenter-go-v2", karpv1.ReasonRequirementsDrifted, "new", true},
+		{"none", "", "", "", "new", true},
+		{"none, and drifted by it", "", "", karpv1.ReasonNodePoolDrifted, "new", true},
+		{"none but a version", "", karpv1.HashVersion, "", "new", true},
+	} {
+		claim := &karpv1.NodeClaim{}
+		claim.Annotations = map[string]string{karpv1.AnnotationNodePoolHash: test.hash, karpv1.AnnotationNodePoolHashVersion: test.version}
+		if test.reason != "" {
+			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.reason, test.reason)
+		}
+		changes := restamp(claim, "new")
+		if hash, version := claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion]; hash != test.want || version != karpv1.HashVersion || changes != test.changes {
+			t.Errorf("%s: hash %s of version %s, changed %t; want %s, %t", test.name, hash, version, changes, test.want, test.changes)
+		}
+	}
+}
