@@ -52,3 +52,15 @@ func (l *Launcher) giveBack(p *purchase) {
 	}
 	p.aside = nil
 }
+
+// setAside sets addresses aside again that were given back. Subnets in which EC2 says that none is left are left out.
+func (l *Launcher) setAside(aside map[string]held) map[string]held {
+	again := map[string]held{}
+	for id, h := range aside {
+		only := &awsv1.EC2NodeClass{Status: awsv1.EC2NodeClassStatus{Subnets: []awsv1.Subnet{{ID: id, Zone: h.zone}}}}
+		if _, found := l.opts.Subnets.ChooseCrowded(only, h.zone, h.addresses); found {
+			again[id] = h
+		}
+	}
+	return again
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // What is asked for under a token is on record with one claim of the purchase, its lead, before it is sent: the lead's entry is
@@ -41,7 +42,8 @@ func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
 }
 
 // seal has the lead keep our request, unless it keeps one already, which is ours then. It returns the lead's entry; known is that
-// entry as it was last seen, nil if it has not been. Errors are those of kept.
+// entry as it was last seen, nil if it has not been. Errors: those of kept; ErrNoRecord also if what the lead keeps cannot be read;
+// ErrChanged if others go on writing it, and what else Record says at the third try; that of ctx if time runs out meanwhile.
 func (l *Launcher) seal(ctx context.Context, p *purchase, own request, known *Entry) (Entry, error) {
 	const most = 3
 	for try := 1; ; try++ {
@@ -111,9 +113,20 @@ func (l *Launcher) turnBack(ctx context.Context, p *purchase) (bool, error) {
 	return true, l.adopt(ctx, p, now)
 }
 
+// pause after a refusal: nobody asks before it is over, however many claims come again meanwhile. It doubles as the time does
+// after which a claim comes again, so that one claim alone is not held up, and stays short of what a mended class may wait.
+func (p *purchase) pause() time.Duration {
+	const first, most, doublings = time.Second, 10 * time.Second, 4
+	n := int(p.refusals.Load())
+	if n == 0 {
+		return 0
+	}
+	return min(first<<min(n-1, doublings), most)
+}
+
 // another has a request of the day asked for beside the one that EC2 has refused, for those of its claims that are still there.
 // If the old one was, or is, carried out for somebody else, the new one does not match the token, and the old one's turn comes
-// again. Without a new one the old one is asked for again.
+// again. Without a new one the old one is asked for again, with the plan and the addresses that it has.
 func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 	last := p.requests[p.turn]
 	_, mine := last.places().index(of.entry.Place)
@@ -128,12 +141,30 @@ func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 	if err != nil {
 		return fmt.Errorf("looking for the claims of purchase %s: %w", p.entry.Token(), err)
 	}
-	p.plan, p.order = plan, of.order
-	l.giveBack(p)
-	own, err := l.prepare(ctx, p, last.places().and(among(entries, of.entry), p.entry.Size))
+	day, before := &purchase{entry: p.entry, plan: plan, order: of.order}, p.aside
+	l.giveBack(p) // else other subnets would seem better, for a request that is the same
+	own, err := l.prepare(ctx, day, last.places().and(among(entries, of.entry), p.entry.Size))
 	if err != nil || own.is(last) {
-		return nil
+		err = nil
+	} else {
+		err = l.keepAnother(ctx, p, own)
 	}
+	switch asked := p.requests[p.turn]; {
+	case asked.Sent == last.Sent:
+		l.giveBack(day)
+		p.aside = l.setAside(before)
+	case asked.Sent == own.Sent:
+		p.plan, p.order, p.aside = day.plan, day.order, day.aside
+	default: // somebody else's of the day
+		l.giveBack(day)
+		p.plan, p.order = day.plan, day.order
+	}
+	return err
+}
+
+// keepAnother has the lead keep our request beside the others, and makes it the one that is asked for; or else that which somebody
+// else has put there first. None becomes that if the lead can keep nothing.
+func (l *Launcher) keepAnother(ctx context.Context, p *purchase, own request) error {
 	now, err := l.kept(ctx, p)
 	switch {
 	case errors.Is(err, ErrNoRecord):

@@ -28,7 +28,8 @@ import (
 //
 // That nothing was bought is for EC2 to say, by its answer to the token; that no search shows an instance proves nothing, it
 // may come to light later. Only where nobody can ask, or the token was used by a request that nobody has any more, must a
-// search do. As long as a purchase is undecided none of its claims is given up.
+// search do. As long as a purchase is undecided no claim is told the error after which it is given up. One that has no machine at
+// its launch timeout is deleted all the same, which nobody asks this package about; what was bought for it is a leak then.
 type purchase struct {
 	entry Entry // Place is that of whoever made it
 
@@ -40,10 +41,11 @@ type purchase struct {
 	requests requests
 	turn     int
 	kept     string
-	// refused is set if EC2 has refused the one whose turn it is; refusal is the last one, refusals counts them.
-	refused  bool
-	refusal  error
-	refusals atomic.Int32
+	// refused is set if EC2 has refused the one whose turn it is; refusal is the last one, at refusedAt, refusals counts them.
+	refused   bool
+	refusal   error
+	refusals  atomic.Int32
+	refusedAt time.Time
 	// asked is when a request was last sent; unsure is set when an answer may have been lost.
 	asked   time.Time
 	unsure  bool
@@ -213,7 +215,8 @@ func (p *purchase) undecided(err error) error {
 }
 
 // decide finds out what comes of the purchase, once. Where it has no request, since another process began it, the lead keeps
-// one, or else the order of one of its claims, at its place, gives one. A refusal is shared by all who waited for it.
+// one, or else the order of one of its claims, at its place, gives one. A refusal is shared by all who waited for it, and by those
+// who come in the pause after it.
 func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	refusals := p.refusals.Load()
 	if err := p.gate.enter(ctx); err != nil {
@@ -223,7 +226,7 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome,
 	switch {
 	case p.decided != nil:
 		return p.decided, nil
-	case p.refusals.Load() != refusals:
+	case p.refusals.Load() != refusals, l.opts.Clock.Since(p.refusedAt) < p.pause():
 		return nil, p.undecided(p.refusal)
 	}
 	out, err := l.settle(ctx, p, of)
@@ -341,7 +344,7 @@ func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome
 		l.giveBack(p)
 		p.requests = nil
 	}
-	p.refusal = failed
+	p.refusal, p.refusedAt = failed, l.opts.Clock.Now()
 	p.refusals.Add(1)
 	return nil, failed
 }

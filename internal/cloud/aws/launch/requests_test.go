@@ -197,6 +197,7 @@ func TestAnotherRequest(t *testing.T) {
 				token := w.records.entries["uid-claim-001"].Token()
 				rest := w.lose("claim-002", "claim-000", "claim-001")
 				w.reclass("b")
+				w.pass(time.Second) // as the claims wait
 				machines := w.launchOnce(ctx, first, rest...)
 				w.reclass("c")
 				if diff := cmp.Diff(machines, w.launchOnce(ctx, w.launcher(hide), rest...)); diff != "" {
@@ -306,6 +307,7 @@ func TestRefusalIsShared(t *testing.T) {
 			if n := w.count("CreateFleet", "InvalidParameterValue"); n != round {
 				t.Errorf("%d refused calls after %d tries of 30 claims", n, round)
 			}
+			w.pass(time.Second << (round - 1)) // as the claims wait
 		}
 		w.sim.Clear(0)
 		w.boughtOnce(w.launchOnce(ctx, l, names(30)...))

@@ -73,6 +73,7 @@ func TestRefusedBeforeTheBatch(t *testing.T) {
 						machines[name] = m.ProviderID
 						return
 					}
+					<-time.After(time.Second) // as the claim waits
 				}
 			})
 		}
