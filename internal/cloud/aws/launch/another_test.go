@@ -15,6 +15,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
 // counted are records that count how often all of them are listed.
@@ -148,4 +149,31 @@ func (s *oneSubnet) held() map[string]int64 {
 		}
 	}
 	return held
+}
+
+// Of two subnets in the zone, as good as each other, a request that is refused again and again stays with the one that it has: no
+// second one is put on record.
+func TestRefusedStaysInItsSubnet(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
+		w.must(err)
+		addresses := discovery.NewAddresses(time.Now, time.Hour, w.unavailable.HasSubnet)
+		w.class.Status.Subnets = []awsv1.Subnet{{ID: "subnet-1", Zone: zoneA}, {ID: "subnet-2", Zone: zoneA}}
+		addresses.Seen([]discovery.Subnet{{ID: "subnet-1", Zone: zoneA, Free: 1000}, {ID: "subnet-2", Zone: zoneA, Free: 1000}}, time.Now())
+		l := w.launcher(func(o *Options) { o.Subnets = addresses })
+		for range 4 {
+			w.launch(ctx, l, names(3)...)
+			w.pass(10 * time.Second)
+		}
+		kept, err := requestsOf(w.records.entries["uid-claim-000"].Requests)
+		w.must(err)
+		if len(kept) != 1 {
+			t.Errorf("%d requests are kept, want 1", len(kept))
+		}
+		for id, want := range map[string]int64{"subnet-1": 1000 - 3*29, "subnet-2": 1000} {
+			if free, _ := addresses.Free(id); free != want {
+				t.Errorf("%s has %d free addresses, want %d", id, free, want)
+			}
+		}
+	})
 }
