@@ -62,7 +62,7 @@ func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept
 	case plan.NodeNominated:
 		consider(n.NominatedUntil)
 	case plan.NodeExpecting:
-		consider(plan.ExpectingUntil(n))
+		consider(plan.ExpectingUntil(n, snap.Now))
 	case plan.NodeUnsettled:
 		consider(guard.SettledFrom(n))
 	case plan.NodeProtected:

@@ -7,9 +7,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Pods that a command moves are evicted, leave with their nodes, and are made again by their controllers, on a busy cluster
-// many seconds later. Meanwhile nobody is to be seen who is on the way to the nodes that were bought for them, or that have
-// room for them: once the last candidate is gone with the command on it, these look useless. So their claims remember when
+// Pods whose nodes leave are evicted, go with them, and are made again by their controllers, on a busy cluster many seconds
+// later. Meanwhile nobody is to be seen who is on the way to the nodes that were bought for them, or that have
+// room for them: once the last node that leaves is gone, with the command on it if there was one, these look useless. So their claims remember when
 // pods were sent to them.
 
 // Arrival is for how long an empty node is kept for pods that were sent to it.
@@ -18,18 +18,28 @@ const Arrival = time.Minute
 // arrivalNoted is for how long a note on a claim does, while pods go on leaving.
 const arrivalNoted = Arrival / 2
 
-// ExpectingUntil is until when the node, if it is empty, is kept for pods that a command sent to it. It is the zero time where
-// no pods were sent, or where some have come or gone since.
-func ExpectingUntil(n *model.Node) time.Time {
-	if n.ExpectingSince.IsZero() || n.LastPodEvent.After(n.ExpectingSince) {
+// ExpectingUntil is until when the node, if it is empty, is kept for pods that were sent to it, by a command or because their own
+// node is being deleted. It is the zero time where no pods were sent, or where some have come or gone since.
+func ExpectingUntil(n *model.Node, now time.Time) time.Time {
+	since := sentAt(n, now)
+	if since.IsZero() || n.LastPodEvent.After(since) {
 		return time.Time{}
 	}
-	return n.ExpectingSince.Add(Arrival)
+	return since.Add(Arrival)
+}
+
+// sentAt is when pods were last sent to the node, zero for never. Clocks differ by seconds; a time that is further ahead is a
+// mistake, and none, or it would keep the node until then.
+func sentAt(n *model.Node, now time.Time) time.Time {
+	if n.ExpectingSince.After(now.Add(Arrival)) {
+		return time.Time{}
+	}
+	return n.ExpectingSince
 }
 
 // Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
 func Expecting(n *model.Node, now time.Time) bool {
-	return ExpectingUntil(n).After(now) && Inhabitants(n) == 0
+	return ExpectingUntil(n, now).After(now) && Inhabitants(n) == 0
 }
 
 // notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
@@ -38,12 +48,21 @@ func (g *Guard) notices(cmd Command) []Action {
 	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted), g.lastLeft(cmd) // claims have whole seconds
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
-		since := n.ExpectingSince
+		since := sentAt(n, g.snap.Now)
 		if !n.Deleting && (since.Before(began) || since.Before(late) && left.After(since)) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: g.snap.Now})
 		}
 	}
 	return actions
+}
+
+// noted reports whether nothing is left to note of a command whose candidates are gone. What cannot be written is tried for as
+// long as it would tell anything, and no longer: nothing else would end the command.
+func (g *Guard) noted(cmd *Command, notices []Action) bool {
+	if cmd.Vacated.IsZero() {
+		cmd.Vacated = g.snap.Now
+	}
+	return len(notices) == 0 || g.snap.Now.After(cmd.Vacated.Add(Arrival))
 }
 
 // lastLeft is when a pod was last seen to leave a candidate; now when all candidates are gone, and nobody knows.
@@ -82,9 +101,10 @@ func Notices(snap *model.Snapshot) []Action {
 	var actions []Action
 	late := snap.Now.Add(-arrivalNoted)
 	for _, n := range snap.Nodes {
+		since := sentAt(n, snap.Now)
 		due := func(uid string) bool {
 			now, moving := soon[uid]
-			return moving && (now && n.ExpectingSince.Before(late) || n.ExpectingSince.IsZero())
+			return moving && (now && since.Before(late) || since.IsZero())
 		}
 		if n.Ours() && !n.Deleting && slices.ContainsFunc(n.BoughtFor, due) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
