@@ -104,7 +104,13 @@ func keysOf(t *testing.T, folders ...string) []key {
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name), strings.Compare(a.says, b.says))
 	})
-	return slices.CompactFunc(keys, func(a, b key) bool { return a.value == b.value })
+	// What several constants say stands once in a section; another section may have it too.
+	return slices.CompactFunc(keys, func(a, b key) bool { return a.value == b.value && sectionOf(a.name) == sectionOf(b.name) })
+}
+
+// sectionOf is the place of a constant's section; -1 if it has none.
+func sectionOf(name string) int {
+	return slices.IndexFunc(sections, func(s struct{ title, prefix string }) bool { return strings.HasPrefix(name, s.prefix) })
 }
 
 // reader knows the values of constants: by name, those of one package by folder and name, those of Kubernetes and of
@@ -137,8 +143,7 @@ func (r *reader) read(group *ast.GenDecl, says map[string]string) {
 		if strings.HasSuffix(r.local, "karpenter/v1") {
 			r.values["karpv1."+name] = value
 		}
-		isKey := slices.ContainsFunc(sections, func(s struct{ title, prefix string }) bool { return strings.HasPrefix(name, s.prefix) })
-		if isKey && ast.IsExported(name) && strings.Contains(value, "/") {
+		if sectionOf(name) >= 0 && ast.IsExported(name) && strings.Contains(value, "/") {
 			r.values[name], says[r.local+" "+name] = value, cmp.Or(constant.Comment.Text(), comment)
 		}
 	}

@@ -14,59 +14,58 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
-	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	controllerlegacy "github.com/karpenter-go/karpenter/internal/controller/legacy"
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// addLegacy starts the controller of Provisioners and AWSNodeTemplates as soon as their definitions are served, which may
-// be never: an installation without them is complete.
+// addLegacy starts the controller of Provisioners and AWSNodeTemplates, and tells it of their definitions as soon as they are
+// served, which may be never: an installation without them is complete.
 func (w *wiring) addLegacy(ctx context.Context) error {
-	served, err := w.legacyServed(ctx)
-	if err != nil {
+	older := w.legacy()
+	if err := older.SetupWithManager(w.mgr); err != nil {
 		return err
 	}
-	if served {
-		return w.legacy().SetupWithManager(w.mgr)
+	missing, err := w.serveLegacy(ctx, older, older.Kinds())
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	log := w.mgr.GetLogger().WithName(controllerlegacy.Name)
-	log.Info("Provisioners and AWSNodeTemplates are not served by the API server and are looked for again; nothing else depends on them")
+	log.Info("not all older kinds are served by the API server, and until they are nothing is made from older objects; nothing else depends on them", "missing", missing)
 	return w.mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		err := wait.PollUntilContextCancel(ctx, w.o.timers.ClassRecheck, false, func(ctx context.Context) (bool, error) {
-			served, err := w.legacyServed(ctx)
-			if err != nil {
-				log.Error(err, "looking for Provisioners; it is tried again")
+			var err error
+			if missing, err = w.serveLegacy(ctx, older, missing); err != nil {
+				log.Error(err, "looking for older kinds; it is tried again")
 			}
-			return served && err == nil, nil
+			return len(missing) == 0, nil
 		})
 		if err != nil {
 			return nil // the program ends
 		}
-		log.Info("Provisioners are served now")
-		return w.legacy().SetupWithManager(w.mgr)
+		log.Info("all older kinds are served now")
+		return nil
 	}))
 }
 
-// legacyServed says whether all definitions that the controller needs are there.
-func (w *wiring) legacyServed(ctx context.Context) (bool, error) {
-	kinds := []schema.GroupVersionKind{karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind)}
-	if w.o.cloudProvider == "aws" {
-		kinds = append(kinds, awsv1alpha1.GroupVersion.WithKind(awsv1alpha1.Kind))
-	}
-	for _, kind := range kinds {
+// serveLegacy tells the controller which of the kinds are served, and returns the others.
+func (w *wiring) serveLegacy(ctx context.Context, older *controllerlegacy.Reconciler, kinds []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
+	for i, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := w.mgr.GetAPIReader().List(ctx, list, client.Limit(1))
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return false, nil
+		switch {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			missing = append(missing, kind)
+			continue
+		case err != nil:
+			return append(missing, kinds[i:]...), fmt.Errorf("looking for %s: %w", kind.Kind, err)
 		}
-		if err != nil {
-			return false, fmt.Errorf("looking for %s: %w", kind.Kind, err)
+		if err := older.Serve(kind); err != nil {
+			return append(missing, kinds[i:]...), err
 		}
 	}
-	return true, nil
+	return missing, nil
 }
 
 func (w *wiring) legacy() *controllerlegacy.Reconciler {

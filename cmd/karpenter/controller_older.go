@@ -94,7 +94,7 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 		switch {
 		case m.Idle:
 			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; nothing depends on it any more", where, m.Error()))
-		case m.Flag != "" && o.flags.Lookup(m.Flag).Changed: // by a flag or a variable, also if that says the default
+		case m.Flag != "" && o.saidAnew(m.Flag):
 			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; it is not used, since %s is given", where, m.Error(), settings.Variable(m.Flag)))
 		default:
 			problems = append(problems, m.Error())
@@ -105,7 +105,7 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	}
 	if len(problems) > 0 {
 		if len(instead) > 0 {
-			away = "say it by " + strings.Join(instead, ", ") + ", or " + away
+			away = "say it by " + strings.Join(instead, ", ") + " with a value that is not the default, or by a flag, or " + away
 		}
 		return usageErrorf("%s: %s (mend it, %s)", where, strings.Join(problems, "; "), away)
 	}
@@ -125,7 +125,8 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	return nil
 }
 
-// saidAnew reports whether a setting was given by its name of today, and says more than the default.
+// saidAnew reports whether a setting was given by its name of today: by a flag, or by a variable that says more than the
+// default, which charts write where nothing was said.
 func (o *controllerOptions) saidAnew(name string) bool {
 	flag := o.flags.Lookup(name)
 	return o.older.given[name] || flag.Value.String() != flag.DefValue

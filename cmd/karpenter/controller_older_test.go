@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -132,20 +134,32 @@ func TestOlderMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments   []string
 		environment map[string]string
-		wrong       string   // the error; empty: it starts
-		notes       []string // among those of a start
+		wrong       string        // the error; empty: it starts
+		notes       []string      // among those of a start
+		batch       time.Duration // of pods, after a start; 0: the default
 	}{
 		"nothing new": {
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
-				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION, or delete the ConfigMap if it is forgotten)`,
+				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
 		"one by a flag": {
 			arguments: []string{"--reserved-enis=0"},
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
-				`(mend it, say it by BATCH_MAX_DURATION, or delete the ConfigMap if it is forgotten)`,
+				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
-		"both, one of them the default": {
-			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "10s"},
+		"a variable that says the default, as the chart writes it": {
+			arguments: []string{"--reserved-enis=0"}, environment: map[string]string{"BATCH_MAX_DURATION": "10s"},
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
+		},
+		"both by flags, one of them the default": {
+			arguments: []string{"--reserved-enis=1", "--batch-max-duration=10s"},
+			notes: []string{
+				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
+			},
+		},
+		"both, by a flag and a variable": {
+			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "20s"}, batch: 20 * time.Second,
 			notes: []string{
 				`aws.reservedENIs is "-1", want a whole number, 0 or more; it is not used, since RESERVED_ENIS is given`,
 				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
@@ -168,7 +182,7 @@ func TestOlderMistakes(t *testing.T) {
 					t.Errorf("no note with %q in:\n%s", want, notes)
 				}
 			}
-			if err == nil && (o.aws.clusterName != "blue" || o.aws.reservedENIs != 1 || o.timers.BatchMax.Seconds() != 10) {
+			if err == nil && (o.aws.clusterName != "blue" || o.aws.reservedENIs != 1 || o.timers.BatchMax != cmp.Or(test.batch, 10*time.Second)) {
 				t.Errorf("name %q, interfaces %d, batch %s", o.aws.clusterName, o.aws.reservedENIs, o.timers.BatchMax)
 			}
 		})
@@ -180,7 +194,7 @@ func TestOlderEnvironmentMistakes(t *testing.T) {
 	wrong := map[string]string{"LEADER_ELECT": "no", "VM_MEMORY_OVERHEAD": "7.5", "AWS_ENABLE_POD_ENI": "1", "CLUSTER_NAME": "blue"}
 	_, err := optionsOf(t, wrong)
 	want := `the environment: LEADER_ELECT is "no", want true or false; VM_MEMORY_OVERHEAD is "7.5", want 0 or more and less than 1, such as 0.075 ` +
-		`(mend it, say it by DISABLE_LEADER_ELECTION, VM_MEMORY_OVERHEAD_PERCENT, or unset them)`
+		`(mend it, say it by DISABLE_LEADER_ELECTION, VM_MEMORY_OVERHEAD_PERCENT with a value that is not the default, or by a flag, or unset them)`
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}

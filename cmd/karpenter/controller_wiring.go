@@ -242,7 +242,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
 			CatalogueTimeout: w.o.timers.CatalogueRead, CatalogueRetry: w.o.timers.CatalogueRetry,
-			Refusal: w.o.timers.Refusal,
+			Refusal: w.o.timers.Refusal, Arrival: w.o.timers.Arrival,
 		},
 	})
 	if err != nil {

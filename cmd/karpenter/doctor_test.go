@@ -24,6 +24,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/conversion"
 	"github.com/karpenter-go/karpenter/internal/doctor"
@@ -260,6 +261,7 @@ func (c *clinic) illnesses() []illness {
 		{codes: "FinalizerOrphaned", about: "node/left", fall: func() func() {
 			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
 		}},
+		{codes: "OlderNotReleased", about: "kubectl patch provisioner left", arguments: hasty, fall: c.heldProvisioner},
 		{codes: "ClaimNotTerminated DrainBlocked", about: "web-0 on leaving", arguments: hasty, fall: c.blockedDrain},
 		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
 			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"}, Webhooks: []admissionv1.ValidatingWebhook{{
@@ -312,6 +314,14 @@ func (c *clinic) otherProvider() (heal func()) {
 	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 	pool.StatusConditions().SetFalse(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider, "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the controller's provider")
 	c.must(c.Status().Update(c.t.Context(), pool))
+	return heal
+}
+
+// heldProvisioner was deleted, and no controller that would let go of it runs.
+func (c *clinic) heldProvisioner() (heal func()) {
+	p := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerMadeFrom}}}
+	heal = c.create(p)
+	c.must(c.Delete(c.t.Context(), p))
 	return heal
 }
 

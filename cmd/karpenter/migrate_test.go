@@ -164,14 +164,33 @@ func TestMigrateLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{
-		"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: older}, spec: {providerRef: {name: a}, ttlSecondsAfterEmpty: 30, consolidation: {enabled: false}}}",
-		"{apiVersion: v1, kind: Node, metadata: {name: first}, spec: {providerID: 'kwok://first'}}",
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-global-settings, namespace: default}, data: {aws.clusterName: prod, featureGates.driftEnabled: \"true\"}}",
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: default}, data: {a: b}}",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: default}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {karpenter.sh/provisioner-name: older}, containers: [{name: c, image: i}]}}}}",
-		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
-	} {
+	create(t, c, liveObjects)
+	out, said, err := runBoth(t, "", "migrate", "--live", "--kubeconfig", s.Kubeconfig())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	liveOutput(t, out, said)
+	liveWorkloads(t, s.Kubeconfig())
+	again, said, err := runBoth(t, out, "migrate", "-f", "-", "--check")
+	if err != nil || again != "" {
+		t.Errorf("what it printed would change again: %v\n%s", err, said)
+	}
+}
+
+// liveObjects are what the cluster of TestMigrateLive has.
+var liveObjects = []string{
+	"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: older}, spec: {providerRef: {name: a}, ttlSecondsAfterEmpty: 30, consolidation: {enabled: false}}}",
+	"{apiVersion: v1, kind: Node, metadata: {name: first}, spec: {providerID: 'kwok://first'}}",
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-global-settings, namespace: default}, data: {aws.clusterName: prod, featureGates.driftEnabled: \"true\"}}",
+	"{apiVersion: v1, kind: ConfigMap, metadata: {name: another, namespace: default}, data: {a: b}}",
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: default}, spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {karpenter.sh/provisioner-name: older}, containers: [{name: c, image: i}]}}}}",
+	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
+}
+
+// create makes objects that are given as YAML.
+func create(t *testing.T, c client.Client, objects []string) {
+	t.Helper()
+	for _, text := range objects {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
 			t.Fatal(err)
@@ -180,10 +199,11 @@ func TestMigrateLive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, said, err := runBoth(t, "", "migrate", "--live", "--kubeconfig", s.Kubeconfig())
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
+}
+
+// liveOutput holds that pools and classes are printed, and workloads only spoken of.
+func liveOutput(t *testing.T, out, said string) {
+	t.Helper()
 	for _, text := range []string{"kind: NodePool\nmetadata:\n  name: older\n", "kind: KWOKNodeClass\n", "consolidateAfter: 30s", "clusterName: prod"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("it did not print %q", text)
@@ -199,7 +219,15 @@ func TestMigrateLive(t *testing.T) {
 			t.Errorf("it did not say %q", text)
 		}
 	}
-	workloads, _, err := runBoth(t, "", "migrate", "--live", "--workloads", "--cloud-provider=aws", "--kubeconfig", s.Kubeconfig())
+	if t.Failed() {
+		t.Logf("%s\n%s", out, said)
+	}
+}
+
+// liveWorkloads holds that workloads are printed where that is asked for, and EC2's classes where that provider is named.
+func liveWorkloads(t *testing.T, kubeconfig string) {
+	t.Helper()
+	workloads, _, err := runBoth(t, "", "migrate", "--live", "--workloads", "--cloud-provider=aws", "--kubeconfig", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +235,6 @@ func TestMigrateLive(t *testing.T) {
 		if strings.Contains(workloads, text) != want {
 			t.Errorf("with workloads it printed %q: %t\n%s", text, !want, workloads)
 		}
-	}
-	if t.Failed() {
-		t.Logf("%s\n%s", out, said)
-	}
-	again, said, err := runBoth(t, out, "migrate", "-f", "-", "--check")
-	if err != nil || again != "" {
-		t.Errorf("what it printed would change again: %v\n%s", err, said)
 	}
 }
 

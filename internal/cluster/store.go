@@ -34,6 +34,9 @@ type Options struct {
 	CatalogueRetry time.Duration
 	// Refusal is for how long a pool is left alone after the API server refused one of its claims (1 min).
 	Refusal time.Duration
+	// Arrival is what snapshots say about how long an empty node is kept for pods that were sent to it; 0 leaves it to who
+	// reads them.
+	Arrival time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -150,7 +153,9 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 			s.tellPool(name)
 		}
 	}
-	return s.builder.Snapshot(now)
+	snap := s.builder.Snapshot(now)
+	snap.Arrival = s.options.Arrival
+	return snap
 }
 
 // Saw takes an object that the watch showed. The store keeps it; it must not be changed afterwards.

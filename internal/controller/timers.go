@@ -51,6 +51,8 @@ type Timers struct {
 	CommandTimeout time.Duration
 	// Validation is how long a command that moves pods to save money stands before it is carried out (core 5.14).
 	Validation time.Duration
+	// Arrival is for how long an empty node is kept for pods that a command sent to it.
+	Arrival time.Duration
 	// StaticResync is the period in which the number of nodes of static pools is looked at, StaticRetry that of a pool that
 	// lacks nodes it cannot have; a claim that did not live is not made again before that (core 5.17).
 	StaticResync time.Duration
@@ -141,6 +143,7 @@ func Production() Timers {
 		CommandRetry:   time.Second,
 		CommandTimeout: 10 * time.Minute,
 		Validation:     15 * time.Second,
+		Arrival:        time.Minute,
 		StaticResync:   time.Minute,
 		StaticRetry:    30 * time.Second,
 		CordonQuiet:    time.Second,
@@ -195,7 +198,7 @@ func (t *Timers) all() []timer {
 		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
 		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
 		{"refusal", &t.Refusal},
-		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation},
+		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation}, {"arrival", &t.Arrival},
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},

@@ -185,15 +185,15 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 			what += "; it is being deleted and cannot go"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
-			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at)+"'"))
+			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerTermination)+"'"))
 	}
 	return list
 }
 
 // withoutFinaliser is a patch that takes ours off, which is at that place, and leaves those of others. It fails if ours is
 // there no longer.
-func withoutFinaliser(at int) string {
-	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, karpv1.FinalizerTermination, at)
+func withoutFinaliser(at int, ours string) string {
+	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, ours, at)
 }
 
 // drains that a PodDisruptionBudget keeps from ending for longer than they should take.

@@ -25,8 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -224,6 +226,36 @@ func TestExamineAdvice(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A Provisioner or template that nobody lets go of is found when it takes long, with the command that frees that kind; what
+// goes, or is held by others only, is not.
+func TestExamineOlderObjects(t *testing.T) {
+	object := func(name string, ago time.Duration, finalizers ...string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Finalizers: finalizers, DeletionTimestamp: new(metav1.NewTime(now.Add(-ago)))}
+	}
+	living := metav1.ObjectMeta{Name: "living", Finalizers: []string{karpv1.FinalizerMadeFrom}}
+	f := &Facts{Now: now, NoElection: true,
+		Provisioners: []karpv1alpha5.Provisioner{
+			{ObjectMeta: living},
+			{ObjectMeta: object("going", time.Second, karpv1.FinalizerMadeFrom)},
+			{ObjectMeta: object("another's", time.Hour, metav1.FinalizerDeleteDependents)},
+			{ObjectMeta: object("held", time.Hour, metav1.FinalizerDeleteDependents, karpv1.FinalizerMadeFrom), Status: karpv1alpha5.ProvisionerStatus{NodeClass: "KWOKNodeClass/held"}},
+		},
+		Templates: []awsv1alpha1.AWSNodeTemplate{{ObjectMeta: living}, {ObjectMeta: object("held", time.Hour, karpv1.FinalizerMadeFrom)}},
+	}
+	if diff := cmp.Diff([]string{"OlderNotReleased awsnodetemplate/held", "OlderNotReleased provisioner/held"}, codes(f)); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+	findings := Examine(f, Options{Patience: time.Minute})
+	for i, want := range []struct{ problem, fix string }{
+		{"provider of EC2NodeClass", `kubectl patch awsnodetemplate held --type=json -p '[{"op":"test","path":"/metadata/finalizers/0","value":"karpenter-go.github.io/made-from"},{"op":"remove","path":"/metadata/finalizers/0"}]'`},
+		{"provider of KWOKNodeClass", `kubectl patch provisioner held --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"karpenter-go.github.io/made-from"},{"op":"remove","path":"/metadata/finalizers/1"}]'`},
+	} {
+		if got := findings[i]; !strings.Contains(got.Problem, want.problem) || !strings.HasSuffix(got.Fix, want.fix) {
+			t.Errorf("%s: %s; %s", got.Object, got.Problem, got.Fix)
+		}
 	}
 }
 

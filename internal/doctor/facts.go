@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
 // Facts are what there is, as far as it could be read.
@@ -39,6 +41,10 @@ type Facts struct {
 	// Owned are the kinds of node class of the provider; Classes the objects of them.
 	Owned   []schema.GroupKind
 	Classes []Class
+
+	// Provisioners and Templates are the objects of before v1beta1.
+	Provisioners []karpv1alpha5.Provisioner
+	Templates    []awsv1alpha1.AWSNodeTemplate
 
 	// Leases are those of the name of leader election.
 	Leases []coordinationv1.Lease

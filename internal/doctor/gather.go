@@ -25,7 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
 // Source is where facts come from. Fill all fields but Account and Namespace.
@@ -57,6 +59,8 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	f.Installed = definitions.Items
 	s.classes(ctx, f)
 	f.Expected = s.expected(f)
+	var provisioners karpv1alpha5.ProvisionerList
+	var templates awsv1alpha1.AWSNodeTemplateList
 	var pools karpv1.NodePoolList
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -66,10 +70,11 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var services corev1.ServiceList
 	var slices discoveryv1.EndpointSliceList
-	for _, list := range []client.ObjectList{&pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
+	for _, list := range []client.ObjectList{&provisioners, &templates, &pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
 		s.list(ctx, f, list, nil)
 	}
 	s.list(ctx, f, &pods, client.MatchingFields{"status.phase": string(corev1.PodRunning)})
+	f.Provisioners, f.Templates = provisioners.Items, templates.Items
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
 	s.leases(ctx, f)

@@ -93,12 +93,16 @@ func conversionRights(i Installation) []Right {
 	return rights
 }
 
+// otherClasses is what the other provider's node classes are for.
+const otherClasses = "letting go of what was made from a Provisioner, whatever the kind"
+
 // classRights are those that a provider adds.
 func classRights(i Installation) []Right {
 	switch i.Provider {
 	case "kwok":
 		return []Right{
 			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "watch", "create", "patch"}, For: "how nodes are made; what Provisioners have become"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: []string{"list", "patch"}, For: otherClasses},
 			{Resource: "nodes", Verbs: []string{"create"}, For: "simulated machines join by themselves"},
 			{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "delete"}, Namespace: KwokNamespace, For: "the records of simulated machines"},
 		}
@@ -107,6 +111,7 @@ func classRights(i Installation) []Right {
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "how nodes are made; the drift hash and the finaliser; what older objects have become"},
 			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become EC2NodeClasses; the finaliser"},
 			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates/status", Verbs: []string{"patch"}, For: "what they have become"},
+			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "patch"}, For: otherClasses},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
 			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
 			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first record of it"},

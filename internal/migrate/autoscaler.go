@@ -17,8 +17,9 @@ import (
 
 // autoscaler is what is known of one.
 type autoscaler struct {
-	*item                     // its Deployment; nil when only groups are known
-	flags map[string][]string // by name, as often as given
+	*item                      // its Deployment; nil when only groups are known
+	flags  map[string][]string // by name, as often as given
+	source *item               // of its groups: the Deployment, or else the first ClusterConfig
 }
 
 var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
@@ -27,7 +28,7 @@ var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$
 func (m *migration) findAutoscaler() {
 	for _, i := range m.items {
 		if isCluster(i.root) && m.scaler == nil {
-			m.scaler = &autoscaler{flags: map[string][]string{}}
+			m.scaler = &autoscaler{flags: map[string][]string{}, source: i}
 		}
 		if i.kind != "Deployment" {
 			continue
@@ -35,7 +36,7 @@ func (m *migration) findAutoscaler() {
 		for _, container := range members(at(i.root, "spec", "template", "spec", "containers")) {
 			words := append(texts(at(container, "command")), texts(at(container, "args"))...)
 			if runsScaler(words) || scalerImage.MatchString(text(at(container, "image"))) {
-				m.scaler = &autoscaler{item: i}
+				m.scaler = &autoscaler{item: i, source: i}
 				m.scaler.flags = scalerFlags(words, m.scaler.noteFlag)
 			}
 		}
@@ -70,10 +71,8 @@ func (m *migration) propose() {
 	}
 	there := map[string]bool{}
 	for _, i := range m.items {
-		for _, d := range append([]*document{i.document}, i.after...) {
-			if kind := text(at(d.root, "kind")); !d.gone && (kind == "NodePool" || kind == "EC2NodeClass") {
-				there[kind+" "+text(at(d.root, "metadata", "name"))] = true
-			}
+		for _, d := range i.documents() {
+			there[d.identity()] = true
 		}
 	}
 	if m.scaler != nil && m.scaler.item != nil {
@@ -89,7 +88,7 @@ func (m *migration) propose() {
 		g.carry(asked)
 		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
-			object := text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name"))
+			object := d.identity()
 			if there[object] {
 				g.source.note(Advice, g.name, "%s is there already and is not proposed again", object)
 				continue
@@ -152,14 +151,14 @@ func (g *nodeGroup) documents(m *migration) []*document {
 		set(pool, integer(int64(g.weight)), "spec", "weight")
 	}
 	pool.HeadComment = "# Proposed for the node group " + g.name + "."
-	all := []*document{{root: pool, anew: true}}
+	all := []*document{{root: pool, anew: true, proposed: true}}
 	if g.class != nil && g.className == g.name {
 		class := mapping()
 		set(class, scalar("karpenter.k8s.aws/v1"), "apiVersion")
 		set(class, scalar("EC2NodeClass"), "kind")
 		set(class, scalar(g.className), "metadata", "name")
 		set(class, clone(g.class), "spec")
-		all = append(all, &document{root: class, anew: true})
+		all = append(all, &document{root: class, anew: true, proposed: true})
 	}
 	return all
 }

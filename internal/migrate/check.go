@@ -9,16 +9,31 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
+// identity names a printed object of ours; empty for what other projects' definitions are of, whatever they call their kinds.
+// Objects of ours have no namespaces.
+func (d *document) identity() string {
+	kind, name := text(at(d.root, "kind")), text(at(d.root, "metadata", "name"))
+	group, _, _ := strings.Cut(text(at(d.root, "apiVersion")), "/")
+	if d.gone || name == "" || kinds[kind] == "" || kinds[kind] != group {
+		return ""
+	}
+	return kind + " " + name
+}
+
+// documents are those that an item is printed as.
+func (i *item) documents() []*document {
+	return append([]*document{i.document}, i.after...)
+}
+
 // unique says which objects are printed more than once: applied, the last one would silently win.
 func (m *migration) unique() {
 	origins := map[string]string{}
 	for _, i := range m.items {
-		for _, d := range append([]*document{i.document}, i.after...) {
-			kind, name := text(at(d.root, "kind")), text(at(d.root, "metadata", "name"))
-			if d.gone || kinds[kind] == "" || name == "" {
+		for _, d := range i.documents() {
+			object := d.identity()
+			if object == "" {
 				continue
 			}
-			object := kind + " " + name
 			if first, again := origins[object]; again {
 				i.note(Impossible, "", "%s is printed twice, from %s too: applied, the last one would win; leave one of them out", object, first)
 				continue
@@ -34,19 +49,33 @@ func (m *migration) check() {
 		return
 	}
 	for _, i := range m.items {
-		for _, d := range append([]*document{i.document}, i.after...) {
-			if d.gone || d.root == nil || !checked(text(at(d.root, "apiVersion")), text(at(d.root, "kind"))) {
-				continue
+		documents := slices.DeleteFunc(i.documents(), func(d *document) bool {
+			return d.gone || d.root == nil || !checked(text(at(d.root, "apiVersion")), text(at(d.root, "kind")))
+		})
+		before := slices.Clone(i.Notes)
+		for _, d := range documents {
+			if object, ok := plain(d.root).(map[string]any); ok {
+				i.answer(d, m.options.Check(object), before, len(documents) > 1)
 			}
-			object, ok := plain(d.root).(map[string]any)
-			if !ok {
-				continue
-			}
-			for _, fault := range m.options.Check(object) {
-				if !i.told(fault.Field) {
-					i.note(Impossible, fault.Field, "%s", fault.Problem)
-				}
-			}
+		}
+	}
+}
+
+// answer notes why an API server would refuse one of an item's objects, unless something was said before of the same field of
+// it. An object of several, or of a group's, is named.
+func (i *item) answer(d *document, faults []Fault, before []Note, several bool) {
+	name := ""
+	if several || d.proposed {
+		name = strings.TrimSpace(text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name")))
+	}
+	said := Entry{Notes: slices.Clone(before)}
+	if d.proposed { // those are about fields of groups
+		said.Notes = nil
+	}
+	for _, fault := range faults {
+		if !said.told(fault.Field) {
+			said.note(Impossible, fault.Field, "%s", fault.Problem)
+			i.note(Impossible, under(name, fault.Field), "%s", fault.Problem)
 		}
 	}
 }

@@ -135,3 +135,31 @@ func TestTaintText(t *testing.T) {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 }
+
+// TestFaultsByObject: of objects that share an entry of the report each has its own lines, which name it.
+func TestFaultsByObject(t *testing.T) {
+	group := func(name string, percent, disk int) string {
+		return "  - {name: " + name + ", amiFamily: AmazonLinux2023, instanceType: m5.large, maxSize: 3, iam: {instanceRoleName: r}, volumeSize: " + itoa(disk) + ", kubeletExtraConfig: {imageGCHighThresholdPercent: " + itoa(percent) + "}}\n"
+	}
+	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" + group("a", 200, 80) + group("b", 200, 90) + group("c", 90, 100)
+	const path = "spec.kubelet.imageGCHighThresholdPercent: "
+	compareFaults(t, Run([]File{{Name: "in", Text: []byte(in)}}, Options{Check: judge(t)}), []string{"EC2NodeClass a." + path, "EC2NodeClass b." + path})
+}
+
+// TestPrintedTwice: two of one name are told of our kinds only; others may use the same words, and have namespaces.
+func TestPrintedTwice(t *testing.T) {
+	object := func(version, kind, namespace string) string {
+		return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a, namespace: " + namespace + "}\nspec: {}\n"
+	}
+	ours := "---\n" + poolWith("v1", "", none)
+	for _, test := range []struct {
+		in   string
+		want []string
+	}{
+		{object("cluster.x-k8s.io/v1beta1", "Machine", "a") + object("cluster.x-k8s.io/v1beta1", "Machine", "b"), nil},
+		{object("hypershift.openshift.io/v1beta1", "NodePool", "a") + object("hypershift.openshift.io/v1beta1", "NodePool", "b") + ours, nil},
+		{ours + ours, []string{": NodePool a is printed twice"}},
+	} {
+		compareFaults(t, Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{}), test.want)
+	}
+}

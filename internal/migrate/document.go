@@ -31,6 +31,8 @@ type document struct {
 	anew   bool       // is written anew from root
 	gone   bool       // became something else, or nothing
 	after  []*document
+
+	proposed bool // is made of a node group
 }
 
 // edit replaces part of a line, or puts lines in front of it.

@@ -19,6 +19,7 @@ func isCluster(root *yaml.Node) bool {
 // clusterGroups are the groups of all ClusterConfigs, which are no manifests and are left out.
 func (m *migration) clusterGroups() []*nodeGroup {
 	var groups []*nodeGroup
+	names := map[string]string{} // by which groups are written, of NodePools
 	first := ""
 	for _, i := range m.items {
 		if !isCluster(i.root) {
@@ -36,12 +37,10 @@ func (m *migration) clusterGroups() []*nodeGroup {
 		before := len(groups)
 		for _, kind := range []string{"nodeGroups", "managedNodeGroups"} {
 			for n, node := range members(at(i.root, kind)) {
-				if objectName(text(at(node, "name"))) == "" {
-					i.note(Impossible, kind+"["+itoa(n)+"]", "has no name that a NodePool can have: nothing is proposed for it")
-					continue
+				if i.named(kind+"["+itoa(n)+"]", text(at(node, "name")), names) {
+					e := eksctlGroup{options: m.options, item: i, node: node, managed: kind == "managedNodeGroups"}
+					groups = append(groups, e.read())
 				}
-				e := eksctlGroup{options: m.options, item: i, node: node, managed: kind == "managedNodeGroups"}
-				groups = append(groups, e.read())
 			}
 		}
 		if len(groups) == before {
@@ -49,6 +48,23 @@ func (m *migration) clusterGroups() []*nodeGroup {
 		}
 	}
 	return groups
+}
+
+// named reports whether a group of a ClusterConfig has a name by which a NodePool can be told from those before it, and says
+// where it has none.
+func (i *item) named(path, written string, names map[string]string) bool {
+	name := objectName(written)
+	other, again := names[name]
+	switch {
+	case name == "":
+		i.note(Impossible, path, "has no name that a NodePool can have: nothing is proposed for it")
+	case again:
+		i.note(Impossible, path, "is called %s, which makes the NodePool %s, as the group %s before it does: nothing is proposed for it; give it another name", written, name, other)
+	default:
+		names[name] = written
+		return true
+	}
+	return false
 }
 
 // eksctlGroup is one group on its way.
@@ -62,10 +78,9 @@ type eksctlGroup struct {
 
 func (e *eksctlGroup) read() *nodeGroup {
 	written := text(at(e.node, "name"))
-	name := objectName(written)
-	e.nodeGroup = newNodeGroup(name, e.item)
+	e.nodeGroup = newNodeGroup(written, e.item)
 	g := e.nodeGroup
-	g.className = name
+	g.className = g.name
 	e.instanceTypes()
 	g.zones = texts(at(e.node, "availabilityZones"))
 	e.capacity()
@@ -114,6 +129,9 @@ func (e *eksctlGroup) allLabels(written string) {
 		g.made["node-lifecycle"] = map[bool]string{true: "spot", false: "on-demand"}[spot]
 	}
 	for _, name := range fields(e.field("labels")) {
+		if e.field("labels", name).Kind != yaml.ScalarNode {
+			continue // wrongFields says so
+		}
 		g.label(name, text(e.field("labels", name)))
 		if value, requirement := g.ofRequirement(name); requirement && value != text(e.field("labels", name)) {
 			g.remark(Impossible, "labels["+name+"]", "is %s: nodes of the pool have what their machine is, which is asked for by its requirements", text(e.field("labels", name)))

@@ -112,7 +112,7 @@ func (e *eksctlGroup) image() family {
 			e.remark(Impossible, "amiFamily", "%s is no family that is known: al2023@latest is named; for other images see spec.amiSelectorTerms, amiFamily and userData", written)
 		}
 		f = e.newest(f, written)
-		set(term, scalar(f.alias+"@"+e.release(f)), "alias")
+		set(term, scalar(f.alias+"@"+e.release(f, f == families[written])), "alias")
 	}
 	set(e.class, sequence(term), "amiSelectorTerms")
 	return f
@@ -155,10 +155,15 @@ func (e *eksctlGroup) minor() int {
 
 var dayOfRelease = regexp.MustCompile(`-v?([0-9]{8})$`)
 
-// release is the version of an alias that releaseVersion names, such as 1.30.4-20240917.
-func (e *eksctlGroup) release(f family) string {
+// release is the version of an alias that releaseVersion names, such as 1.30.4-20240917, which is one of the family that is
+// written.
+func (e *eksctlGroup) release(f family, asWritten bool) string {
 	written := text(e.field("releaseVersion"))
 	if written == "" {
+		return "latest"
+	}
+	if !asWritten {
+		e.remark(Impossible, "releaseVersion", "is %s, a release of other images than those of %s: latest is named", written, f.alias)
 		return "latest"
 	}
 	if found := dayOfRelease.FindStringSubmatch(written); found != nil && (f.name == awsv1.FamilyAL2 || f.name == awsv1.FamilyAL2023) {
@@ -260,11 +265,28 @@ func (e *eksctlGroup) subnets(cluster string) {
 	set(e.class, terms, "subnetSelectorTerms")
 }
 
+// securityGroups are those with the cluster's tag, of which EKS makes one and eksctl one for each group, and those whose ids
+// the file says. A group that has none of its own is given those ids alone, if they are all that it had.
 func (e *eksctlGroup) securityGroups(cluster string) {
-	owned := mapping()
-	set(owned, scalar("owned"), "tags", awsv1.TagClusterPrefix+cluster)
-	terms := sequence(owned)
-	for _, id := range append(texts(at(e.root, "vpc", "sharedNodeSecurityGroup")), texts(e.field("securityGroups", "attachIDs"))...) {
+	off := func(field string) bool { return text(e.field("securityGroups", field)) == "false" }
+	shared, ids := texts(at(e.root, "vpc", "sharedNodeSecurityGroup")), texts(e.field("securityGroups", "attachIDs"))
+	known := off("withLocal") && (off("withShared") || len(shared) > 0)
+	if !off("withShared") {
+		ids = append(shared, ids...)
+	}
+	terms := sequence()
+	if !known || len(ids) == 0 {
+		owned := mapping()
+		set(owned, scalar("owned"), "tags", awsv1.TagClusterPrefix+cluster)
+		terms.Content = append(terms.Content, owned)
+		for _, field := range []string{"withShared", "withLocal"} {
+			if off(field) {
+				e.remark(Impossible, "securityGroups."+field, "is false, and the ids of all security groups that the group has are not in the file: those with the tag %s%s: owned are selected, which may let in more; name the right ones in spec.securityGroupSelectorTerms of the EC2NodeClass", awsv1.TagClusterPrefix, cluster)
+				e.special = true
+			}
+		}
+	}
+	for _, id := range ids {
 		term := mapping()
 		set(term, scalar(id), "id")
 		terms.Content = append(terms.Content, term)
@@ -292,6 +314,9 @@ var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com
 
 func (e *eksctlGroup) tags() {
 	for _, tag := range fields(e.field("tags")) {
+		if e.field("tags", tag).Kind != yaml.ScalarNode {
+			continue // wrongFields says so
+		}
 		value := text(e.field("tags", tag))
 		name, ofTemplate := strings.CutPrefix(tag, tagOfTemplate)
 		kind, name, _ := strings.Cut(name, "/")

@@ -51,17 +51,66 @@ var distribution = map[string]string{
 	"capacityRebalance":      "notices of interruptions are acted on if there is a queue (settings.interruptionQueue of the chart); recommendations to rebalance are told only",
 }
 
-// What fields must be, of those whose value is looked into.
+// within are the fields of a group's objects, and of the members of its lists.
+var within = map[string][]string{
+	"iam":                   {"attachPolicy", "attachPolicyARNs", "instanceProfileARN", "instanceRoleARN", "instanceRoleName", "instanceRolePermissionsBoundary", "withAddonPolicies"},
+	"instancesDistribution": {"capacityRebalance", "instanceTypes", "maxPrice", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity", "spotAllocationStrategy", "spotInstancePools"},
+	"instanceSelector":      {"allow", "cpuArchitecture", "deny", "gpus", "memory", "neuron_devices", "vCPUs"},
+	"securityGroups":        {"attachIDs", "withLocal", "withShared"},
+	"additionalVolumes":     {"snapshotID", "volumeEncrypted", "volumeIOPS", "volumeKmsKeyID", "volumeName", "volumeSize", "volumeThroughput", "volumeType"},
+	"taints":                {"key", "value", "effect"},
+}
+
+// What fields must be, of those whose value is looked into, of a group and of what is within it.
 var (
-	numbers  = []string{"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput"}
+	numbers = []string{
+		"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity",
+	}
 	objects  = []string{"labels", "tags", "iam", "instancesDistribution", "instanceSelector", "securityGroups", "kubeletExtraConfig"}
-	booleans = []string{"spot", "privateNetworking", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring", "volumeEncrypted"}
+	booleans = []string{"spot", "privateNetworking", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring", "volumeEncrypted", "withLocal", "withShared"}
+	words    = []string{
+		"amiFamily", "ami", "releaseVersion", "clusterDNS", "instanceName", "instancePrefix", "volumeType", "volumeName", "volumeKmsKeyID", "snapshotID",
+		"instanceRoleName", "instanceRoleARN", "instanceProfileARN",
+	}
 )
 
-// wrongFields says which fields cannot be read, as where a template has not been filled in: they count as not written.
+// wrongFields says which fields cannot be read, as where a template has not been filled in: they count as not written. Of
+// objects within the group it says too which fields are not known.
 func (e *eksctlGroup) wrongFields() {
+	e.wrongIn("", e.node)
 	for _, field := range fields(e.node) {
-		value, want := e.field(field), ""
+		value := e.field(field)
+		if known := within[field]; known != nil && field != "taints" {
+			e.strangeIn(field, value, known)
+		}
+		for n, member := range members(value) {
+			if known := within[field]; known != nil {
+				e.strangeIn(field+"["+itoa(n)+"]", member, known)
+			}
+		}
+	}
+	for _, field := range []string{"labels", "tags"} {
+		for _, name := range fields(e.field(field)) {
+			if value := e.field(field, name); value.Kind != yaml.ScalarNode {
+				e.wrong(field+"["+name+"]", value, "a text")
+			}
+		}
+	}
+}
+
+// strangeIn says which fields of an object within the group are not known, or cannot be read.
+func (e *eksctlGroup) strangeIn(path string, object *yaml.Node, known []string) {
+	for _, field := range fields(object) {
+		if !slices.Contains(known, field) && !empty(at(object, field)) {
+			e.remark(Impossible, path+"."+field, "is no field that is known here, and is left out")
+		}
+	}
+	e.wrongIn(path, object)
+}
+
+func (e *eksctlGroup) wrongIn(path string, object *yaml.Node) {
+	for _, field := range fields(object) {
+		value, want := at(object, field), ""
 		switch {
 		case empty(value):
 		case slices.Contains(numbers, field) && size(value) < 0:
@@ -70,13 +119,19 @@ func (e *eksctlGroup) wrongFields() {
 			want = "an object with fields"
 		case slices.Contains(booleans, field) && text(value) != "true" && text(value) != "false":
 			want = "true or false"
-		case field == "taints" && value.Kind == yaml.ScalarNode:
+		case slices.Contains(words, field) && value.Kind != yaml.ScalarNode:
+			want = "a text"
+		case path == "" && field == "taints" && value.Kind == yaml.ScalarNode:
 			want = "a list, or an object with fields"
 		}
 		if want != "" {
-			e.remark(Impossible, field, "is %s, want %s: it counts as not written", strings.TrimSpace(encode(value, false)), want)
+			e.wrong(under(path, field), value, want)
 		}
 	}
+}
+
+func (e *eksctlGroup) wrong(path string, value *yaml.Node, want string) {
+	e.remark(Impossible, path, "is %s, want %s: it counts as not written", strings.TrimSpace(encode(value, false)), want)
 }
 
 // otherFields says what is not carried over. Switches that are off say nothing.

@@ -16,6 +16,7 @@ import (
 // nodeGroup is a set of machines of one kind.
 type nodeGroup struct {
 	name, className string
+	written         string   // its name where it comes from
 	clouds          []string // what the cloud calls it, by --nodes
 	source          *item
 	types, zones    []string
@@ -40,9 +41,9 @@ type nodeGroup struct {
 	taintOf    map[string]*yaml.Node
 }
 
-func newNodeGroup(name string, source *item) *nodeGroup {
+func newNodeGroup(written string, source *item) *nodeGroup {
 	return &nodeGroup{
-		name: name, source: source, least: -1, most: -1, labels: map[string]string{}, made: map[string]string{}, refused: map[string]string{},
+		name: objectName(written), written: written, source: source, least: -1, most: -1, labels: map[string]string{}, made: map[string]string{}, refused: map[string]string{},
 		seenLabels: map[string]map[string]int{}, seenTaints: map[string]int{}, taintOf: map[string]*yaml.Node{},
 	}
 }
@@ -67,7 +68,8 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		if i.kind != "Node" || i.apiVersion != "v1" {
 			continue
 		}
-		name := objectName(groupOfNode(i.root))
+		written := groupOfNode(i.root)
+		name := objectName(written)
 		switch {
 		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, ofNobody(i.root):
 			continue
@@ -77,9 +79,13 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		}
 		g := byName[name]
 		if g == nil {
-			g = newNodeGroup(name, m.origin(i))
+			g = newNodeGroup(written, m.origin(i))
 			g.className = m.onlyClass()
 			byName[name], found = g, append(found, g)
+		}
+		if g.written != written {
+			g.source.note(Impossible, written, "is another group than %s, and its NodePool would have the same name: nothing is proposed for it; write one", g.written)
+			continue
 		}
 		g.see(i.root)
 		if !slices.Contains(known, g) {
@@ -92,10 +98,15 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			g.remark(Advice, "", "nodes do not say which subnets, security groups, images, disks and role their machines have: write the EC2NodeClass default (kubectl explain ec2nodeclass.spec), or give the ClusterConfig of eksctl")
 		}
 	}
-	if len(alone) > 0 {
-		m.scaler.noteFlag("", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
-	}
+	m.scaler.withoutGroup(alone)
 	return found
+}
+
+// withoutGroup says which nodes are of no group.
+func (a *autoscaler) withoutGroup(alone []string) {
+	if len(alone) > 0 {
+		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
+	}
 }
 
 // origin is the item behind which the pool of a node's group is printed.

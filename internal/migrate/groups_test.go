@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -129,152 +128,6 @@ func asJSON(t *testing.T, node *yaml.Node) string {
 	return string(text)
 }
 
-// TestGroupFields: each field becomes part of the pool or the class, or has a line.
-func TestGroupFields(t *testing.T) {
-	for _, test := range []struct {
-		fields, pool, class string // what to look at, and what is there as JSON
-		want                string
-		notes               []string
-	}{
-		{"spot: false", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"80Gi","volumeType":"gp3"}}]`, nil},
-		{"volumeSize: 10, volumeType: gp2", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"10Gi","volumeType":"gp2"}}]`, nil},
-		{"volumeName: /dev/sda1", "", "blockDeviceMappings", `[{"deviceName":"/dev/sda1","ebs":{"volumeSize":"80Gi","volumeType":"gp3"},"rootVolume":true}]`, nil},
-		{"additionalVolumes: [{volumeName: /dev/sdb, snapshotID: snap-1}]", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"80Gi","volumeType":"gp3"}},{"deviceName":"/dev/sdb","ebs":{"snapshotID":"snap-1","volumeType":"gp3"}}]`, nil},
-		{"spot: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"required"}`, nil},
-		{"disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"optional"}`, nil},
-		{"disablePodIMDS: true, disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":1,"httpTokens":"required"}`, nil},
-		{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice minSize"}},
-		{"minSize: 0", "limits", "", `{"nodes":3}`, nil},
-		{"maxInstanceLifetime: 86400", "template.spec.expireAfter", "", `"86400s"`, nil},
-		{"taints: {a: \"b:NoSchedule\", c: \":NoExecute\", d: PreferNoSchedule}", "template.spec.taints", "", `[{"effect":"NoSchedule","key":"a","value":"b"},{"effect":"NoExecute","key":"c"},{"effect":"PreferNoSchedule","key":"d"}]`, nil},
-		{"taints: {a: b}", "template.spec.taints", "", `null`, []string{"impossible g.taints"}},
-		{"instanceSelector: {vCPUs: 2, memory: 8GiB}", "template.spec.requirements.3", "", `{"key":"node.kubernetes.io/instance-type","operator":"In","values":["m5.large"]}`, []string{"advice g.instanceSelector"}},
-		{"instanceSelector: {vCPUs: 4, memory: \"8\"}", "template.spec.requirements.4", "", `null`, []string{"impossible g.instanceSelector"}},
-		{"instancesDistribution: {instanceTypes: [m5.large], maxPrice: 0.1, onDemandPercentageAboveBaseCapacity: 0}", "template.spec.requirements.2", "", `{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}`, []string{"advice g.instancesDistribution.maxPrice"}},
-		{"ami: ami-1", "", "amiSelectorTerms", `[{"id":"ami-1"}]`, []string{"advice g.ami"}},
-		{"ami: my-image", "", "amiSelectorTerms", `[{"alias":"al2023@latest"}]`, []string{"impossible g.ami"}},
-		{"releaseVersion: 1.30.4-20240917", "", "amiSelectorTerms", `[{"alias":"al2023@v20240917"}]`, nil},
-		{"releaseVersion: newest", "", "amiSelectorTerms", `[{"alias":"al2023@latest"}]`, []string{"impossible g.releaseVersion"}},
-		{"kubeletExtraConfig: {maxPods: 20, systemReserved: {cpu: 1}, cpuManagerPolicy: static}", "", "kubelet", `{"maxPods":20,"systemReserved":{"cpu":"1"}}`, []string{"impossible g.kubeletExtraConfig.cpuManagerPolicy"}},
-		{"clusterDNS: 10.0.0.10, maxPodsPerNode: 30", "", "kubelet", `{"maxPods":30,"clusterDNS":["10.0.0.10"]}`, nil},
-		{"tags: {a: b, kubernetes.io/cluster/c: owned, k8s.io/cluster-autoscaler/enabled: \"true\"}", "", "tags", `{"a":"b"}`, []string{"advice g.tags"}},
-		{"labels: {a: b}, tags: {k8s.io/cluster-autoscaler/node-template/label/a: b, k8s.io/cluster-autoscaler/node-template/label/c: d}", "", "tags", `null`, []string{"advice g.tags"}},
-		{"tags: {k8s.io/cluster-autoscaler/node-template/resources/example.com/fuse: \"5\"}", "", "tags", `null`, []string{"impossible g.tags"}},
-		{"ssh: {allow: false}, efaEnabled: false, outpostARN: \"\"", "weight", "", `null`, nil},
-		{"ssh: {allow: true}, efaEnabled: true, surprise: 1", "weight", "", `null`, []string{"impossible g.ssh", "impossible g.efaEnabled", "impossible g.surprise"}},
-	} {
-		t.Run(test.fields, func(t *testing.T) {
-			result := Run([]File{{Name: "in", Text: []byte(cluster(test.fields))}}, Options{InstanceTypes: knownTypes})
-			documents := split(File{Name: "out", Text: result.Manifests})
-			which, path := documents[0], test.pool
-			if test.class != "" {
-				which, path = documents[1], test.class
-			}
-			if err := which.parse(); err != nil {
-				t.Fatal(err)
-			}
-			node := at(which.root, "spec")
-			for _, name := range strings.Split(path, ".") {
-				if i, err := strconv.Atoi(name); err == nil && i < len(members(node)) {
-					node = members(node)[i]
-				} else {
-					node = at(node, name)
-				}
-			}
-			got := asJSON(t, node)
-			var sortedGot, sortedWant any
-			if json.Unmarshal([]byte(got), &sortedGot) != nil || json.Unmarshal([]byte(test.want), &sortedWant) != nil {
-				t.Fatalf("%s or %s is no JSON", got, test.want)
-			}
-			if diff := cmp.Diff(sortedWant, sortedGot); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.notes, notesOf(result)); diff != "" {
-				t.Errorf("notes (-want +got):\n%s\n%s", diff, result.Report.Text())
-			}
-		})
-	}
-}
-
-// TestImages: a family is told to join as its images can, and an image is never given the user data of another family
-// without a word.
-func TestImages(t *testing.T) {
-	for _, test := range []struct {
-		fields, family, term, device string
-		outcome                      Outcome // of the note about the image; empty: none
-	}{
-		{"amiFamily: AmazonLinux2023", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", ""},
-		{"amiFamily: AmazonLinux2", "", `[{"alias":"al2@latest"}]`, "/dev/xvda", ""},
-		{"amiFamily: Bottlerocket, releaseVersion: 1.20.5-a3e8bda1", "", `[{"alias":"bottlerocket@v1.20.5"}]`, "/dev/xvdb", ""},
-		{"amiFamily: Bottlerocket, ami: ami-1", "Bottlerocket", `[{"id":"ami-1"}]`, "/dev/xvdb", Advice},
-		{"amiFamily: BottlerocketFips", "", `[{"alias":"bottlerocket@latest"}]`, "/dev/xvdb", Impossible},
-		{"amiFamily: Ubuntu2004, ami: ami-1", "AL2", `[{"id":"ami-1"}]`, "/dev/sda1", Advice},
-		{"amiFamily: Ubuntu2204", "AL2", `[{"ssmParameter":"/aws/service/canonical/ubuntu/eks/22.04/1.30/stable/current/amd64/hvm/ebs-gp2/ami-id"}]`, "/dev/sda1", Advice},
-		{"amiFamily: UbuntuPro2404, instanceType: m6g.large", "AL2", `[{"ssmParameter":"/aws/service/canonical/ubuntu/eks-pro/24.04/1.30/stable/current/arm64/hvm/ebs-gp3/ami-id"}]`, "/dev/sda1", Advice},
-		{"amiFamily: Flatcar, ami: ami-1", "Custom", `[{"id":"ami-1"}]`, "/dev/xvda", Impossible},
-		{"amiFamily: Flatcar", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", Impossible},
-		{"amiFamily: WindowsServer2025FullContainer", "", `[{"alias":"windows2025@latest"}]`, "/dev/sda1", Impossible},
-		{"maxSize: 1", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", Defaulted},
-	} {
-		t.Run(test.fields, func(t *testing.T) {
-			in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, version: \"1.30\"}\nmanagedNodeGroups: [{name: g, iam: {instanceRoleName: r}, " + test.fields + "}]\n"
-			result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
-			class := split(File{Name: "out", Text: result.Manifests})[1]
-			if err := class.parse(); err != nil {
-				t.Fatal(err)
-			}
-			spec := at(class.root, "spec")
-			if got := text(at(spec, "amiFamily")); got != test.family {
-				t.Errorf("the family is %q, want %q", got, test.family)
-			}
-			if got := asJSON(t, at(spec, "amiSelectorTerms")); got != test.term {
-				t.Errorf("the image is %s, want %s", got, test.term)
-			}
-			if got := text(at(firstOf(at(spec, "blockDeviceMappings")), "deviceName")); got != test.device {
-				t.Errorf("the disk is %s, want %s", got, test.device)
-			}
-			var found Outcome
-			for _, note := range result.Report[0].Notes {
-				if strings.HasPrefix(note.Field, "g.ami") {
-					found = note.Outcome
-				}
-			}
-			if found != test.outcome {
-				t.Errorf("the note about the image is %q, want %q:\n%s", found, test.outcome, result.Report.Text())
-			}
-		})
-	}
-	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nnodeGroups: [{name: g, amiFamily: AmazonLinux2}]\n"
-	if out := Run([]File{{Name: "in", Text: []byte(in)}}, Options{KubernetesMinor: 33}); !strings.Contains(string(out.Manifests), "alias: al2023@latest") {
-		t.Errorf("AL2 for Kubernetes 1.33:\n%s", out.Manifests)
-	}
-}
-
-// TestFieldsOfTheSchema: every field of a node group that eksctl's schema has is known here, and none twice.
-func TestFieldsOfTheSchema(t *testing.T) {
-	schema := strings.Fields(`additionalVolumes ami amiFamily asgMetricsCollection asgSuspendProcesses availabilityZones bottlerocket capacityReservation
-		classicLoadBalancerNames clusterDNS containerRuntime cpuCredits desiredCapacity disableIMDSv1 disablePodIMDS ebsOptimized efaEnabled enableDetailedMonitoring
-		enclaveEnabled iam instanceMarketOptions instanceName instancePrefix instanceSelector instanceType instanceTypes instancesDistribution kubeletExtraConfig labels
-		launchTemplate localZones maxInstanceLifetime maxPodsPerNode maxSize minSize name nodeRepairConfig outpostARN overrideBootstrapCommand placement
-		preBootstrapCommands privateNetworking propagateASGTags releaseVersion securityGroups spot ssh subnets tags taints targetGroupARNs updateConfig
-		volumeEncrypted volumeIOPS volumeKmsKeyID volumeName volumeSize volumeThroughput volumeType`)
-	for _, field := range schema {
-		places := 0
-		if slices.Contains(readFields, field) {
-			places++
-		}
-		if slices.Contains(idleFields, field) {
-			places++
-		}
-		if _, told := otherFields[field]; told {
-			places++
-		}
-		if places != 1 {
-			t.Errorf("%s is known in %d places, want one", field, places)
-		}
-	}
-}
-
 // TestHome: the controller starts on nodes that it did not buy, that are not taken away, and that it may run on.
 func TestHome(t *testing.T) {
 	group := func(name, capacity string, least int, taints int) *nodeGroup {
@@ -332,38 +185,6 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
-// TestStrangeGroups: what cannot be read has a line, and is not guessed.
-func TestStrangeGroups(t *testing.T) {
-	for _, test := range []struct{ config, field string }{
-		{"nodeGroups: [{name: g, minSize: \"${MIN}\"}]", "g.minSize"},
-		{"nodeGroups: [{name: g, maxSize: [1]}]", "g.maxSize"},
-		{"nodeGroups: [{name: g, volumeSize: 100Gi}]", "g.volumeSize"},
-		{"nodeGroups: [{name: g, labels: [a, b]}]", "g.labels"},
-		{"nodeGroups: [{name: g, iam: role}]", "g.iam"},
-		{"nodeGroups: [{name: g, taints: \"a=b:NoSchedule\"}]", "g.taints"},
-		{"nodeGroups: [{name: g, spot: sometimes}]", "g.spot"},
-		{"nodeGroups: [{name: g, taints: [a]}]", "g.taints"},
-		{"nodeGroups: [{name: g, taints: {a: {b: c}}}]", "g.taints"},
-		{"nodeGroups: [{name: g, additionalVolumes: [a]}]", "g.additionalVolumes[0]"},
-		{"nodeGroups: [{name: g, instanceSelector: {vCPUs: 2.5}}]", "g.instanceSelector.vCPUs"},
-	} {
-		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + test.config + "\n")}}, Options{InstanceTypes: knownTypes})
-		if !slices.ContainsFunc(result.Report[0].Notes, func(n Note) bool { return n.Outcome == Impossible && n.Field == test.field }) {
-			t.Errorf("%s: nothing impossible of %s:\n%s", test.config, test.field, result.Report.Text())
-		}
-	}
-	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}", "nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
-		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + config + "\n")}}, Options{})
-		if len(result.Report) != 1 || len(result.Report[0].Notes) == 0 || strings.Contains(string(result.Manifests), "name: \"\"") {
-			t.Errorf("%s:\n%s%s", config, result.Report.Text(), result.Manifests)
-		}
-	}
-	two := cluster("spot: false") + "---\n" + strings.Replace(cluster("spot: false"), "{name: c,", "{name: other,", 1)
-	if report := Run([]File{{Name: "in", Text: []byte(two)}}, Options{}).Report.Text(); !strings.Contains(report, "is another cluster than c") {
-		t.Errorf("two clusters:\n%s", report)
-	}
-}
-
 // TestNodesOfNobody: no pool is proposed for the control plane and for Fargate, and a taint that goes by itself is none of the
 // pool's.
 func TestNodesOfNobody(t *testing.T) {
@@ -417,5 +238,53 @@ func TestSharedClasses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "a", "c", "c", "e"}, classes); diff != "" {
 		t.Errorf("classes of the pools (-want +got):\n%s", diff)
+	}
+}
+
+// TestNodesOfNoGroup: nodes without a group's label have a line, with a ClusterConfig beside them or a Deployment.
+func TestNodesOfNoGroup(t *testing.T) {
+	nodes := "---\napiVersion: v1\nkind: Node\nmetadata: {name: alone, labels: {kubernetes.io/os: linux}}\nspec: {}\n"
+	for name, in := range map[string]string{"ClusterConfig c": cluster("spot: false") + nodes, "Deployment kube-system/scaler": scaler(`[cluster-autoscaler]`, `[]`) + nodes} {
+		first := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report[0]
+		if first.Object != name || !strings.Contains((Report{first}).Text(), "1 node of no group, without a label such as eks.amazonaws.com/nodegroup (alone)") {
+			t.Errorf("%s:\n%s", name, Report{first}.Text())
+		}
+	}
+}
+
+// TestNamesOfGroups: of groups that would be one NodePool, the second is not proposed, which is no mere advice; what others
+// call NodePool keeps nothing from being proposed.
+func TestNamesOfGroups(t *testing.T) {
+	node := func(group string) string {
+		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: \"" + group + "\", labels: {eks.amazonaws.com/nodegroup: \"" + group + "\", node.kubernetes.io/instance-type: m5.large}}\nspec: {}\n"
+	}
+	groups := strings.TrimSuffix(cluster("spot: false"), "\n")
+	for _, test := range []struct {
+		name, in   string
+		became     []string // of the first object
+		impossible []string // fields
+	}{
+		{"groups of a file", groups + "\n  - {name: G, instanceType: c5.large, iam: {instanceRoleName: r}, maxSize: 1}\n  - {name: h, instanceType: c5.large, amiFamily: AmazonLinux2023, iam: {instanceRoleName: r}, maxSize: 1}\n", []string{"NodePool g", "EC2NodeClass g", "NodePool h"}, []string{"nodeGroups[1]"}},
+		{"of both kinds", groups + "\nmanagedNodeGroups: [{name: g, instanceType: c5.large}]\n", []string{"NodePool g", "EC2NodeClass g"}, []string{"managedNodeGroups[0]"}},
+		{"of nodes", scaler(`[cluster-autoscaler]`, `[]`) + node("web-1") + node("Web_1") + node("web-1"), []string{"NodePool web-1"}, []string{"Web_1"}},
+		{"of a file and of nodes", groups + "\n" + node("g") + node("G"), []string{"NodePool g", "EC2NodeClass g"}, []string{"G"}},
+		{"another project's", groups + "\n---\napiVersion: hypershift.openshift.io/v1beta1\nkind: NodePool\nmetadata: {name: g, namespace: a}\nspec: {}\n", []string{"NodePool g", "EC2NodeClass g"}, nil},
+		{"one that is there", groups + "\n---\n" + strings.Replace(poolWith("v1", "", none), "name: a", "name: g", 1), []string{"EC2NodeClass g"}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
+			if diff := cmp.Diff(test.became, result.Report[0].Became); diff != "" {
+				t.Errorf("proposed (-want +got):\n%s", diff)
+			}
+			var impossible []string
+			for _, n := range result.Report[0].Notes {
+				if n.Outcome == Impossible {
+					impossible = append(impossible, n.Field)
+				}
+			}
+			if diff := cmp.Diff(test.impossible, impossible); diff != "" {
+				t.Errorf("impossible (-want +got):\n%s\n%s", diff, result.Report.Text())
+			}
+		})
 	}
 }

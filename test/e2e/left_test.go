@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,22 +59,6 @@ func TestProvisionerLeftBehind(t *testing.T) {
 			t.Errorf("claim %s is leaving", e.object.Name)
 		}
 	}
-}
-
-// The same where the garbage collector has not seen a pool yet, as when the definitions are new: it looks for new kinds every 30 s.
-// Then it takes the owner off nothing, and finds the pool later, and that it is owned by nobody who is there.
-func TestProvisionerLeftBehindUnseen(t *testing.T) {
-	only(t)
-	t.Parallel()
-	s := newStage(t, ownCluster(t), "left")
-	s.runController(t, filepath.Join(artefacts, "left-unseen.log"), quickTimers...)
-	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "left"}}
-	class := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "left"}}
-	for _, made := range []client.Object{pool, class} {
-		await(t, patience, "the Provisioner to have become something", func(ctx context.Context) error { return s.Get(ctx, keyOf(made), made) })
-	}
-	s.leave(&karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "left"}})
-	s.stays(pool, class)
 }
 
 // leave deletes an older object without what was made from it, and waits until it is gone.

@@ -40,10 +40,8 @@ const poolDefinition = "nodepools." + karpv1.Group
 func TestConversionByReplicas(t *testing.T) {
 	only(t)
 	t.Parallel()
-	r := &replicas{stage: newStage(t, ownCluster(t), "replicas")}
-	r.service()
+	r := newReplicas(t)
 	r.storeOlder("kept-1", "kept-2", "traffic")
-
 	leader := r.start("replica-1")
 	await(t, patience, "the first replica to lead", r.leads(""))
 	first := *r.lease(t).Spec.HolderIdentity
@@ -52,18 +50,7 @@ func TestConversionByReplicas(t *testing.T) {
 	traffic := r.traffic("traffic")
 	traffic.goesOn()
 
-	whole := traffic.failures()
-	r.renewCertificate(leader, standby)
-	newest := r.renewAuthority()
-	traffic.goesOn()
-	r.renewCertificate(leader, standby)
-	if err := r.shown(leader).CheckSignatureFrom(newest); err != nil {
-		t.Errorf("the certificate is not of the new authority: %v", err)
-	}
-	traffic.goesOn()
-	if lost := traffic.failures() - whole; lost > 0 {
-		t.Errorf("%d reads and writes were refused while the certificate was renewed, last: %v", lost, traffic.last())
-	}
+	r.renewAll(traffic, leader, standby)
 
 	leader.kill()
 	traffic.goesOn()
@@ -74,26 +61,13 @@ func TestConversionByReplicas(t *testing.T) {
 	if err := standby.stop(); err != nil {
 		t.Error(err)
 	}
-	r.cluster.controller = third.controller
 	traffic.goesOn()
 
 	await(t, 2*patience, "all pools to be stored in v1", r.storedIn("v1"))
 	traffic.goesOn()
 	traffic.end()
 	t.Logf("%d rounds of writing and reading, %d refused; the longest time without an answer was %s", traffic.rounds, traffic.refused, traffic.longest)
-	said := 0
-	for _, p := range []*replica{leader, standby, third} {
-		log, err := os.ReadFile(p.log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range bytes.Lines(log) {
-			if bytes.Contains(line, []byte("all objects are stored in v1 now")) && bytes.Contains(line, []byte(poolDefinition)) {
-				said++
-			}
-		}
-	}
-	if said != 1 {
+	if said := r.rewrites(); said != 1 {
 		t.Errorf("the replicas have rewritten the pools %d times, want once", said)
 	}
 	for _, name := range []string{"kept-1", "kept-2"} {
@@ -107,6 +81,7 @@ func TestConversionByReplicas(t *testing.T) {
 type replicas struct {
 	*stage
 	road *road
+	all  []*replica // in the order in which they were started
 
 	mutex sync.Mutex
 	ends  []int // the ports that the Service leads to; the first that answers is it
@@ -116,6 +91,68 @@ type replicas struct {
 type replica struct {
 	*controller
 	webhook int
+}
+
+// newReplicas has none yet, on a cluster of their own. They end with the case, however it ends: after its objects are gone, and
+// before their cluster is.
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	c := ownCluster(t)
+	r := &replicas{}
+	t.Cleanup(func() {
+		for _, p := range r.all {
+			if !p.running() {
+				continue
+			}
+			if err := p.stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r.stage = newStage(t, c, "replicas")
+	r.service()
+	return r
+}
+
+// renewAll replaces the certificate, its authority, and the certificate again, of which traffic must not notice anything.
+func (r *replicas) renewAll(traffic *traffic, all ...*replica) {
+	r.t.Helper()
+	whole := traffic.failures()
+	r.renewCertificate(all...)
+	newest := r.renewAuthority()
+	traffic.goesOn()
+	r.renewCertificate(all...)
+	for _, p := range all {
+		shown, err := p.shown(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if err := shown.CheckSignatureFrom(newest); err != nil {
+			r.t.Errorf("the certificate is not of the new authority: %v", err)
+		}
+	}
+	traffic.goesOn()
+	if lost := traffic.failures() - whole; lost > 0 {
+		r.t.Errorf("%d reads and writes were refused while the certificate was renewed, last: %v", lost, traffic.last())
+	}
+}
+
+// rewrites counts how often a replica has said that it has rewritten the pools.
+func (r *replicas) rewrites() int {
+	r.t.Helper()
+	said := 0
+	for _, p := range r.all {
+		log, err := os.ReadFile(p.log)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for line := range bytes.Lines(log) {
+			if bytes.Contains(line, []byte("all objects are stored in v1 now")) && bytes.Contains(line, []byte(poolDefinition)) {
+				said++
+			}
+		}
+	}
+	return said
 }
 
 // service makes the Service that leads the API server to the replicas. It is a port of this machine.
@@ -169,9 +206,11 @@ func (r *replicas) start(name string) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	started := &replica{p, ports[0]}
+	r.all = append(r.all, started)
 	r.cluster.controller = p
 	await(r.t, patience, name+" to be ready", p.ready)
-	return &replica{p, ports[0]}
+	return started
 }
 
 // leads fails until somebody else than the one given leads.
@@ -265,11 +304,23 @@ func (r *replicas) forget(entries ...string) {
 // renewCertificate has the replicas make another certificate, and waits until all show it.
 func (r *replicas) renewCertificate(all ...*replica) {
 	r.t.Helper()
-	before := r.shown(all[0])
+	var before *x509.Certificate
+	await(r.t, patience, "a replica to show its certificate", func(ctx context.Context) (err error) {
+		before, err = all[0].shown(ctx)
+		return err
+	})
 	r.forget(corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
-	await(r.t, patience, "all replicas to show the same new certificate", func(context.Context) error {
+	await(r.t, patience, "all replicas to show the same new certificate", func(ctx context.Context) error {
+		var first *x509.Certificate
 		for _, p := range all {
-			if now := r.shown(p); now.Equal(before) || !now.Equal(r.shown(all[0])) {
+			now, err := p.shown(ctx)
+			if err != nil {
+				return err
+			}
+			if first == nil {
+				first = now
+			}
+			if now.Equal(before) || !now.Equal(first) {
 				return fmt.Errorf("port %d shows one of %s", p.webhook, now.NotBefore)
 			}
 		}
@@ -299,14 +350,14 @@ func (r *replicas) renewAuthority() *x509.Certificate {
 }
 
 // shown is the certificate that a replica shows.
-func (r *replicas) shown(p *replica) *x509.Certificate {
-	r.t.Helper()
-	connection, err := tls.Dial("tcp", "127.0.0.1:"+strconv.Itoa(p.webhook), &tls.Config{InsecureSkipVerify: true})
+func (p *replica) shown(ctx context.Context) (*x509.Certificate, error) {
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	connection, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(p.webhook))
 	if err != nil {
-		r.t.Fatal(err)
+		return nil, fmt.Errorf("asking port %d for its certificate: %w", p.webhook, err)
 	}
 	defer connection.Close()
-	return connection.ConnectionState().PeerCertificates[0]
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
 // weight is that of a pool in a version.

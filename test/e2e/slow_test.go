@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,9 @@ import (
 // Who makes evicted pods again may be slow, as a starved controller manager is; here it is the test. The node that was bought
 // for them is kept while nobody is on it and nothing else holds it, and they run there: no other is bought.
 func TestPodsMadeAgainLate(t *testing.T) {
-	s := onShared(t, "slow")
+	t.Parallel()
+	s := newStage(t, ownCluster(t), "slow")
+	s.runController(t, filepath.Join(artefacts, "slow.log"), quickTimers[0]+",arrival=1h") // one flag --timers: the last one counts
 	s.bare("first", 7)
 	await(t, patience, "the pods to run", s.running("app", 7))
 	for _, pod := range s.pods("app")[:4] {

@@ -16,6 +16,7 @@
 //     object has become others becomes that of the object that has become one of its name.
 //   - The annotation karpenter-go.github.io/made-from says what a thing was made from. What has lost its owner (as in a restore)
 //     and still has it is owned again if its object is there.
+//   - One provider's controller keeps a Provisioner, if there are several (claim.go).
 //   - A finalizer of that name keeps an object that is being deleted until this package has let go of what it made: to the
 //     collector, or, for --cascade=orphan, for good, without owner and annotation (release.go).
 //

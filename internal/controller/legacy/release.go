@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,9 @@ import (
 // seconds later whenever the kind's definition changes, as by our own webhook), and finds the rest ownerless afterwards; or a
 // pass that began before the deletion makes the source the owner again. So the source stays until this package has let go of
 // everything itself, as the API server has it at that moment.
+//
+// What cannot be known: whether a source was deleted so if nobody watched from its deletion until the collector had taken its
+// finalizer off, and the collector had seen nothing of what is owned. Then it looks like a plain deletion, and is taken for one.
 
 // hold puts our finalizer on a source, before anything is made from it.
 func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
@@ -36,7 +40,7 @@ func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
 }
 
 // notice starts a pass, and remembers who is being deleted, and how. The collector's finalizer tells that, and may be gone
-// again before the pass begins; of events none is passed over.
+// again before the pass begins; a watch passes over no event as long as it lasts.
 func (r *Reconciler) notice(_ context.Context, object client.Object) []reconcile.Request {
 	uid := object.GetUID()
 	switch before, known := r.leaving.Load(uid); {
@@ -53,6 +57,17 @@ func orphans(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(object, metav1.FinalizerOrphanDependents)
 }
 
+// releaseAll lets all sources go that are being deleted.
+func (r *Reconciler) releaseAll(ctx context.Context, v *view) []error {
+	var errs []error
+	for _, s := range v.sources {
+		if s.leaving() {
+			errs = append(errs, r.release(ctx, s))
+		}
+	}
+	return errs
+}
+
 // release lets a source go that is being deleted. What was made from it is left to the garbage collector, or, if it was
 // deleted without that, freed of it for good.
 func (r *Reconciler) release(ctx context.Context, s *source) error {
@@ -67,8 +82,8 @@ func (r *Reconciler) release(ctx context.Context, s *source) error {
 	if err != nil {
 		return err
 	}
-	// Nobody may have been here to see the collector's finalizer. Then what it has freed tells: in a plain deletion everything
-	// is owned until the source is gone.
+	// Nobody may have been here to see the collector's finalizer. Then what it has freed tells, if anything: in a plain deletion
+	// everything is owned until the source is gone.
 	if alone.(bool) || orphans(s.Object) || slices.ContainsFunc(tied, func(o client.Object) bool { return !s.owns(o) }) {
 		for _, object := range tied {
 			if err := r.free(ctx, s, object); err != nil {
@@ -90,15 +105,15 @@ func (s *source) owns(object client.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.GetUID() })
 }
 
-// tied are the pools and classes that the source owns, or would own again.
+// tied are the pools and classes that the source owns, or would own again: of every kind of class that is served, because
+// controllers of two providers may have made some.
 func (r *Reconciler) tied(ctx context.Context, s *source) ([]client.Object, error) {
-	lists := []client.ObjectList{&karpv1.NodePoolList{}, &awsv1.EC2NodeClassList{}}
-	if r.Simulated {
-		lists[1] = &kwokv1alpha1.KWOKNodeClassList{}
-	}
 	var tied []client.Object
-	for _, list := range lists {
-		if err := r.Live.List(ctx, list); err != nil {
+	for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &awsv1.EC2NodeClassList{}, &kwokv1alpha1.KWOKNodeClassList{}} {
+		switch err := r.Live.List(ctx, list); {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			continue // the definition is not there, and no objects of it
+		case err != nil:
 			return nil, fmt.Errorf("listing what was made from %s: %w", s.name(), err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {

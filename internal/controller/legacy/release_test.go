@@ -168,6 +168,23 @@ func leftBehindUnseen(w *world) {
 	w.free(class)
 }
 
+// The controller is down while the collector, which has seen neither pool nor class, does its part: nothing is left that tells
+// how the Provisioner was deleted, and it is let go as in a plain deletion. docs/migrating.md says to keep a controller running.
+func leftBehindUntold(w *world) {
+	stop := w.start()
+	p, pool, class := w.made("untold")
+	stop()
+	w.must(w.leave(w.t.Context(), p))
+	w.must(w.collect(w.t.Context(), p.DeepCopy()))
+	w.start()
+	w.gone(p)
+	for _, object := range []client.Object{pool, class} {
+		if !w.read("untold", object) || !metav1.IsControlledBy(object, p) {
+			w.t.Errorf("%T is owned by %v", object, object.GetOwnerReferences())
+		}
+	}
+}
+
 // A pass that began before the deletion finds pool and class without owner.
 func leftBehindMeanwhile(w *world) {
 	var once sync.Once

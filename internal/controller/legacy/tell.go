@@ -52,15 +52,12 @@ func (r *Reconciler) tell(ctx context.Context, s *source, obstacles []obstacle) 
 }
 
 func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Provisioner, result legacy.Result, obstacles []obstacle) error {
-	class := result.Pool.Spec.Template.Spec.NodeClassRef
-	p.Status.NodePool, p.Status.NodeClass = result.Pool.Name, class.Kind+"/"+class.Name
+	name(p, result)
 	pool := &karpv1.NodePool{}
 	found, err := r.read(ctx, result.Pool.Name, pool)
 	if err != nil {
 		return err
 	}
-	known := []string{karpv1alpha5.ConditionActive, karpv1alpha5.ConditionTranslated, karpv1alpha5.ConditionApplied, karpv1alpha5.ConditionNodePoolReady}
-	p.Status.Conditions = only(p.Status.Conditions, known)
 	conditions := p.StatusConditions()
 	describe(&p.Status.Translation, conditions, result, obstacles)
 	ready := &status.Condition{Status: metav1.ConditionUnknown, Reason: karpv1alpha5.ReasonNotObserved, Message: "there is no NodePool yet"}
@@ -72,6 +69,14 @@ func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Pr
 	conditions.Set(as(karpv1alpha5.ConditionNodePoolReady, ready))
 	conditions.Set(as(karpv1alpha5.ConditionActive, conditions.Root()))
 	return nil
+}
+
+// name names what a Provisioner has become, and leaves out conditions of older controllers.
+func name(p *karpv1alpha5.Provisioner, result legacy.Result) {
+	class := result.Pool.Spec.Template.Spec.NodeClassRef
+	p.Status.NodePool, p.Status.NodeClass = result.Pool.Name, class.Kind+"/"+class.Name
+	known := []string{karpv1alpha5.ConditionActive, karpv1alpha5.ConditionTranslated, karpv1alpha5.ConditionApplied, karpv1alpha5.ConditionNodePoolReady}
+	p.Status.Conditions = only(p.Status.Conditions, known)
 }
 
 func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNodeTemplate, result legacy.Result, obstacles []obstacle) error {

@@ -67,6 +67,16 @@ func (w *world) start() (stop func()) {
 
 func (w *world) startWith(settings legacy.Settings) (stop func()) {
 	w.t.Helper()
+	stop, r := w.startUnserved(settings)
+	for _, kind := range r.Kinds() {
+		w.must(r.Serve(kind))
+	}
+	return stop
+}
+
+// startUnserved runs the controller, which does not know yet that older kinds are served.
+func (w *world) startUnserved(settings legacy.Settings) (stop func(), r *controllerlegacy.Reconciler) {
+	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
 		Scheme: w.scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
@@ -78,10 +88,11 @@ func (w *world) startWith(settings legacy.Settings) (stop func()) {
 	if w.between != nil {
 		c = reading{c, w.between}
 	}
-	w.must((&controllerlegacy.Reconciler{
+	r = &controllerlegacy.Reconciler{
 		Client: c, Live: mgr.GetAPIReader(), Recorder: telemetry.NewRecorder(w.sink, clock.RealClock{}), Timers: timers,
 		Settings: func(context.Context) legacy.Settings { return settings }, Simulated: settings.Kwok,
-	}).SetupWithManager(mgr))
+	}
+	w.must(r.SetupWithManager(mgr))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -92,7 +103,7 @@ func (w *world) startWith(settings legacy.Settings) (stop func()) {
 		}
 	})
 	w.t.Cleanup(stop)
-	return stop
+	return stop, r
 }
 
 func (w *world) must(err error) {

@@ -68,7 +68,7 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 // shut reports whether no pods are sent to the node when theirs is renewed. A node that others are on their way to may look
 // free for a moment, when they have been evicted and nobody has started them again yet.
 func (run *run) shut(n *model.Node) bool {
-	return renewable(n, run) || !reached(n) || run.guard.Bought(n) || plan.Expecting(n, run.snap.Now)
+	return renewable(n, run) || !reached(n) || run.guard.Bought(n) || plan.Expecting(run.snap, n)
 }
 
 // renewable reports whether the node is to be renewed now or soon.

@@ -201,7 +201,7 @@ func (p *Proposal) wakeForRoom(r *run) {
 	for _, n := range r.snap.Nodes {
 		if pool := r.snap.Pool(n.Pool); n.Ours() && pool != nil && n.Stage == model.Initialized && n.Ready {
 			p.wakeAt(r.snap, plan.QuietFrom(n, pool))
-			p.wakeAt(r.snap, plan.ExpectingUntil(n, r.snap.Now))
+			p.wakeAt(r.snap, plan.ExpectingUntil(r.snap, n))
 		}
 	}
 }

@@ -428,7 +428,7 @@ func (w *world) unsettled(n *model.Node) bool {
 }
 
 func (w *world) isYoung(n *model.Node) bool {
-	if n.Stage != model.Initialized || !n.Ready || plan.Expecting(n, w.snap.Now) {
+	if n.Stage != model.Initialized || !n.Ready || plan.Expecting(w.snap, n) {
 		return true
 	}
 	pool := w.snap.Pool(n.Pool)

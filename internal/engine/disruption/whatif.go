@@ -62,7 +62,7 @@ func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept
 	case plan.NodeNominated:
 		consider(n.NominatedUntil)
 	case plan.NodeExpecting:
-		consider(plan.ExpectingUntil(n, snap.Now))
+		consider(plan.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:
 		consider(guard.SettledFrom(n))
 	case plan.NodeProtected:

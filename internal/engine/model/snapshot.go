@@ -14,6 +14,8 @@ import (
 type Snapshot struct {
 	// Now is the only clock of the engine.
 	Now time.Time
+	// Arrival is for how long an empty node is kept for pods that were sent to it, 0 for the usual (plan.Arrival).
+	Arrival time.Duration
 	// Version counts the changes that the builder has seen.
 	Version uint64
 	Space   *label.Space

@@ -182,7 +182,7 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		if g.Awaited(n) {
 			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
-		if Expecting(n, g.snap.Now) {
+		if Expecting(g.snap, n) {
 			return Verdict{Code: NodeExpecting, Node: n.Name}
 		}
 		return g.quiet(n, pool)

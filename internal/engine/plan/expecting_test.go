@@ -47,6 +47,21 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 	}
 }
 
+// A snapshot may say that pods take longer to arrive.
+func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
+	w := newWorld(t, 1)
+	w.pools[0].ConsolidateAfter = 0
+	w.nodes["c0"].ExpectingSince = noon
+	w.now = noon.Add(59 * time.Minute)
+	snap := w.snapshot()
+	for arrival, want := range map[time.Duration]plan.Code{time.Hour: plan.NodeExpecting, 30 * time.Minute: plan.OK, 0: plan.OK} {
+		snap.Arrival = arrival
+		if got := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty).Code; got != want {
+			t.Errorf("with %v: verdict %d, want %d", arrival, got, want)
+		}
+	}
+}
+
 // A time on a claim that is not over for long, of a clock that runs fast or of somebody's hand, is none: it keeps no empty node,
 // and is written over.
 func TestExpectedInTheFuture(t *testing.T) {
@@ -67,7 +82,7 @@ func TestExpectedInTheFuture(t *testing.T) {
 		if got := plan.NewGuard(snap).Removable(snap.Node("n2"), plan.Empty).Code; got != want.removable {
 			t.Errorf("%v ahead: verdict %d, want %d", ahead, got, want.removable)
 		}
-		if until := plan.ExpectingUntil(snap.Node("n2"), snap.Now); until.After(noon.Add(2 * plan.Arrival)) {
+		if until := plan.ExpectingUntil(snap, snap.Node("n2")); until.After(noon.Add(2 * plan.Arrival)) {
 			t.Errorf("%v ahead: kept until %v", ahead, until)
 		}
 		if ahead < 0 {

@@ -1,0 +1,143 @@
+package legacy_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
+)
+
+// startSimulated runs the controller of simulated machines.
+func (w *world) startSimulated() (stop func()) { return w.startWith(legacy.Settings{Kwok: true}) }
+
+// untouched holds that nobody has written an object since it was read.
+func (w *world) untouched(was client.Object) {
+	w.t.Helper()
+	now := was.DeepCopyObject().(client.Object)
+	if !w.read(was.GetName(), now) {
+		w.t.Errorf("%T %s is not there any more", was, was.GetName())
+	} else if diff := cmp.Diff(was, now); diff != "" {
+		w.t.Errorf("%T %s was written, -was +is:\n%s", was, was.GetName(), diff)
+	}
+}
+
+// What one provider's controller keeps, another's leaves alone: in life, and in its deletion.
+func otherProvider(w *world) {
+	stop := w.startSimulated()
+	w.apply(strings.ReplaceAll(everySmall, "NAME", "another"))
+	w.provisioner("another", karpv1alpha5.ConditionApplied, "True", "")
+	stop()
+	p, pool, class := &karpv1alpha5.Provisioner{}, &karpv1.NodePool{}, &kwokv1alpha1.KWOKNodeClass{}
+	if !w.read("another", p) || !w.read("another", pool) || !w.read("another", class) {
+		w.t.Fatal("what the Provisioner has become is not there")
+	}
+
+	stop = w.start()
+	w.pass("one-of-ours")
+	if w.read("another", &awsv1.EC2NodeClass{}) {
+		w.t.Error("it has a class of each provider")
+	}
+	w.untouched(p)
+	w.untouched(pool)
+	w.must(w.leave(w.t.Context(), p))
+	w.must(w.collect(w.t.Context(), p))
+	w.pass("another-of-ours")
+	if !w.read("another", p) || !slices.Contains(p.Finalizers, karpv1.FinalizerMadeFrom) {
+		w.t.Error("a controller has let go of what is not its own")
+	}
+	stop()
+
+	// A class that was made before there was one keeper only is nobody's either.
+	stray := &awsv1.EC2NodeClass{}
+	if !w.read("one-of-ours", stray) {
+		w.t.Fatal("there is no class to copy")
+	}
+	stray.ObjectMeta = metav1.ObjectMeta{Name: "another", Annotations: map[string]string{karpv1.AnnotationMadeFrom: "Provisioner/another"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind))}}
+	w.must(w.Create(w.t.Context(), stray))
+	// What the other's controller made is let go of by that one; the collector has freed the pool by now, which tells how.
+	w.must(w.collect(w.t.Context(), p, pool))
+	w.startSimulated()
+	w.gone(p)
+	w.free(pool)
+	w.free(class)
+	w.free(stray)
+}
+
+// A Provisioner whose pool is gone is still whose it was, by its status; both running, a new one becomes one thing only.
+func oneKeeper(w *world) {
+	stop := w.startSimulated()
+	w.apply(strings.ReplaceAll(everySmall, "NAME", "poolless"))
+	w.provisioner("poolless", karpv1alpha5.ConditionApplied, "True", "")
+	stop()
+	w.must(w.Delete(w.t.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "poolless"}}))
+	w.start()
+	w.pass("of-ours")
+	if w.read("poolless", &karpv1.NodePool{}) || w.read("poolless", &awsv1.EC2NodeClass{}) {
+		w.t.Error("a controller has made something of a Provisioner that another keeps")
+	}
+	w.startSimulated()
+	w.pool("poolless", "is as it was", func(pool *karpv1.NodePool) bool {
+		return pool.Spec.Template.Spec.NodeClassRef.Kind == kwokv1alpha1.Kind
+	})
+
+	names := []string{"both-a", "both-b", "both-c", "both-d"}
+	for _, name := range names {
+		w.apply(strings.ReplaceAll(everySmall, "NAME", name))
+	}
+	for _, name := range names {
+		p := w.provisioner(name, karpv1alpha5.ConditionApplied, "True", "")
+		pool := w.pool(name, "is owned", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
+		ours, simulated := w.read(name, &awsv1.EC2NodeClass{}), w.read(name, &kwokv1alpha1.KWOKNodeClass{})
+		kind := pool.Spec.Template.Spec.NodeClassRef.Kind
+		if ours == simulated || ours != (kind == awsv1.Kind) || p.Status.NodeClass != kind+"/"+name {
+			w.t.Errorf("%s: EC2NodeClass %v, KWOKNodeClass %v, a pool of %s, and the status says %s", name, ours, simulated, kind, p.Status.NodeClass)
+		}
+	}
+}
+
+// Where the definition of one older kind is missing, nothing is made, but what is being deleted goes; when it comes, all is
+// as ever.
+func oneKindServed(w *world) {
+	for _, missing := range []string{awsv1alpha1.Kind, karpv1alpha5.Kind} {
+		name := strings.ToLower("without-" + missing)
+		stop := w.start()
+		w.apply(strings.ReplaceAll(templateOf, "NAME", name))
+		w.apply(strings.ReplaceAll(everySmall, "NAME", name))
+		p := w.provisioner(name, karpv1alpha5.ConditionApplied, "True", "")
+		t := &awsv1alpha1.AWSNodeTemplate{}
+		w.until("the template is held", func() bool { return w.read(name, t) && slices.Contains(t.Finalizers, karpv1.FinalizerMadeFrom) })
+		stop()
+
+		stop, r := w.startUnserved(legacy.Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})
+		kinds := r.Kinds()
+		late := slices.IndexFunc(kinds, func(kind schema.GroupVersionKind) bool { return kind.Kind == missing })
+		w.must(r.Serve(kinds[1-late]))
+		var going client.Object = p
+		if missing == karpv1alpha5.Kind {
+			going = t
+		}
+		w.must(w.Delete(w.t.Context(), going))
+		w.gone(going)
+		w.apply(strings.ReplaceAll(everySmall, "NAME", name+"-new"))
+		w.must(r.Serve(kinds[late]))
+		w.provisioner(name+"-new", karpv1alpha5.ConditionApplied, "True", "")
+		stop()
+	}
+}
+
+const templateOf = `
+apiVersion: karpenter.k8s.aws/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: NAME}
+spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}`
