@@ -383,7 +383,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Timers: timers, Clock: w.clock,
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
-		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Health: health},
+		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,

@@ -158,7 +158,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	}
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
-		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Health: health},
+		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health},
 		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,

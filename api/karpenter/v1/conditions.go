@@ -5,7 +5,7 @@ const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recent launches became nodes
-	ConditionServed                  = "Served"                  // ours, Unknown for a while: another provider's controller asks whether the owner's runs
+	ConditionServed                  = "Served"                  // ours, on pools of another provider: whether its controller runs, as far as one asked
 )
 
 // Condition types of a NodeClaim. Ready is true when the first three are.
@@ -30,7 +30,9 @@ const (
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
 	ReasonOtherProvider             = "OtherProvider" // ours: no controller of the node class's provider runs
-	ReasonAsked                     = "Asked"         // of Served
+	ReasonAsked                     = "Asked"         // of Served, Unknown
+	ReasonNotAnswered               = "NotAnswered"   // of Served, False: nobody took the question away
+	ReasonTakenBack                 = "TakenBack"     // of Served, True: the owner wrote NodeClassReady again, without a word
 )
 
 // Reasons of conditions of a NodeClaim.

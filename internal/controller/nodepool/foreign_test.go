@@ -6,68 +6,173 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// A pool of another provider is asked about, and told to be nobody's if that is not answered.
+// foreignPool is another provider's, and was found ready by its controller.
+func foreignPool() *karpv1.NodePool {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.other.sh", Kind: "OtherNodeClass", Name: "default"}
+	pool.StatusConditions().Set(yes(karpv1.ConditionValidationSucceeded))
+	pool.StatusConditions().Set(yes(karpv1.ConditionNodeClassReady))
+	return pool
+}
+
+func stateOf(pool *karpv1.NodePool) (served, ready string) {
+	c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady)
+	ready = string(c.Status) + " " + c.Reason
+	if c = pool.StatusConditions().Get(karpv1.ConditionServed); c != nil {
+		served = string(c.Status) + " " + c.Reason
+	}
+	return served, ready
+}
+
+// A pool of another provider is asked about, and told to be nobody's if that is not answered; by one process or many.
 func TestForeign(t *testing.T) {
 	const patience = time.Minute
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	ready := func(pool *karpv1.NodePool) string {
-		c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady)
-		return string(c.Status) + " " + c.Reason
-	}
-	asked := func(pool *karpv1.NodePool) bool {
-		return pool.StatusConditions().Get(karpv1.ConditionServed) != nil
-	}
-	takeBack := func(pool *karpv1.NodePool) { // as its owner does
-		answered(pool)
+	writes := func(pool *karpv1.NodePool) { // as an owner of any program does
 		pool.StatusConditions().Set(yes(karpv1.ConditionNodeClassReady))
+	}
+	answers := func(pool *karpv1.NodePool) { // as one of ours does
+		answered(pool)
+		writes(pool)
 	}
 	type step struct {
-		at     time.Duration
-		before func(*karpv1.NodePool)
-		after  time.Duration // until the next look
-		asked  bool
-		ready  string
+		at            time.Duration
+		before        func(*karpv1.NodePool)
+		after         time.Duration // until the next look
+		served, ready string
 	}
-	const fine, nobody = "True NodeClassReady", "False OtherProvider"
-	for name, steps := range map[string][]step{
-		"nobody answers": {
-			{0, nil, patience, true, fine}, {20 * time.Second, nil, 40 * time.Second, true, fine}, {patience, nil, 0, false, nobody}, {2 * patience, nil, 0, false, nobody},
-		},
-		"its owner comes": { // or is of another program, and answers by what it writes
-			{0, nil, patience, true, fine}, {patience, nil, 0, false, nobody}, {2 * patience, takeBack, afterTakeBack * patience, false, fine},
-			{100 * patience, nil, (afterTakeBack - 98) * patience, false, fine}, {(2 + afterTakeBack) * patience, nil, patience, true, fine},
-		},
-		"its owner answers": {
-			{0, nil, patience, true, fine}, {time.Second, takeBack, afterAnswer*patience - time.Second, false, fine},
-			{patience, nil, (afterAnswer - 1) * patience, false, fine}, {afterAnswer * patience, nil, patience, true, fine},
-		},
-		"asked by a process before us": {
-			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, true, fine}, {patience, nil, 0, false, nobody},
-		},
+	const (
+		fine, nobody     = "True NodeClassReady", "False OtherProvider"
+		asked, told, let = "Unknown Asked", "False NotAnswered", "True TakenBack"
+	)
+	for name, c := range map[string]struct {
+		restarts bool // before each step
+		steps    []step
+	}{
+		"nobody answers": {steps: []step{
+			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, nil, 0, told, nobody},
+		}},
+		"its owner comes": {steps: []step{
+			{0, nil, patience, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, answers, patience, asked, fine},
+			{2*patience + time.Second, answers, afterAnswer*patience - time.Second, "", fine},
+		}},
+		"its owner is of another program": {steps: []step{
+			{0, nil, patience, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, writes, afterTakeBack * patience, let, fine},
+			{100 * patience, writes, (afterTakeBack - 98) * patience, let, fine}, {(2 + afterTakeBack) * patience, nil, patience, asked, fine},
+			{(3 + afterTakeBack) * patience, nil, 0, told, nobody},
+		}},
+		"its owner is of another program, and we are started again": {true, []step{
+			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // it does not know since when
+			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(nobodys(pool, "aws")) }, 0, told, nobody},
+			{3 * patience, writes, afterTakeBack * patience, let, fine},
+			{4 * patience, nil, (afterTakeBack - 1) * patience, let, fine}, {5 * patience, nil, (afterTakeBack - 2) * patience, let, fine},
+			{(3 + afterTakeBack) * patience, nil, patience, asked, fine},
+		}},
+		"its owner answers": {steps: []step{
+			{0, nil, patience, asked, fine}, {time.Second, answers, afterAnswer*patience - time.Second, "", fine},
+			{patience, nil, (afterAnswer - 1) * patience, "", fine}, {afterAnswer * patience, nil, patience, asked, fine},
+		}},
+		"asked by a process before us": {steps: []step{
+			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine}, {patience, nil, 0, told, nobody},
+		}},
+		"taken back at a time to come": {steps: []step{
+			{0, func(pool *karpv1.NodePool) { note(pool, takenBack(), start.Add(1000*time.Hour)) }, patience, asked, fine},
+		}},
+		"another of its name": {steps: []step{
+			{0, nil, patience, asked, fine}, {30 * time.Second, func(pool *karpv1.NodePool) { pool.UID = "v" }, patience, asked, fine},
+		}},
 	} {
-		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
-		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
-		pool.StatusConditions().Set(yes(karpv1.ConditionValidationSucceeded))
-		pool.StatusConditions().Set(yes(karpv1.ConditionNodeClassReady))
-		var q questions
-		for i, s := range steps {
+		pool := foreignPool()
+		q := &questions{}
+		for i, s := range c.steps {
 			if s.before != nil {
 				s.before(pool)
 			}
+			if c.restarts {
+				q = &questions{}
+			}
 			after := q.weigh(pool, "aws", start.Add(s.at), patience)
-			if after != s.after || asked(pool) != s.asked || ready(pool) != s.ready {
-				t.Errorf("%s, step %d: again after %s, asked %t, %s; want %s, %t, %s", name, i, after, asked(pool), ready(pool), s.after, s.asked, s.ready)
+			if served, ready := stateOf(pool); after != s.after || served != s.served || ready != s.ready {
+				t.Errorf("%s, step %d: again after %s, served %q, %s; want %s, %q, %s", name, i, after, served, ready, s.after, s.served, s.ready)
 			}
 			if pool.StatusConditions().Root().IsTrue() != (s.ready == fine) {
 				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.StatusConditions().Root())
 			}
 		}
-		if c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "KWOKNodeClass.karpenter.kwok.sh are not of the cloud provider of the controller that runs (aws)") {
+		if c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the controller that runs (aws)") {
 			t.Errorf("it is told by %q", c.Message)
 		}
+	}
+}
+
+// onlyKwok is a cloud that owns kwok's classes; nothing else is asked of it.
+type onlyKwok struct{ cloud.Provider }
+
+func (onlyKwok) Name() string { return "kwok" }
+
+func (onlyKwok) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
+
+// A pool that is gone is forgotten, and the time is the clock's.
+func TestForeignPoolsAreForgotten(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	classes, err := controller.ClassesOf(onlyKwok{}, scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := foreignPool()
+	start, patience := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), controller.Production().ClassRecheck
+	clock := testingclock.NewFakePassiveClock(start)
+	r := &Reconciler{
+		Client:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&karpv1.NodePool{}).WithObjects(pool).Build(),
+		Provider: onlyKwok{}, Timers: controller.Production(), Clock: clock, Health: NewHealth(), classes: classes,
+	}
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: pool.Name}}
+	reconcile := func() ctrl.Result {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	for _, left := range []time.Duration{patience, patience / 3, 0} {
+		clock.SetTime(start.Add(patience - left))
+		if got := reconcile().RequeueAfter; got != left {
+			t.Errorf("looks again after %v, want %v", got, left)
+		}
+		if err := r.Client.Get(t.Context(), request.NamespacedName, pool); err != nil {
+			t.Fatal(err)
+		}
+		if c := pool.StatusConditions().Get(karpv1.ConditionServed); c == nil || c.IsFalse() != (left == 0) {
+			t.Errorf("with %v left the pool says %+v", left, c)
+		}
+	}
+	if len(r.foreign.pools) != 1 {
+		t.Errorf("%d pools are known, want 1", len(r.foreign.pools))
+	}
+	if err := r.Client.Delete(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	reconcile()
+	if len(r.foreign.pools) != 0 {
+		t.Errorf("%d pools are known after the last is gone", len(r.foreign.pools))
 	}
 }

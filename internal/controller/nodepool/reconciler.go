@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -35,6 +36,7 @@ type Reconciler struct {
 	Client   client.Client
 	Provider cloud.Provider
 	Timers   controller.Timers
+	Clock    clock.PassiveClock
 	// Health is what nodeclaim.Reconciler.Attempted records into.
 	Health *Health
 
@@ -92,6 +94,9 @@ func (r *Reconciler) poolsOf(ctx context.Context, class karpv1.NodeClassReferenc
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &karpv1.NodePool{}
 	if err := r.Client.Get(ctx, request.NamespacedName, pool); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.foreign.forget(request.Name)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {

@@ -84,6 +84,17 @@ func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) pl
 	return w.command(w.changeOf(claims, names), plan.Underutilized)
 }
 
+// Seating is the command of a change that sends the pods of a node to others, so many to each.
+func Seating(snap *model.Snapshot, from string, to map[string]int) plan.Command {
+	w := settle(snap, Options{}, departing)
+	c := w.changeOf(nil, []string{from})
+	pods := c.nodes[0].Pods
+	for name, n := range to {
+		c.seats, pods = append(c.seats, model.Seating{Node: name, Pods: pods[:n]}), pods[n:]
+	}
+	return w.command(c, plan.Underutilized)
+}
+
 // Accepted are the commands that the search makes of one change.
 func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
 	w := settle(snap, Options{}, departing)

@@ -13,9 +13,14 @@ const mostBytes = 128 << 10
 // oversized reports whether the command cannot be stored.
 func oversized(cmd *plan.Command) bool { return len(cmd.Encode()) >= mostBytes }
 
-// shorten cuts the lists of types of what the command buys, the longest first, until it can be stored. The cheapest types
-// stay, as many as minValues ask for and never fewer than make a spot node likely to be had. A command may still be oversized then.
+// shorten cuts what the command says until it can be stored. First it forgets the seats on nodes that are not ours: they only
+// help a process that goes on from the command after another. Then it cuts the lists of types of what is bought, the longest
+// first. The cheapest types stay, as many as minValues ask for and never fewer than make a spot node likely to be had. A command
+// may still be oversized then.
 func (w *world) shorten(cmd *plan.Command) {
+	if oversized(cmd) {
+		cmd.Landing = slices.DeleteFunc(cmd.Landing, func(l plan.Landing) bool { return l.Claim == "" })
+	}
 	for oversized(cmd) {
 		var longest *plan.NewClaim
 		least := 0

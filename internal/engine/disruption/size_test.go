@@ -2,6 +2,7 @@ package disruption_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,33 @@ func TestNodesOfCommandsThatAreTooLargeGoAlone(t *testing.T) {
 	for i := range commands {
 		if c := &commands[i]; len(c.Candidates) != 1 || len(c.Encode()) >= mostBytes {
 			t.Errorf("%d candidates in %d bytes", len(c.Candidates), len(c.Encode()))
+		}
+	}
+}
+
+// Seats on nodes that are not ours are a help after a crash, no condition: a command goes without them where it would be too large to
+// be stored, and keeps those on nodes of ours.
+func TestLargeCommandsForgetSeatsOnOthersNodes(t *testing.T) {
+	for pods, want := range map[int][]string{2: {"", "claim-c"}, 2000: {"claim-c"}} {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+		b.UpsertNode(node(t, "a", map[string]string{"pool": ",p", "type": ",large"}))
+		b.UpsertNode(node(t, "c", map[string]string{"pool": ",p", "type": ",large"}))
+		b.UpsertNode(node(t, "foreign", map[string]string{"unmanaged": "", "type": ",large"}))
+		for i := range pods {
+			b.UpsertPod(pod("pod", fmt.Sprintf("0b5d3f9e-7d0c-4b5e-9b1c-%012d-%036d", i, i), map[string]string{"node": ",a"}))
+		}
+		cmd := disruption.Seating(b.Snapshot(noon), "a", map[string]int{"foreign": pods - 1, "c": 1})
+		if size := len(cmd.Encode()); size >= mostBytes {
+			t.Errorf("%d pods: the command has %d bytes", pods, size)
+		}
+		var claims []string
+		for _, l := range cmd.Landing {
+			claims = append(claims, l.Claim)
+		}
+		slices.Sort(claims)
+		if diff := cmp.Diff(want, claims); diff != "" {
+			t.Errorf("%d pods: nodes that take them (-want +got):\n%s", pods, diff)
 		}
 	}
 }

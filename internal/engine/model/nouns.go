@@ -253,7 +253,8 @@ type NodeSpec struct {
 	Replacement  bool
 	// ConsolidatedAt is when a consolidation last bought the node or sent pods there, zero for never.
 	ConsolidatedAt time.Time
-	// ExpectingSince is when a command last sent pods to the node that were evicted elsewhere, zero for never.
+	// ExpectingSince is when pods of nodes that leave were last sent to the node, by a command or because it was bought for
+	// them, zero for never.
 	ExpectingSince time.Time
 	// NominatedUntil: pods were promised this node until then.
 	NominatedUntil time.Time

@@ -6,7 +6,7 @@ import "github.com/karpenter-go/karpenter/internal/engine/model"
 type awaiting struct {
 	// claims are the names of the replacements of commands under way, moving the UIDs of pods that will leave their nodes.
 	claims, moving map[string]bool
-	// landing are the UIDs of the claims of nodes that commands under way send pods to.
+	// landing are the UIDs of the claims of nodes of ours that commands under way send pods to.
 	landing map[string]bool
 }
 
@@ -46,7 +46,9 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 					a.claims[cmd.Replacements[i].Name] = true
 				}
 				for _, l := range cmd.Landing {
-					a.landing[l.ClaimUID] = a.landing[l.ClaimUID] || !cmd.Phase.Over()
+					if l.Claim != "" { // nodes that are not ours have none, and nobody takes them for useless
+						a.landing[l.ClaimUID] = a.landing[l.ClaimUID] || !cmd.Phase.Over()
+					}
 				}
 			}
 		}

@@ -55,3 +55,17 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		})
 	}
 }
+
+// A node without a claim is not promised to anybody because a command sends pods to another one.
+func TestForeignNodesAreNotAwaited(t *testing.T) {
+	w := newWorld(t, 2)
+	w.bind("web", "n1")
+	w.nodes["c0"].Claim, w.nodes["c0"].ClaimUID = "", ""
+	c := w.command("c1")
+	c.Reason, c.Landing = plan.Underutilized, []plan.Landing{{Node: "other", NodeUID: "uid-other", Pods: []string{"uid-web"}}}
+	w.nodes["c1"].Command = c.Encode()
+	snap := w.snapshot()
+	if plan.NewGuard(snap).Awaited(snap.Node("n0")) {
+		t.Error("pods that go to another node are awaited on n0")
+	}
+}

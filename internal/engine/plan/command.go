@@ -114,6 +114,8 @@ type Command struct {
 	PhaseSince time.Time
 	// Deadline is when a command that has not come to draining is abandoned.
 	Deadline time.Time
+	// Vacated is when all candidates were first seen to be gone, zero before; not stored, because nothing is left to store it on.
+	Vacated time.Time
 	// Why it was abandoned; not stored.
 	Why Verdict
 }

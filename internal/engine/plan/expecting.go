@@ -7,10 +7,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Pods that a command moves are evicted, leave with their nodes, and are made again by their controllers, on a busy cluster
-// many seconds later. Meanwhile nobody is to be seen who is on the way to the nodes that were bought for them, or that have
-// room for them: once the last candidate is gone with the command on it, these look useless. So their claims remember when
-// pods were sent to them.
+// Pods whose nodes leave are evicted, go with them, and are made again by their controllers, on a busy cluster many seconds
+// later. Meanwhile nobody is to be seen who is on the way to the nodes that were bought for them, or that have room for them:
+// once the last node that leaves is gone, with the command on it if there was one, these look useless. So their claims remember
+// when pods were sent to them.
 
 // Arrival is for how long an empty node is kept for pods that were sent to it, unless the snapshot says otherwise.
 const Arrival = time.Minute
@@ -26,13 +26,26 @@ func arrival(snap *model.Snapshot) time.Duration {
 // arrivalNoted is for how long a note on a claim does, while pods go on leaving.
 func arrivalNoted(snap *model.Snapshot) time.Duration { return arrival(snap) / 2 }
 
-// ExpectingUntil is until when the node, if it is empty, is kept for pods that a command sent to it. It is the zero time where
-// no pods were sent, or where some have come or gone since.
+// aheadAtMost is how far ahead of ours the clock may be that told when pods were sent.
+const aheadAtMost = time.Minute
+
+// ExpectingUntil is until when the node, if it is empty, is kept for pods that were sent to it, by a command or because their own
+// node is being deleted. It is the zero time where no pods were sent, or where some have come or gone since.
 func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
-	if n.ExpectingSince.IsZero() || n.LastPodEvent.After(n.ExpectingSince) {
+	since := sentAt(snap, n)
+	if since.IsZero() || n.LastPodEvent.After(since) {
 		return time.Time{}
 	}
-	return n.ExpectingSince.Add(arrival(snap))
+	return since.Add(arrival(snap))
+}
+
+// sentAt is when pods were last sent to the node, zero for never. Clocks differ by seconds; a time that is further ahead is a
+// mistake, and none, or it would keep the node until then.
+func sentAt(snap *model.Snapshot, n *model.Node) time.Time {
+	if n.ExpectingSince.After(snap.Now.Add(aheadAtMost)) {
+		return time.Time{}
+	}
+	return n.ExpectingSince
 }
 
 // Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
@@ -47,12 +60,21 @@ func (g *Guard) notices(cmd Command) []Action {
 	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd)
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
-		since := n.ExpectingSince
+		since := sentAt(g.snap, n)
 		if !n.Deleting && (since.Before(began) || since.Before(late) && left.After(since)) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: g.snap.Now})
 		}
 	}
 	return actions
+}
+
+// noted reports whether nothing is left to note of a command whose candidates are gone. What cannot be written is tried for as
+// long as it would tell anything, and no longer: nothing else would end the command.
+func (g *Guard) noted(cmd *Command, notices []Action) bool {
+	if cmd.Vacated.IsZero() {
+		cmd.Vacated = g.snap.Now
+	}
+	return len(notices) == 0 || g.snap.Now.After(cmd.Vacated.Add(arrival(g.snap)))
 }
 
 // lastLeft is when a pod was last seen to leave a candidate; now when all candidates are gone, and nobody knows.
@@ -91,9 +113,10 @@ func Notices(snap *model.Snapshot) []Action {
 	var actions []Action
 	late := snap.Now.Add(-arrivalNoted(snap))
 	for _, n := range snap.Nodes {
+		since := sentAt(snap, n)
 		due := func(uid string) bool {
 			now, moving := soon[uid]
-			return moving && (now && n.ExpectingSince.Before(late) || n.ExpectingSince.IsZero())
+			return moving && (now && since.Before(late) || since.IsZero())
 		}
 		if n.Ours() && !n.Deleting && slices.ContainsFunc(n.BoughtFor, due) {
 			actions = append(actions, MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})

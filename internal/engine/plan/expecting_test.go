@@ -62,6 +62,70 @@ func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
 	}
 }
 
+// A time on a claim that is not over for long, of a clock that runs fast or of somebody's hand, is none: it keeps no empty node,
+// and is written over.
+func TestExpectedInTheFuture(t *testing.T) {
+	for ahead, want := range map[time.Duration]struct {
+		removable plan.Code
+		told      string
+	}{
+		time.Second:                 {plan.NodeExpecting, ""},
+		plan.Arrival:                {plan.NodeExpecting, ""},
+		plan.Arrival + time.Second:  {plan.OK, sentToC2},
+		100 * 365 * 24 * time.Hour:  {plan.OK, sentToC2},
+		-plan.Arrival + time.Second: {plan.NodeExpecting, ""},
+	} {
+		w := newWorld(t, 3)
+		w.pools[0].ConsolidateAfter = 0
+		w.nodes["c2"].ExpectingSince = noon.Add(ahead)
+		snap := w.snapshot()
+		if got := plan.NewGuard(snap).Removable(snap.Node("n2"), plan.Empty).Code; got != want.removable {
+			t.Errorf("%v ahead: verdict %d, want %d", ahead, got, want.removable)
+		}
+		if until := plan.ExpectingUntil(snap, snap.Node("n2")); until.After(noon.Add(2 * plan.Arrival)) {
+			t.Errorf("%v ahead: kept until %v", ahead, until)
+		}
+		if ahead < 0 {
+			continue
+		}
+		w.bind("web-0", "n0")
+		w.nodes["c0"].Deleting, w.nodes["c2"].BoughtFor = true, []string{"uid-web-0"}
+		if got := texts(plan.Notices(w.snapshot())); got != want.told {
+			t.Errorf("%v ahead, without a command: told %q, want %q", ahead, got, want.told)
+		}
+		w, cmd := moves(t)
+		w.nodes["c2"].ExpectingSince = noon.Add(ahead)
+		cmd.Phase, cmd.Replacements = plan.Draining, nil
+		for _, c := range []string{"c0", "c1"} {
+			w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = cmd.Encode(), true, true
+		}
+		if _, actions := w.step(cmd, nil); strings.Contains(texts(actions), sentToC2) != (want.told != "") {
+			t.Errorf("%v ahead, with a command: told %q, want %q", ahead, texts(actions), want.told)
+		}
+	}
+}
+
+// What cannot be noted keeps no command: it is tried for as long as a note would be worth something after the last candidate
+// went, and the command is over then.
+func TestNoticesThatFail(t *testing.T) {
+	w, cmd := moves(t)
+	w.add("r", "r")
+	cmd.Phase, cmd.PhaseSince = plan.Draining, noon
+	delete(w.nodes, "c0")
+	delete(w.nodes, "c1")
+	for after := time.Duration(0); after <= plan.Arrival; after += 15 * time.Second { // nothing of it is written
+		w.now = noon.Add(time.Hour + after)
+		next, actions := plan.Step(w.snapshot(), cmd)
+		if cmd = next; cmd.Phase != plan.Draining || !strings.Contains(texts(actions), sentToC2) {
+			t.Fatalf("after %v: phase %s, %q", after, cmd.Phase, texts(actions))
+		}
+	}
+	w.now = w.now.Add(time.Second)
+	if next, actions := plan.Step(w.snapshot(), cmd); next.Phase != plan.Done || len(actions) != 0 {
+		t.Errorf("then: phase %s, %q", next.Phase, texts(actions))
+	}
+}
+
 // moves is a command that buys r for a pod of n0, and has room for another on n2.
 func moves(t testing.TB) (*world, plan.Command) {
 	w, cmd := underused(t, "r")

@@ -211,7 +211,7 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 		}
 	}
 	notices := g.notices(cmd)
-	if !left && len(notices) == 0 {
+	if !left && g.noted(&cmd, notices) {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
 	return cmd, slices.Concat(actions, g.marks(cmd), notices)

@@ -147,7 +147,7 @@ const (
 	// Need: the share, Have: what it would be, in percent).
 	SpotShareExceeded
 
-	// NodeExpecting: pods that a command sent to the node have been evicted, and nobody has come yet (Node).
+	// NodeExpecting: pods that were sent to the node are evicted elsewhere, and nobody has come yet (Node).
 	NodeExpecting
 )
 
