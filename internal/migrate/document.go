@@ -29,6 +29,7 @@ type document struct {
 	root   *yaml.Node // its value; nil when it is empty or not to be read
 	edits  []edit     // small changes, made in the text; the same ones are made in root
 	anew   bool       // is written anew from root
+	bared  bool       // is written anew only for what an API server adds, which no manifest of it has
 	gone   bool       // became something else, or nothing
 	after  []*document
 
@@ -267,9 +268,9 @@ func (d *document) written() string {
 	switch {
 	case d.gone:
 		return ""
-	case d.root == nil || !d.anew && len(d.edits) == 0:
+	case d.root == nil || !d.anew && !d.bared && len(d.edits) == 0:
 		return d.withEnds(strings.SplitAfter(d.text, "\n"))
-	case !d.anew:
+	case !d.anew && !d.bared:
 		if text, ok := d.edited(); ok {
 			return text
 		}

@@ -52,3 +52,14 @@ func TestLive(t *testing.T) {
 		}
 	}
 }
+
+// What the API server added to objects of today is left out of what is printed, and is nothing that would have to change.
+func TestLiveOfToday(t *testing.T) {
+	added := strings.Replace(poolWith("v1", "", none), "metadata:\n", "metadata:\n  uid: 5f\n  generation: 3\n", 1)
+	for live, changed := range map[bool]bool{true: false, false: true} {
+		result := Run([]File{{Name: "pools", Text: []byte(added), Live: live}}, Options{})
+		if strings.Contains(string(result.Manifests), "uid: 5f") || result.Changed != changed || len(result.Report[0].Notes) > 0 != changed {
+			t.Errorf("live %t: changed %t\n%s%s", live, result.Changed, result.Report.Text(), result.Manifests)
+		}
+	}
+}

@@ -309,7 +309,10 @@ func (r *repair) serverFields() {
 	for _, annotation := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion, awsv1.AnnotationNodeClassHash, awsv1.AnnotationNodeClassHashVersion, karpv1.Group + "/stored-version-migrated"} {
 		found = take(r.root, "metadata", "annotations", annotation) != nil || found
 	}
-	if found = r.lastApplied() || found; found {
+	switch found = r.lastApplied() || found; {
+	case found && r.live: // of the cluster, not of what somebody wrote
+		r.bared = true
+	case found:
 		r.anew = true
 		r.note(Changed, "metadata", "what the API server adds is left out")
 	}
@@ -328,7 +331,7 @@ func (r *repair) bare(kind string) {
 	if slices.Contains(selectorless, kind) {
 		take(r.root, "spec", "replicas")
 	}
-	r.text, r.anew, r.ends = encode(r.root, false), false, nil
+	r.text, r.anew, r.bared, r.ends = encode(r.root, false), false, false, nil
 	if again := (&document{text: r.text}); again.parse() == nil { // lines as they are now
 		r.root = again.root
 	}

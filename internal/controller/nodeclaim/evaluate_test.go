@@ -1,6 +1,8 @@
 package nodeclaim
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -201,5 +203,26 @@ func TestMemory(t *testing.T) {
 	m.forget("a")
 	if n := m.hookFailed("a", born.Time); n != 1 {
 		t.Errorf("after it was forgotten: %d failures", n)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	unready, soldOut := &cloud.NodeClassNotReadyError{Message: "it has not been looked at yet"}, &cloud.InsufficientCapacityError{Message: "none"}
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"sold out", fmt.Errorf("launching: %w", soldOut), telemetry.DisruptedInsufficientCapacity},
+		{"class that cannot be used", fmt.Errorf("launching: %w", unready), telemetry.DisruptedNodeClassNotReady},
+		{"class that is waited for", &cloud.CreateError{Reason: karpv1.ReasonNodeClassReadinessUnknown, Err: unready}, ""},
+		{"types of a class that is waited for", fmt.Errorf("launching: %w", &cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Err: unready}), ""},
+		{"anything else", errors.New("timeout"), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := refusal(test.err); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -110,11 +110,15 @@ func (r *Reconciler) writeMetadata(ctx context.Context, claim *karpv1.NodeClaim,
 	return nil
 }
 
-// refusal is the metric's reason of an error after which the claim is deleted, empty if it is to be tried again.
+// refusal is the metric's reason of an error after which the claim is deleted, empty if it is to be tried again: a
+// CreateError is, whatever it was made of, such as a class that was edited a moment ago and has to be looked at anew.
 func refusal(err error) string {
+	var again *cloud.CreateError
 	var capacity *cloud.InsufficientCapacityError
 	var class *cloud.NodeClassNotReadyError
 	switch {
+	case errors.As(err, &again):
+		return ""
 	case errors.As(err, &capacity):
 		return telemetry.DisruptedInsufficientCapacity
 	case errors.As(err, &class):

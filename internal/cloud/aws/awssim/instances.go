@@ -278,7 +278,7 @@ func (c *Cloud) attach(i *instance, img *image) {
 
 // Instances are all instances that EC2 knows, in the order of their launches.
 func (c *Cloud) Instances() []Instance {
-	var all []Instance
+	all := []Instance{}
 	c.locked(func(now time.Time) {
 		for _, i := range c.order {
 			all = append(all, i.public(now))
