@@ -77,7 +77,11 @@ func groupAsVersion(pool map[string]any) {
 // describe notes what reads differently now.
 func (r *repair) describe(before, after map[string]any) {
 	if age, found, _ := unstructured.NestedFieldNoCopy(before, "spec", "disruption", "expireAfter"); found {
-		r.note(Changed, "spec.disruption.expireAfter", "is spec.template.spec.expireAfter (%v); since v1 nodes are replaced when they expire, whatever budgets say", age)
+		ends := ""
+		if age != "Never" {
+			ends = ": nodes are replaced up to a tenth of it before its end, within budgets, and end with it in any case"
+		}
+		r.note(Changed, "spec.disruption.expireAfter", "is spec.template.spec.expireAfter (%v)%s", age, ends)
 	}
 	if policy, _, _ := unstructured.NestedString(before, "spec", "disruption", "consolidationPolicy"); policy == "WhenUnderutilized" {
 		r.note(Changed, "spec.disruption.consolidationPolicy", "WhenUnderutilized is WhenEmptyOrUnderutilized")
