@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -153,6 +154,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
+	config.WarningHandler = rest.NoWarnings{} // that v1beta1 is old, for one, when its conversion is tried
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, usageErrorf("reading the kubeconfig: %w", err)

@@ -212,6 +212,7 @@ func (c *clinic) illnesses() []illness {
 	none := func() (heal func()) { return func() {} }
 	hasty := []string{"--patience=0s"}
 	account := []string{"--service-account=default/karpenter"}
+	aws := []string{"--cloud-provider=aws"}
 	definition := func() *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodeclaims.karpenter.sh"}}
 	}
@@ -297,6 +298,9 @@ func (c *clinic) illnesses() []illness {
 				d.Spec.Conversion.Webhook.ClientConfig.CABundle = authority(c.t)
 			}, func() { d.Spec.Conversion = before })
 		}},
+		{codes: "ConversionBroken", about: "Kind=NodePool failed", arguments: aws, fall: func() func() { return c.noAnswer("nodepools.karpenter.sh") }},
+		{codes: "ConversionBroken", about: "Kind=NodeClaim failed", arguments: aws, fall: func() func() { return c.noAnswer("nodeclaims.karpenter.sh") }},
+		{codes: "ConversionBroken", about: "Kind=EC2NodeClass failed", arguments: aws, fall: func() func() { return c.noAnswer("ec2nodeclasses.karpenter.k8s.aws") }},
 		// Last, because it does not heal: with the definition its objects go.
 		{codes: "ClassMissing DefinitionMissing", about: "KWOKNodeClass", fall: func() func() {
 			c.must(c.Delete(c.t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kwoknodeclasses.karpenter.kwok.sh"}}))
@@ -315,6 +319,23 @@ func (c *clinic) otherProvider() (heal func()) {
 	pool.StatusConditions().SetFalse(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider, "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the controller's provider")
 	c.must(c.Status().Update(c.t.Context(), pool))
 	return heal
+}
+
+// noAnswer is a definition that a controller has written itself into, which runs no longer: its Service leads outside of the
+// cluster, where nobody listens.
+func (c *clinic) noAnswer(definition string) (heal func()) {
+	remove := c.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gone"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",
+	}})
+	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
+	var before *apiextensionsv1.CustomResourceConversion
+	back := c.edit(d, func() {
+		before = d.Spec.Conversion.DeepCopy()
+		at := d.Spec.Conversion.Webhook.ClientConfig
+		at.CABundle = authority(c.t)
+		at.Service.Namespace, at.Service.Name, at.Service.Port = "default", "gone", new(int32(1))
+	}, func() { d.Spec.Conversion = before })
+	return func() { back(); remove() }
 }
 
 // heldProvisioner was deleted, and no controller that would let go of it runs.

@@ -125,6 +125,9 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 	if why == "" && several && !trusted(at.CABundle, f.Now) {
 		why = "no certificate of its authority is valid now"
 	}
+	if answer := f.Unanswered[d.Name]; why == "" && answer != "" {
+		why = "the API server says: " + answer
+	}
 	switch {
 	case why == "":
 		return "", ""
@@ -136,7 +139,7 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 			"run the controller with its webhook (chart: conversion.enabled=true), which rewrites them; its log says what keeps it from that"
 	}
 	return "objects of older versions are converted by a webhook, and " + why,
-		"see the controller's log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
+		"see that a controller runs with --karpenter-service=NAME, the Service that leads to it (the chart does), and its log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
 }
 
 // trusted says whether a bundle of certificates has one that is valid.

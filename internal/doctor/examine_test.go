@@ -21,6 +21,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -140,6 +141,59 @@ func TestExamineGeneratedDefinitions(t *testing.T) {
 	}
 	if got := codes(f); len(got) > 0 || several == 0 {
 		t.Errorf("%d of %d definitions have several versions; found %v, want nothing", several, len(definitions), got)
+	}
+}
+
+// A definition may look well, and the API server get no answer all the same: it is asked, where a controller has said that it
+// converts, and only what it says of the webhook counts.
+func TestConversionIsTried(t *testing.T) {
+	const refused = `conversion webhook for karpenter.sh/v1beta1, Kind=NodePool failed: Post "https://karpenter.kube-system.svc:8443/convert?timeout=30s": dial tcp 127.0.0.1:8443: connect: connection refused`
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, _, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, service string
+		authority     []byte
+		answer        error
+		tried, broken bool
+	}{
+		{"converts", "karpenter", authority, nil, true, false},
+		{"nobody listens", "karpenter", authority, errors.New("Internal error occurred: " + refused), true, true},
+		{"nobody answers", "karpenter", authority, context.DeadlineExceeded, true, true},
+		{"may not try", "karpenter", authority, errors.New(`nodepools.karpenter.sh is forbidden: User "reader" cannot create resource "nodepools"`), true, false},
+		{"switched off", switchedOff, authority, errors.New(refused), false, false},
+		{"as installed", "karpenter", nil, errors.New(refused), false, true},
+	} {
+		f := &Facts{NoElection: true, Now: time.Now()}
+		for _, d := range definitions {
+			if d = d.DeepCopy(); d.Name == "nodepools.karpenter.sh" {
+				at := d.Spec.Conversion.Webhook.ClientConfig
+				at.CABundle, at.Service.Namespace, at.Service.Name = c.authority, "kube-system", c.service
+				f.Expected, f.Installed = append(f.Expected, d), append(f.Installed, *d)
+			}
+		}
+		for _, name := range []string{"karpenter", switchedOff} {
+			f.Services = append(f.Services, corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}})
+		}
+		var tried int
+		s := &Source{Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				tried++
+				if !slices.Contains(options, client.CreateOption(client.DryRunAll)) || object.GetObjectKind().GroupVersionKind().Version != "v1beta1" {
+					t.Errorf("%s: %v is created with %v, want one of v1beta1 in a dry run", c.name, object, options)
+				}
+				return c.answer
+			},
+		})}
+		s.conversions(t.Context(), f)
+		if got := codes(f); (tried == 1) != c.tried || (len(got) == 1) != c.broken {
+			t.Errorf("%s: tried %d times, found %v", c.name, tried, got)
+		}
 	}
 }
 

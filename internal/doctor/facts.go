@@ -31,6 +31,9 @@ type Facts struct {
 
 	Expected  []*apiextensionsv1.CustomResourceDefinition
 	Installed []apiextensionsv1.CustomResourceDefinition
+	// Unanswered is what the API server says of webhooks that do not convert although a controller has said that they do, by
+	// definition.
+	Unanswered map[string]string
 
 	Pools  []karpv1.NodePool
 	Claims []karpv1.NodeClaim

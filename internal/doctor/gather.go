@@ -57,6 +57,7 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	s.list(ctx, f, &definitions, nil)
 	f.Installed = definitions.Items
+	s.conversions(ctx, f)
 	s.classes(ctx, f)
 	f.Expected = s.expected(f)
 	var provisioners karpv1alpha5.ProvisionerList
