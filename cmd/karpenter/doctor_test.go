@@ -263,6 +263,7 @@ func (c *clinic) illnesses() []illness {
 			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
 		}},
 		{codes: "OlderNotReleased", about: "kubectl patch provisioner left", arguments: hasty, fall: c.heldProvisioner},
+		{codes: "OlderNotReady", about: "kubectl delete provisioner taken", fall: c.takenName},
 		{codes: "ClaimNotTerminated DrainBlocked", about: "web-0 on leaving", arguments: hasty, fall: c.blockedDrain},
 		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
 			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"}, Webhooks: []admissionv1.ValidatingWebhook{{
@@ -343,6 +344,15 @@ func (c *clinic) heldProvisioner() (heal func()) {
 	p := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerMadeFrom}}}
 	heal = c.create(p)
 	c.must(c.Delete(c.t.Context(), p))
+	return heal
+}
+
+// takenName is a Provisioner whose pool's name another pool has.
+func (c *clinic) takenName() (heal func()) {
+	p := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
+	heal = c.create(p)
+	p.StatusConditions().SetFalse(karpv1alpha5.ConditionApplied, karpv1alpha5.ReasonNameTaken, `NodePool "taken" was not made from this object`)
+	c.must(c.Status().Update(c.t.Context(), p))
 	return heal
 }
 

@@ -31,6 +31,7 @@ const (
 	ClaimNotTerminated   = "ClaimNotTerminated"   // a claim does not go
 	FinalizerOrphaned    = "FinalizerOrphaned"    // a node keeps our finaliser, and no claim stands behind it
 	OlderNotReleased     = "OlderNotReleased"     // a Provisioner or AWSNodeTemplate was deleted, and no controller lets go of it
+	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate has not become what it should
 	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget keeps a drain from ending
 	WebhookBroken        = "WebhookBroken"        // an admission webhook would refuse what the controller writes
 	ElectionNotExclusive = "ElectionNotExclusive" // there are several Leases of the name
@@ -39,7 +40,7 @@ const (
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, older, drains, webhooks}
+var checks = []check{unread, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, older, unmade, drains, webhooks}
 
 // Examine tells what is wrong, by code, then object.
 func Examine(f *Facts, o Options) []cloud.Finding {

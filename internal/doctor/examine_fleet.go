@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
@@ -48,18 +49,30 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		if f.class(ref) == nil && !f.couldNot(ref.Kind) {
-			list = append(list, found(ClassMissing, object, fmt.Sprintf("its node class, %s %s, does not exist", ref.Kind, ref.Name),
-				fmt.Sprintf("create the %s, or name another in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)))
+			fix := fmt.Sprintf("create the %s, or name another in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)
+			if from := madeFrom(pool); from != "" {
+				fix = f.missingFrom(from, ref)
+			}
+			list = append(list, found(ClassMissing, object, fmt.Sprintf("its node class, %s %s, does not exist", ref.Kind, ref.Name), fix))
 			continue
 		}
 		if worst := untrue(conditions, "Ready"); worst != nil {
 			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
 				worst = cause
 			}
-			list = append(list, found(PoolNotReady, object, "nothing is bought from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; put right what the condition names"))
+			list = append(list, found(PoolNotReady, object, "nothing is bought from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; put right what the condition names"+keptAs(madeFrom(pool))))
 		}
 	}
 	return list
+}
+
+// missingFrom says how a class comes to be that a pool names which is made from an older object.
+func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
+	fix := "the pool is made from " + from + ", and what is edited in it is undone: kubectl describe " + from
+	if slices.ContainsFunc(f.Templates, func(t awsv1alpha1.AWSNodeTemplate) bool { return t.Name == ref.Name }) {
+		fix += "; kubectl describe awsnodetemplate " + ref.Name + ", from which the class would be made"
+	}
+	return fix + "; or create the " + ref.Kind
 }
 
 // untrue is the first condition of these types that is there and not true.
@@ -96,7 +109,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 			causes = []string{ready.text()}
 		}
 		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
-		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; put right what the conditions name"))
+		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; put right what the conditions name"+keptAs(class.MadeFrom)))
 	}
 	return list
 }

@@ -46,3 +46,65 @@ func older(f *Facts, o Options) []cloud.Finding {
 	}
 	return list
 }
+
+// unmade are Provisioners and AWSNodeTemplates that have not become what they should. What became of them and is not ready
+// is a finding of the pool or the class.
+func unmade(f *Facts, o Options) []cloud.Finding {
+	var list []cloud.Finding
+	add := func(kind string, object *metav1.ObjectMeta, why *Condition) {
+		if why == nil || why.Status != string(metav1.ConditionFalse) || object.DeletionTimestamp != nil {
+			return
+		}
+		if why.Reason == karpv1alpha5.ReasonNotObserved && f.at().Sub(why.Since) <= o.Patience {
+			return // something else has to go first
+		}
+		kind = strings.ToLower(kind)
+		fix := fmt.Sprintf("change what the message names: kubectl edit %s %s; what is made from it follows", kind, object.Name)
+		if why.Reason == karpv1alpha5.ReasonNameTaken {
+			fix = fmt.Sprintf("do as the message says; or, if what is there is to stay as it is, kubectl delete %s %s", kind, object.Name)
+		}
+		list = append(list, found(OlderNotReady, kind+"/"+object.Name, "it has not become what it should: "+why.text(), fix))
+	}
+	for i := range f.Provisioners {
+		p := &f.Provisioners[i]
+		add(karpv1alpha5.Kind, &p.ObjectMeta, untrue(conditionsOf(p.Status.Conditions), karpv1alpha5.ConditionApplied))
+	}
+	for i := range f.Templates {
+		t := &f.Templates[i]
+		add(awsv1alpha1.Kind, &t.ObjectMeta, f.unmadeClass(t))
+	}
+	return list
+}
+
+// unmadeClass is why the class of a template is not as it should be; nil if it is, or if somebody wrote the one that cannot be
+// made. Templates are AWS's: another provider's controller says nothing of them.
+func (f *Facts) unmadeClass(t *awsv1alpha1.AWSNodeTemplate) *Condition {
+	class := karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: t.Name}
+	if !f.owns(class) {
+		return nil
+	}
+	conditions := conditionsOf(t.Status.Conditions)
+	if why := untrue(conditions, karpv1alpha5.ConditionApplied); why != nil {
+		return why
+	}
+	if why := untrue(conditions, karpv1alpha5.ConditionNodeClassReady); why != nil && why.Reason == karpv1alpha5.ReasonNotMade && f.class(class) == nil {
+		return why
+	}
+	return nil
+}
+
+// madeFrom is the older object, as kubectl takes it, that a pool or class is made from and kept as; "" for none.
+func madeFrom(object metav1.Object) string {
+	if owner := metav1.GetControllerOf(object); owner != nil && (owner.Kind == karpv1alpha5.Kind || owner.Kind == awsv1alpha1.Kind) {
+		return strings.ToLower(owner.Kind) + " " + owner.Name
+	}
+	return ""
+}
+
+// keptAs is added to a fix of what is made from an older object: an edit would be undone.
+func keptAs(from string) string {
+	if from == "" {
+		return ""
+	}
+	return "; it is made from " + from + ", and what is edited here is undone: kubectl edit " + from
+}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -310,6 +312,65 @@ func TestExamineOlderObjects(t *testing.T) {
 		if got := findings[i]; !strings.Contains(got.Problem, want.problem) || !strings.HasSuffix(got.Fix, want.fix) {
 			t.Errorf("%s: %s; %s", got.Object, got.Problem, got.Fix)
 		}
+	}
+}
+
+// An older object that has not become what it should is found, and so is the way from a pool without a class to it; one that
+// waits for another to go, or whose class somebody wrote, is not.
+func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
+	no := func(kind, reason, message string, ago time.Duration) []status.Condition {
+		return []status.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
+	}
+	applied, ready := karpv1alpha5.ConditionApplied, karpv1alpha5.ConditionNodeClassReady
+	provisioner := func(name string, conditions []status.Condition) karpv1alpha5.Provisioner {
+		p := karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Status.Conditions = conditions
+		return p
+	}
+	template := func(name string, conditions []status.Condition) awsv1alpha1.AWSNodeTemplate {
+		t := awsv1alpha1.AWSNodeTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		t.Status.Conditions = conditions
+		return t
+	}
+	ec2 := schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}
+	owned := metav1.ObjectMeta{Name: "legacy", OwnerReferences: []metav1.OwnerReference{{Kind: karpv1alpha5.Kind, Name: "legacy", Controller: new(true)}}}
+	pool := karpv1.NodePool{ObjectMeta: owned}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: ec2.Group, Kind: ec2.Kind, Name: "legacy"}
+	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{ec2}, Pools: []karpv1.NodePool{pool},
+		Classes: []Class{{Kind: ec2, Name: "written"}, {Kind: ec2, Name: "made", MadeFrom: "awsnodetemplate made", Conditions: []Condition{{Type: "Ready", Status: "False"}}}},
+		Provisioners: []karpv1alpha5.Provisioner{
+			provisioner("taken", no(applied, karpv1alpha5.ReasonNameTaken, "not made from this object", time.Second)),
+			provisioner("waits", no(applied, karpv1alpha5.ReasonNotObserved, "is being deleted", time.Second)),
+			provisioner("waits for long", no(applied, karpv1alpha5.ReasonNotObserved, "is being deleted", time.Hour)),
+			provisioner("pool not ready", no(karpv1alpha5.ConditionNodePoolReady, "NodeClassNotFound", "", time.Hour)),
+			provisioner("new", nil),
+		},
+		Templates: []awsv1alpha1.AWSNodeTemplate{
+			template("legacy", no(ready, karpv1alpha5.ReasonNotMade, "spec.instanceProfile is not set", time.Second)),
+			template("written", no(ready, karpv1alpha5.ReasonNotMade, "launchTemplate", time.Second)),
+			template("made", no(ready, "SubnetsNotFound", "", time.Second)),
+			template("refused", no(applied, karpv1alpha5.ReasonRefused, "the API server refuses", time.Second)),
+		},
+	}
+	var got []string
+	for _, finding := range Examine(f, Options{Patience: time.Minute}) {
+		got = append(got, finding.Code+" "+finding.Object+": "+finding.Fix)
+	}
+	const edit = ": change what the message names: kubectl edit "
+	want := []string{
+		"ClassMissing nodepool/legacy: the pool is made from provisioner legacy, and what is edited in it is undone: kubectl describe provisioner legacy; kubectl describe awsnodetemplate legacy, from which the class would be made; or create the EC2NodeClass",
+		"ClassNotReady ec2nodeclass/made: kubectl describe ec2nodeclass.karpenter.k8s.aws made; put right what the conditions name; it is made from awsnodetemplate made, and what is edited here is undone: kubectl edit awsnodetemplate made",
+		"OlderNotReady awsnodetemplate/legacy" + edit + "awsnodetemplate legacy; what is made from it follows",
+		"OlderNotReady awsnodetemplate/refused" + edit + "awsnodetemplate refused; what is made from it follows",
+		"OlderNotReady provisioner/taken: do as the message says; or, if what is there is to stay as it is, kubectl delete provisioner taken",
+		"OlderNotReady provisioner/waits for long" + edit + "provisioner waits for long; what is made from it follows",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	f.Owned = nil // another provider's controller says nothing of templates
+	if got := codes(f); slices.ContainsFunc(got, func(c string) bool { return strings.Contains(c, "awsnodetemplate") }) {
+		t.Errorf("of another provider: %v", got)
 	}
 }
 

@@ -84,9 +84,11 @@ type Denied struct {
 
 // Class is a node class.
 type Class struct {
-	Kind       schema.GroupKind
-	Name       string
-	Deleting   *metav1.Time
+	Kind     schema.GroupKind
+	Name     string
+	Deleting *metav1.Time
+	// MadeFrom is the older object that it is made from, as kubectl takes it; "" for none.
+	MadeFrom   string
 	Conditions []Condition
 }
 

@@ -150,7 +150,8 @@ func (s *Source) classes(ctx context.Context, f *Facts) {
 		}
 		s.list(ctx, f, list, nil)
 		_ = meta.EachListItem(list, func(item runtime.Object) error { // nothing fails
-			class := Class{Kind: kind, Name: item.(client.Object).GetName(), Deleting: item.(client.Object).GetDeletionTimestamp()}
+			object := item.(client.Object)
+			class := Class{Kind: kind, Name: object.GetName(), Deleting: object.GetDeletionTimestamp(), MadeFrom: madeFrom(object)}
 			if told, ok := item.(interface{ GetConditions() []status.Condition }); ok {
 				class.Conditions = conditionsOf(told.GetConditions())
 			}

@@ -65,6 +65,8 @@ func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Pr
 	if found && metav1.IsControlledBy(pool, p) {
 		p.Status.Resources = pool.Status.Resources
 		ready = pool.StatusConditions(status.WithObservedOnly()).Root()
+	} else if found {
+		ready.Message = "the NodePool of the name is not this object's"
 	}
 	conditions.Set(as(karpv1alpha5.ConditionNodePoolReady, ready))
 	conditions.Set(as(karpv1alpha5.ConditionActive, conditions.Root()))
@@ -103,6 +105,8 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	if found && metav1.IsControlledBy(class, t) {
 		ready = class.StatusConditions(status.WithObservedOnly()).Root()
 		showFound(t, &class.Status)
+	} else if found {
+		ready.Message = "the EC2NodeClass of the name is not this object's"
 	}
 	conditions.Set(as(karpv1alpha5.ConditionNodeClassReady, ready))
 	return nil

@@ -36,6 +36,9 @@ spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 	if c := p.StatusConditions().Get(karpv1alpha5.ConditionApplied); !strings.Contains(c.Message, `NodePool "taken" was not made from this object`) {
 		w.t.Errorf("message: %s", c.Message)
 	}
+	if c := p.StatusConditions().Get(karpv1alpha5.ConditionNodePoolReady); !strings.Contains(c.Message, "is not this object's") {
+		w.t.Errorf("there is a pool of the name, and the message is %q", c.Message)
+	}
 	w.event("NotApplied")
 	if class := w.class("taken", "is there", there); len(class.OwnerReferences) > 0 || class.Spec.Role != "r" {
 		w.t.Errorf("the class of a pool of somebody else has changed: %v %+v", class.OwnerReferences, class.Spec)
