@@ -328,10 +328,9 @@ func (endless) Read(p []byte) (int, error) {
 func TestSimulatePassesOver(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: t}\n" +
-		"---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\n" +
 		"---\napiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: j}\n"})
 	_, progress, err := runBoth(t, "", "simulate", "-f", folder)
-	want := "passed over 1 object of kind ConfigMap\npassed over 1 object of kind EC2NodeClass of karpenter.k8s.aws/v1beta1\n" +
+	want := "passed over 1 object of kind ConfigMap\n" +
 		"passed over 1 object of kind Job of batch.volcano.sh/v1alpha1\npassed over 2 objects of kind Secret\n" +
 		"no pod waits for a node, so that nothing is bought; pods read: 0, of which on nodes: 0, ended: 0\n"
 	if err != nil || progress != want {
@@ -601,6 +600,7 @@ func TestSimulateBadInput(t *testing.T) {
 		"soon.yaml": strings.Replace(poolYAML, "spec:\n", "spec:\n  disruption: {consolidateAfter: soon}\n", 1), "array.json": `["apiVersion", "kind"]`, "text.yaml": "just a text\n",
 		"name.yaml":       strings.Replace(poolYAML, "name: default", "name: 5", 1),
 		"beta.yaml":       strings.Replace(poolYAML, "karpenter.sh/v1", "karpenter.sh/v1beta1", 1),
+		"class.yaml":      poolYAML + "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\n",
 		"alpha.yaml":      "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\n",
 		"extensions.yaml": strings.Replace(webYAML, "apps/v1", "extensions/v1beta1", 1),
 		"negative.yaml":   strings.Replace(webYAML, "replicas: 3", "replicas: -3", 1),
@@ -652,6 +652,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("name.yaml")}, []string{"name.yaml: document 1: metadata.name: is a JSON number, want a string"}},
 		{[]string{"-f", at("budget.yaml")}, []string{"NodePool default: spec.disruption.", `"some", want a number of nodes or a percentage`}},
 		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "karpenter migrate -f FILE", "kubectl get nodepools.v1.karpenter.sh"}},
+		{[]string{"-f", at("class.yaml")}, []string{"class.yaml: document 2: EC2NodeClass default: apiVersion: is karpenter.k8s.aws/v1beta1, which is not read, want karpenter.k8s.aws/v1", "karpenter migrate -f FILE", "kubectl get ec2nodeclasses.v1.karpenter.k8s.aws"}},
 		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
 		{[]string{"-f", at("extensions.yaml")}, []string{"Deployment web: apiVersion: is extensions/v1beta1, which is not read, want apps/v1"}},
 		{[]string{"-f", at("negative.yaml")}, []string{"Deployment web: spec.replicas: is -3, want zero or more"}},

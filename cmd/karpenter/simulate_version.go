@@ -6,6 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Objects of API versions that are not read any more, or not yet. Passing them over would answer a question that nobody
@@ -13,7 +16,7 @@ import (
 
 // readVersions are the kinds that a decision depends on, with the one version of each that is read.
 var readVersions = map[string]string{
-	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1",
+	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", awsv1.Kind: awsv1.GroupVersion.String(),
 	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
 	"Job": batchVersion, "CronJob": batchVersion,
 	"PriorityClass": "scheduling.k8s.io/v1", "StorageClass": "storage.k8s.io/v1", "CSINode": "storage.k8s.io/v1",
@@ -45,8 +48,13 @@ func successorOf(kind metav1.TypeMeta) string {
 	if group, _, _ := strings.Cut(now, "/"); now == "" || group != version.Group && !formerGroups[version.Group] {
 		return ""
 	}
-	if version.Group != "karpenter.sh" {
+	resource := strings.ToLower(kind.Kind) + "s"
+	switch version.Group {
+	case karpv1.Group:
+	case awsv1.Group:
+		resource = "ec2nodeclasses"
+	default:
 		return now
 	}
-	return fmt.Sprintf("%s (karpenter migrate -f FILE rewrites it; a cluster that has both prints it: kubectl get %ss.v1.karpenter.sh -o yaml)", now, strings.ToLower(kind.Kind))
+	return fmt.Sprintf("%s (karpenter migrate -f FILE rewrites it; a cluster that has both prints it: kubectl get %s.v1.%s -o yaml)", now, resource, version.Group)
 }
