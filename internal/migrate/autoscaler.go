@@ -255,13 +255,14 @@ func (m *migration) order(groups []*nodeGroup) {
 	if home != nil {
 		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
 	}
-	scaler := "-n kube-system deployment/cluster-autoscaler"
+	scaler, without := "-n kube-system deployment/cluster-autoscaler", ""
 	if m.scaler != nil && m.scaler.item != nil {
+		without = ", all but the Cluster Autoscaler's Deployment, which is printed as it was,"
 		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
 	}
 	groups[0].source.steps([]string{
 		"install the CRDs and the controller, on nodes that it did not buy: " + where,
-		"apply these manifests and wait until the NodePools are ready: kubectl get nodepools",
+		"apply these manifests" + without + " and wait until the NodePools are ready: kubectl get nodepools",
 		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
 		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; " + last + " last)",
 		"for each: cordon its nodes, drain one after the other (kubectl drain --ignore-daemonsets --delete-emptydir-data), see the pods run on new nodes, then set its size to 0",
