@@ -121,6 +121,10 @@ func TestExplainNode(t *testing.T) {
 }
 
 func TestExplainPool(t *testing.T) {
+	march := time.Date(time.Now().UTC().Year(), 3, 1, 0, 0, 0, 0, time.UTC)
+	if !march.After(time.Now()) {
+		march = march.AddDate(1, 0, 0)
+	}
 	types := filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
 	for name, c := range map[string]struct {
 		leaving bool
@@ -131,7 +135,7 @@ func TestExplainPool(t *testing.T) {
 			"budgets allow now: Empty 0 more of 1, Underutilized 0 more of 1, Drifted 0 more of 1, Expired 0 more of 1; 1 node not ready, being deleted or in a command\n",
 			"  3 of 4 nodes are what the pool says\n    1 node drifted, NodePoolDrifted: guarded, the first at 2026-02-01T00:00:00Z\n",
 			"  1 node leaving: Underutilized, phase launching\n",
-			"  1 node stays (Underutilized), 0.5050 USD per hour: the pool's budget allows 1 node",
+			"  1 node stays (Underutilized), 0.5050 USD per hour: the pool's budget allows 1 node at once, and no more\n    may change at " + march.Format(time.RFC3339) + "\n",
 			"  1 node stays (Drifted), 0.1050 USD per hour: PodDisruptionBudget default/quorum allows no eviction",
 		}},
 		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would be begun now, saving 0.5050 USD per hour\n", "2 nodes stay (Underutilized), 1.0100 USD per hour: for example, node held is protected"}},

@@ -89,7 +89,10 @@ type keptCount struct {
 	Nodes   []string `json:"nodes"`
 	// CostPerHour of these nodes.
 	CostPerHour float64 `json:"costPerHour"`
-	reasons     []keptReason
+	// ChangesAt is when time may first change it for one of them.
+	ChangesAt *time.Time `json:"changesAt,omitempty"`
+	reasons   []keptReason
+	kept      []disruption.Kept
 }
 
 func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) error {
@@ -219,7 +222,12 @@ func (d *disruptDecision) keptCounts(pool string) []keptCount {
 		c := &list[at]
 		c.Nodes, c.reasons = append(c.Nodes, k.Node), append(c.reasons, r)
 		c.CostPerHour += usd(d.opts.CostOf(d.first, n))
-		c.Message = ofAll(c.reasons)
+		c.Message, c.kept = ofAll(c.reasons), append(c.kept, k)
+	}
+	for i := range list {
+		if at := disruption.ChangesAt(d.first, d.opts, list[i].kept...); !at.IsZero() {
+			list[i].ChangesAt = &at
+		}
 	}
 	slices.SortFunc(list, func(a, b keptCount) int {
 		return cmp.Or(cmp.Compare(b.CostPerHour, a.CostPerHour), strings.Compare(a.For, b.For), strings.Compare(a.Code, b.Code))
@@ -247,6 +255,9 @@ func (o *poolOutcome) text() string {
 	}
 	for _, k := range o.Kept {
 		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
+		if k.ChangesAt != nil {
+			fmt.Fprintf(&b, "    may change at %s\n", k.ChangesAt.UTC().Format(time.RFC3339))
+		}
 	}
 	b.WriteString(indented(pricesAre(o.PriceSource)))
 	return b.String()

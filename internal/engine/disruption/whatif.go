@@ -29,19 +29,22 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 	return w.command(c, plan.Underutilized), v
 }
 
-// ChangesAt is when the reason for which a node stays ends, or may end, by itself; zero when time alone changes nothing.
-func ChangesAt(snap *model.Snapshot, opts Options, kept Kept) time.Time {
-	n := snap.Node(kept.Node)
-	if n == nil {
-		return time.Time{}
-	}
+// ChangesAt is when the first of the reasons for which nodes stay ends, or may end, by itself; zero when time alone changes
+// nothing.
+func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 	guard := plan.NewGuard(snap)
 	guard.Payback = opts.payback()
-	at := changesAt(guard, snap, n, kept)
-	if !at.After(snap.Now) {
-		return time.Time{}
+	var first time.Time
+	for _, k := range kept {
+		n := snap.Node(k.Node)
+		if n == nil {
+			continue
+		}
+		if at := changesAt(guard, snap, n, k); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
 	}
-	return at
+	return first
 }
 
 // changesAt is the earliest time after now at which the node's verdict may change, the zero time if there is none. Of the
