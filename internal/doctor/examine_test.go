@@ -3,7 +3,9 @@ package doctor
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -32,6 +34,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -143,6 +147,31 @@ func TestExamineGeneratedDefinitions(t *testing.T) {
 	}
 	if got := codes(f); len(got) > 0 || several == 0 {
 		t.Errorf("%d of %d definitions have several versions; found %v, want nothing", several, len(definitions), got)
+	}
+}
+
+// What is tried can be converted there and back: a webhook that works is never found at fault for it. That the definitions
+// take it, TestDoctor shows.
+func TestTrialsCanBeConverted(t *testing.T) {
+	for definition, trial := range trials {
+		object := map[string]any{}
+		if err := json.Unmarshal([]byte(trial), &object); err != nil {
+			t.Fatalf("%s: %v", definition, err)
+		}
+		if pool := beta.PoolToAsk(object); pool != "" {
+			t.Errorf("%s: pool %s is asked for", definition, pool)
+		}
+		from, _ := object["apiVersion"].(string)
+		for _, to := range []string{strings.TrimSuffix(from, "beta1"), from} {
+			converted, err := beta.Converter{}.Convert(object, to)
+			if err != nil || converted["apiVersion"] != to || converted["spec"] == nil {
+				t.Fatalf("%s: to %s: %v, %v", definition, to, converted, err)
+			}
+			object = converted
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(conversion.Definitions())), slices.Sorted(maps.Keys(trials))); diff != "" {
+		t.Errorf("-definitions that are converted +trials:\n%s", diff)
 	}
 }
 
