@@ -5,7 +5,8 @@
 //	        cloud.Examiner (a provider's own findings; optional)
 //
 // Gather reads, and changes nothing: objects by lists, permissions by access reviews, the clock of the API server from the
-// Date of an answer, whether older versions are converted by creations that are tried only (dry run). What it may not read is noted, because a doctor who cannot look must not say that all is well.
+// Date of an answer, whether older versions are converted by creations that are tried only (dry run). What it may not read is
+// noted, because a doctor who cannot look must not say that all is well.
 // Examine is a function of the facts: a list of small checks, each with codes of its own, tried one after the other.
 //
 // Rights is the one table of what the controller asks of the API server. The doctor asks whether it may; tests hold the
