@@ -11,8 +11,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
@@ -27,6 +30,19 @@ func TestElectionIdentity(t *testing.T) {
 	t.Setenv(identityVariable, first)
 	if identity, again := electionIdentity(); identity != first || !again {
 		t.Errorf("the program that replaces %q is %q, again %t", first, identity, again)
+	}
+}
+
+// The election has a short timeout and a name of its own; watches with that timeout would end every few seconds, and with many
+// pods before the first list is through.
+func TestElectionLeavesTheConfiguration(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1:1", UserAgent: "karpenter/test"}
+	o := &controllerOptions{identity: "a", electionName: "lease", electionNamespace: "kube-system", electionLease: 15 * time.Second}
+	if _, err := o.electionLock(config, runtime.NewScheme()); err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != 0 || config.UserAgent != "karpenter/test" {
+		t.Errorf("timeout %v, user agent %q, want none and the one that was given", config.Timeout, config.UserAgent)
 	}
 }
 
