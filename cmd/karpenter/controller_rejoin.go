@@ -53,7 +53,7 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 		return nil, nil
 	}
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // it changes what it is given: watches would end with the timeout below
-	config.Timeout = max(o.electionRenewal()/2, time.Second) // one request that hangs must not lose the Lease
+	config.Timeout = max(o.electionRenewal()/2, time.Second)               // one request that hangs must not lose the Lease
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the leader election: %w", err)
