@@ -77,7 +77,7 @@ What cannot be read is reported on standard error; the rest is decided and print
 			"  karpenter simulate --live --disrupt --until-stable --payback 24h",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			for _, name := range []string{"payback", "move-price", "min-saving"} {
+			for _, name := range []string{"payback", "min-stay", "move-price", "min-saving"} {
 				if !s.disrupt && command.Flags().Changed(name) {
 					return usageErrorf("--%s is about --disrupt, which is not given", name)
 				}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,8 +52,10 @@ type captureOptions struct {
 type captureDisrupt struct {
 	UntilStable bool            `json:"untilStable"`
 	Payback     metav1.Duration `json:"payback"`
-	MovePrice   float64         `json:"movePrice"`
-	MinSaving   float64         `json:"minSaving"`
+	// MinStay was the Payback in captures that do not have it.
+	MinStay   *metav1.Duration `json:"minStay,omitempty"`
+	MovePrice float64          `json:"movePrice"`
+	MinSaving float64          `json:"minSaving"`
 	// FeatureGates as the flag says them.
 	FeatureGates string `json:"featureGates,omitempty"`
 }
@@ -62,7 +65,7 @@ func (o *captureOptions) policy() policy {
 		schedulerConfig: o.SchedulerConfig}
 	if d := o.Disrupt; d != nil {
 		p.featureGates = d.FeatureGates
-		p.untilStable, p.economics = d.UntilStable, economics{d.Payback.Duration, d.MovePrice, d.MinSaving}
+		p.untilStable, p.economics = d.UntilStable, economics{d.Payback.Duration, cmp.Or(d.MinStay, &d.Payback).Duration, d.MovePrice, d.MinSaving}
 	}
 	return p
 }
@@ -80,7 +83,7 @@ func writeCapture(path string, w *world, p policy, a report) error {
 		Answer: text,
 	}
 	if _, disrupt := a.(*disruptAnswer); disrupt {
-		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, p.economics.movePrice, p.economics.minSaving, p.featureGates}
+		document.Options.Disrupt = &captureDisrupt{p.untilStable, metav1.Duration{Duration: p.economics.payback}, &metav1.Duration{Duration: p.economics.minStay}, p.economics.movePrice, p.economics.minSaving, p.featureGates}
 	}
 	data, err := json.MarshalIndent(document, "", " ")
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 
 // economics is what a consolidation must bring, as flags say it, for pools that do not say.
 type economics struct {
-	payback              time.Duration
+	payback, minStay     time.Duration
 	movePrice, minSaving float64
 }
 
 func (e *economics) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&e.payback, "payback", disruption.ProductionPayback, "time over which a saving must exceed the price of the disruption, for pools that do not say")
+	flags.DurationVar(&e.minStay, "min-stay", disruption.ProductionMinStay, "time for which what a consolidation launched, or sent pods to, stays, for pools that do not say")
 	flags.Float64Var(&e.movePrice, "move-price", usd(disruption.ProductionMovePrice), "price of moving a pod of eviction cost 1, in USD, for pools that do not say")
 	flags.Float64Var(&e.minSaving, "min-saving", 0, "least saving in USD per hour, for pools that do not say")
 }
@@ -30,6 +31,8 @@ func (e *economics) check() error {
 	switch {
 	case e.payback < 0:
 		return usageErrorf("--payback is %v, want a duration such as 1h, zero or more", e.payback)
+	case e.minStay < 0:
+		return usageErrorf("--min-stay is %v, want a duration such as 1h, zero or more", e.minStay)
 	case !money(e.movePrice):
 		return usageErrorf("--move-price is %v, want USD, zero or more", e.movePrice)
 	case !money(e.minSaving):
@@ -41,9 +44,12 @@ func (e *economics) check() error {
 // options are the economics as the engine spells them, where zero is the usual and a negative value nothing.
 func (e *economics) options() disruption.Economics {
 	nano := func(v float64) int64 { return int64(math.Round(v * model.Nano)) }
-	o := disruption.Economics{Payback: e.payback, MovePrice: nano(e.movePrice), MinSaving: nano(e.minSaving)}
+	o := disruption.Economics{Payback: e.payback, MinStay: e.minStay, MovePrice: nano(e.movePrice), MinSaving: nano(e.minSaving)}
 	if o.Payback == 0 {
 		o.Payback = -1
+	}
+	if o.MinStay == 0 {
+		o.MinStay = -1
 	}
 	if o.MovePrice == 0 {
 		o.MovePrice = -1

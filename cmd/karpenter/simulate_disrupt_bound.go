@@ -18,7 +18,7 @@ const boundWork = 100_000_000
 // are too.
 func leastCost(snap *model.Snapshot, opts disruption.Options, about func(*model.Node) bool) (price, cost int64) {
 	guard := plan.NewGuard(snap)
-	guard.Payback = opts.Payback
+	guard.MinStay = opts.MinStay
 	var going []string
 	moving := map[*model.Pod]bool{}
 	for _, n := range snap.Nodes {

@@ -233,6 +233,8 @@ func TestDisruptFlags(t *testing.T) {
 		"--payback is about --disrupt":      {"--payback", "1h"},
 		"--min-saving is about --disrupt":   {"--min-saving", "0"},
 		"--payback is -1h0m0s":              {"--disrupt", "--payback", "-1h"},
+		"--min-stay is about --disrupt":     {"--min-stay", "1h"},
+		"--min-stay is -1h0m0s":             {"--disrupt", "--min-stay", "-1h"},
 		"--move-price is -1":                {"--disrupt", "--move-price", "-1"},
 		"--min-saving is NaN":               {"--disrupt", "--min-saving", "NaN"},
 		"--fail-on-unschedulable is about":  {"--disrupt", "--fail-on-unschedulable"},

@@ -109,8 +109,9 @@ func (w *world) rebudget(i, much int) {
 	w.setting.replace(i, &fresh, w.now)
 }
 
-// lastForEver ends what would make a world go on changing by itself: nodes expire no more, and no pool undoes a purchase
-// before the usual time. (kube-scheduler puts pods elsewhere than planned; who switches the payback off pays for that.)
+// lastForEver ends what would make a world go on changing by itself: nodes expire no more, and what a
+// consolidation did stands for the usual time. (kube-scheduler puts pods elsewhere than planned; without a minimum stay that is
+// undone again and again.)
 func (w *world) lastForEver() {
 	for i, p := range w.setting.pools {
 		fresh := *p

@@ -42,6 +42,9 @@ func ParsePayback(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// ParseMinStay reads the value of AnnotationMinStay.
+func ParseMinStay(text string) (time.Duration, error) { return ParsePayback(text) }
+
 // ParseMaxSpotShare reads the value of AnnotationMaxSpotShare, percent.
 func ParseMaxSpotShare(text string) (int64, error) {
 	percent, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)

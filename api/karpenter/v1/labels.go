@@ -86,8 +86,10 @@ const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
 
 // The economics of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) over which what a
 // change saves must exceed the price of the disruption; AnnotationMovePrice that price per unit of eviction cost, in
-// decimal USD; AnnotationMinSaving the least saving, in decimal USD per hour.
+// decimal USD; AnnotationMinSaving the least saving, in decimal USD per hour. AnnotationMinStay is how long (a duration) a
+// node that a consolidation launched, or sent pods to, is not consolidated; without it, AnnotationPayback says so too.
 const (
+	AnnotationMinStay   = OwnAnnotationPrefix + "min-stay"
 	AnnotationPayback   = OwnAnnotationPrefix + "payback"
 	AnnotationMovePrice = OwnAnnotationPrefix + "move-price"
 	AnnotationMinSaving = OwnAnnotationPrefix + "min-saving"

@@ -66,6 +66,7 @@ func validateEconomics(annotations map[string]string) field.ErrorList {
 	}{
 		{AnnotationNodeOverheadPrice, money(ParseNodePrice)},
 		{AnnotationPayback, func(text string) error { _, err := ParsePayback(text); return err }},
+		{AnnotationMinStay, func(text string) error { _, err := ParseMinStay(text); return err }},
 		{AnnotationMovePrice, money(ParseMovePrice)},
 		{AnnotationMinSaving, money(ParseMinSaving)},
 		{AnnotationMaxSpotShare, func(text string) error { _, err := ParseMaxSpotShare(text); return err }},

@@ -25,7 +25,7 @@ func world(t testing.TB) *Capture {
 	}}, v)
 	for _, name := range []string{"pool", "other"} {
 		pool := decode[karpv1.NodePool](t, strings.Replace(poolText, "name: pool,", "name: "+name+",", 1))
-		pool.Annotations = map[string]string{karpv1.AnnotationPayback: "2h", karpv1.AnnotationMovePrice: "0", karpv1.AnnotationMinSaving: "0.01", karpv1.AnnotationMaxSpotShare: "30"}
+		pool.Annotations = map[string]string{karpv1.AnnotationPayback: "2h", karpv1.AnnotationMinStay: "1m", karpv1.AnnotationMovePrice: "0", karpv1.AnnotationMinSaving: "0.01", karpv1.AnnotationMaxSpotShare: "30"}
 		pool.Spec.Replicas = new(int64(3))
 		spec := Pool(pool, v)
 		spec.Budgets, spec.BudgetError = Budgets(pool, c.Now)
@@ -57,7 +57,7 @@ func world(t testing.TB) *Capture {
 
 func TestCaptureRoundTrip(t *testing.T) {
 	c := world(t)
-	if pool := c.Pools[0]; !pool.Static || pool.Payback == 0 || pool.MovePrice == 0 || pool.MinSaving == 0 || pool.MaxSpotShare == 0 || pool.Budgets[1].Changes.IsZero() {
+	if pool := c.Pools[0]; !pool.Static || pool.Payback == 0 || pool.MinStay == 0 || pool.MovePrice == 0 || pool.MinSaving == 0 || pool.MaxSpotShare == 0 || pool.Budgets[1].Changes.IsZero() {
 		t.Errorf("the pool is too poor for this test: %+v", pool)
 	}
 	data, err := c.Bytes()

@@ -92,7 +92,7 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.BoughtOwners, n.Promised}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.Owners, n.Promised}
 }
 
 // TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.
@@ -158,10 +158,10 @@ func TestPDB(t *testing.T) {
 
 // economicsOf is what a pool says about costs.
 type economicsOf struct {
-	payback      time.Duration
-	move, saving int64
-	blocked      string
-	share        int64
+	payback, stay time.Duration
+	move, saving  int64
+	blocked       string
+	share         int64
 }
 
 func TestEconomicsOfPool(t *testing.T) {
@@ -172,15 +172,16 @@ func TestEconomicsOfPool(t *testing.T) {
 		"nothing said": {nil, economicsOf{}},
 		"share":        {map[string]string{"max-spot-share": "25%"}, economicsOf{share: 25}},
 		"no share":     {map[string]string{"max-spot-share": "half"}, economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is a whole number`}},
-		"all said": {map[string]string{"payback": "90m", "move-price": "0.002", "min-saving": "0.05"},
-			economicsOf{90 * time.Minute, 2_000_000, 50_000_000, "", 0}},
-		"zero is nothing": {map[string]string{"payback": "0s", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, "", 0}},
-		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`, 0}},
-		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, neverPays, `"-1h" is not such a time`, 0}},
-		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, neverPays, `zero to 8760h`, 0}},
-		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`, 0}},
-		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`, 0}},
-		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, neverPays, `payback]`, 0}},
+		"all said": {map[string]string{"payback": "90m", "min-stay": "5m", "move-price": "0.002", "min-saving": "0.05"},
+			economicsOf{90 * time.Minute, 5 * time.Minute, 2_000_000, 50_000_000, "", 0}},
+		"zero is nothing": {map[string]string{"payback": "0s", "min-stay": "0", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, -1, "", 0}},
+		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`, 0}},
+		"stay":            {map[string]string{"min-stay": "long"}, economicsOf{0, 0, 0, neverPays, `min-stay]: "long" is not such a time; it is a duration`, 0}},
+		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, 0, neverPays, `"-1h" is not such a time`, 0}},
+		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, 0, neverPays, `zero to 8760h`, 0}},
+		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`, 0}},
+		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`, 0}},
+		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, 0, neverPays, `payback]`, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := decode[karpv1.NodePool](t, poolText)
@@ -189,7 +190,7 @@ func TestEconomicsOfPool(t *testing.T) {
 				pool.Annotations[karpv1.OwnAnnotationPrefix+key] = value
 			}
 			spec := Pool(pool, words())
-			got := economicsOf{payback: spec.Payback, move: spec.MovePrice, saving: spec.MinSaving, share: spec.MaxSpotShare}
+			got := economicsOf{payback: spec.Payback, stay: spec.MinStay, move: spec.MovePrice, saving: spec.MinSaving, share: spec.MaxSpotShare}
 			if spec.Blocked != nil {
 				got.blocked = spec.Blocked.Field + ": " + spec.Blocked.Reason
 			}

@@ -27,8 +27,13 @@ func MovePrice(text string) (int64, error) { return money(text, karpv1.ParseMove
 func MinSaving(text string) (int64, error) { return money(text, karpv1.ParseMinSaving) }
 
 // Payback reads the time over which a saving must exceed its price, as model.PoolSpec.Payback has it.
-func Payback(text string) (time.Duration, error) {
-	d, err := karpv1.ParsePayback(text)
+func Payback(text string) (time.Duration, error) { return span(text, karpv1.ParsePayback) }
+
+// MinStay reads for how long what a consolidation did stands, as model.PoolSpec.MinStay has it.
+func MinStay(text string) (time.Duration, error) { return span(text, karpv1.ParseMinStay) }
+
+func span(text string, parse func(string) (time.Duration, error)) (time.Duration, error) {
+	d, err := parse(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%q %w", text, err)
@@ -75,6 +80,7 @@ func addEconomics(spec *model.PoolSpec, annotations map[string]string) *model.Re
 	}
 	read(karpv1.AnnotationNodeOverheadPrice, func(text string) (err error) { spec.NodePrice, err = NodePrice(text); return err })
 	known := read(karpv1.AnnotationPayback, func(text string) (err error) { spec.Payback, err = Payback(text); return err })
+	known = read(karpv1.AnnotationMinStay, func(text string) (err error) { spec.MinStay, err = MinStay(text); return err }) && known
 	known = read(karpv1.AnnotationMovePrice, func(text string) (err error) { spec.MovePrice, err = MovePrice(text); return err }) && known
 	known = read(karpv1.AnnotationMinSaving, func(text string) (err error) { spec.MinSaving, err = MinSaving(text); return err }) && known
 	known = read(karpv1.AnnotationMaxSpotShare, func(text string) (err error) { spec.MaxSpotShare, err = MaxSpotShare(text); return err }) && known

@@ -63,7 +63,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 // addLife says why the claim was created and what will end it.
 func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 	pods, owners := promises(claim.Annotations[karpv1.AnnotationPods])
-	if spec.BoughtFor, spec.BoughtOwners = pods, owners; spec.Stage < model.Initialized {
+	if spec.BoughtFor = pods; spec.Stage < model.Initialized {
 		spec.Promised, spec.Owners = pods, owners
 	}
 	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))

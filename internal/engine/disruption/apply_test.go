@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// After a consolidation its pods are where it sent them, and the node that took them is left alone for the payback time;
+// After a consolidation its pods are where it sent them, and the node that took them is left alone for the minimum stay;
 // the snapshot that it was decided on is what it was.
 func TestAfter(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
@@ -32,7 +32,7 @@ func TestAfter(t *testing.T) {
 		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
 	}
 	guard := plan.NewGuard(next)
-	if v := guard.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !guard.SettledFrom(n).Equal(noon.Add(plan.Payback)) {
+	if v := guard.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !guard.SettledFrom(n).Equal(noon.Add(plan.MinStay)) {
 		t.Errorf("verdict %d, settled from %v", v.Code, guard.SettledFrom(n))
 	}
 }

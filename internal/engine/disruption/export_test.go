@@ -17,7 +17,7 @@ const naiveMost = 101
 // node. It asks no more of a saving than that there is one. It is what the search is measured against.
 func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	guard := plan.NewGuard(snap)
-	guard.Payback = -1 // it undoes what it did a moment ago
+	guard.MinStay = -1 // it undoes what it did a moment ago
 	nodes := slices.DeleteFunc(slices.Clone(snap.Nodes), func(n *model.Node) bool {
 		return !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK()
 	})

@@ -250,7 +250,7 @@ func (l *live) buy(c *plan.NewClaim, reason string) {
 		uid, owner, _ := strings.Cut(word, "/")
 		n.Promised, n.Owners = append(n.Promised, uid), append(n.Owners, owner)
 	}
-	n.BoughtFor, n.BoughtOwners = n.Promised, n.Owners
+	n.BoughtFor = n.Promised
 	l.hosts[n.Name] = newHost(n)
 	l.builder.UpsertNode(*n)
 	l.ready[n.Name] = l.now.Add(machineTime)

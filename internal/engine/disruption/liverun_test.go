@@ -88,9 +88,37 @@ func TestLive(t *testing.T) {
 
 // TestLiveWithoutPayback: where moves are free and nothing has to pay back, fleets come to rest all the same.
 func TestLiveWithoutPayback(t *testing.T) {
-	opts := disruption.Options{Economics: disruption.Economics{Payback: -1, MovePrice: -1}}
+	opts := disruption.Options{Economics: disruption.Economics{Payback: -1, MinStay: -1, MovePrice: -1}}
 	for seed := range uint64(10) {
 		newLive(seed, opts, halfUsed(seed, 8+int(seed%17))).run(t, 2*time.Hour)
+	}
+}
+
+// TestLiveLaunchedForPods: fleets whose nodes have just been launched for the pods on them follow consolidateAfter alone. They
+// come to rest where older ones do: none of what is launched for pods that find their place taken begins a circle.
+func TestLiveLaunchedForPods(t *testing.T) {
+	begun := 0
+	for seed := range uint64(30) {
+		fresh := halfUsed(seed, 8+int(seed%17))
+		for i := range fresh.nodes {
+			n := &fresh.nodes[i]
+			n.Created, n.InitializedAt = noon.Add(-time.Minute), noon.Add(-time.Second)
+			for k := range fresh.pods {
+				if fresh.pods[k].Node == n.Name {
+					n.BoughtFor = append(n.BoughtFor, fresh.pods[k].UID)
+				}
+			}
+		}
+		l, old := newLive(seed, disruption.Options{}, fresh), newLive(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
+		l.run(t, 2*time.Hour)
+		old.run(t, 2*time.Hour)
+		if begun += len(l.worth); len(l.worth) != len(old.worth) || priceOf(l.snapshot()) != priceOf(old.snapshot()) || l.losses() > 0 {
+			t.Errorf("seed %d: %d commands to %.2f USD/h, %d of them lost money; of old nodes %d commands to %.2f", seed, len(l.worth), priceOf(l.snapshot()),
+				l.losses(), len(old.worth), priceOf(old.snapshot()))
+		}
+	}
+	if begun == 0 {
+		t.Error("nothing was done")
 	}
 }
 

@@ -20,13 +20,21 @@ type Options struct {
 	Static bool
 }
 
-// payback of pools that do not say.
-func (o Options) payback() time.Duration { return o.of(&model.PoolSpec{}).Payback }
+// minStay of pools that do not say.
+func (o Options) minStay() time.Duration {
+	if o.MinStay == 0 {
+		return ProductionMinStay
+	}
+	return max(0, o.MinStay)
+}
 
 // Economics is what a consolidation must bring, where the pool does not say otherwise.
 type Economics struct {
 	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour, negative for none.
 	Payback time.Duration
+	// MinStay is for how long a node that a consolidation launched, or sent pods to, is not consolidated; 0 for an hour,
+	// negative for as short as it may be.
+	MinStay time.Duration
 	// MovePrice is the price of moving a pod of eviction cost 1, nano-USD; 0 for 0.001 USD, a negative value for nothing.
 	MovePrice int64
 	// MinSaving is the least saving, nano-USD per hour.
@@ -36,6 +44,7 @@ type Economics struct {
 // What holds when neither the options nor the pool say anything.
 const (
 	ProductionPayback   = plan.Payback
+	ProductionMinStay   = plan.MinStay
 	ProductionMovePrice = model.Nano / 1000
 )
 

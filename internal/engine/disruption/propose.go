@@ -55,7 +55,7 @@ type run struct {
 // from a budget, or from the room on nodes, is gone for the next.
 func Propose(snap *model.Snapshot, opts Options) Proposal {
 	guard := plan.NewGuard(snap)
-	guard.Payback = opts.payback()
+	guard.MinStay = opts.minStay()
 	p := Proposal{Eligible: map[plan.Reason]int{}}
 	r := &run{snap: snap, opts: opts, guard: guard, p: &p}
 	for _, n := range snap.Nodes {

@@ -33,7 +33,7 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 // nothing.
 func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 	guard := plan.NewGuard(snap)
-	guard.Payback = opts.payback()
+	guard.MinStay = opts.minStay()
 	var first time.Time
 	for _, k := range kept {
 		n := snap.Node(k.Node)

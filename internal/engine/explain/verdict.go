@@ -3,6 +3,7 @@ package explain
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -152,7 +153,7 @@ var sayings = [...]saying{
 		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
 	}},
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
-		return o.node() + " was bought, or given pods by a consolidation, not long ago, and that has not paid back yet"
+		return "a consolidation launched " + o.node() + ", or moved pods to it, less than " + span(o.Need) + " ago; the pool's annotation karpenter-go.github.io/min-stay sets for how long that stands"
 	}},
 	plan.NodeExpecting: {"NodeExpecting", func(o operands) string {
 		return o.node() + " is kept for pods that were moved to it and have not been started again yet"
@@ -234,11 +235,23 @@ func savingTooSmall(o operands) string {
 	if o.Need >= plan.Unpayable {
 		return "no saving is worth moving the pods of " + o.node() + ": what that costs has no time to be paid back"
 	}
-	text := "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less"
+	worth := "; to be worth the disruption it takes " + dollars(o.Need)
 	if o.Have <= 0 {
-		text = "without " + o.node() + " the fleet would cost no less"
+		return "without " + o.node() + " the fleet would cost no less" + worth
 	}
-	return text + "; to be worth the disruption it takes " + dollars(o.Need)
+	return "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less" + worth + " (annotations payback, move-price and min-saving of the pool)"
+}
+
+// span is a number of seconds as users write durations: 1h, not 1h0m0s.
+func span(seconds int64) string {
+	text := (time.Duration(seconds) * time.Second).String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 func roomTooTight(o operands) string {

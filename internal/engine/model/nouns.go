@@ -246,11 +246,10 @@ type NodeSpec struct {
 	// DrainEnds is when the drain of the node deletes what is left on it by force, zero for never: the end of the claim's
 	// terminationGracePeriod once it is being deleted, or sooner, when the cloud takes the machine back.
 	DrainEnds time.Time
-	// BoughtFor are the UIDs of the pods that the claim was bought for, in every stage, and BoughtOwners their controllers
-	// as Owners has them; Replacement says that a consolidation bought it. They are what hysteresis goes by.
-	BoughtFor    []string
-	BoughtOwners []string
-	Replacement  bool
+	// BoughtFor are the UIDs of the pods that the claim was launched for, in every stage. Replacement says that a
+	// consolidation launched it.
+	BoughtFor   []string
+	Replacement bool
 	// ConsolidatedAt is when a consolidation last bought the node or sent pods there, zero for never.
 	ConsolidatedAt time.Time
 	// ExpectingSince is when pods of nodes that leave were last sent to the node, by a command or because it was bought for
@@ -300,8 +299,10 @@ type PoolSpec struct {
 
 	// What a consolidation must bring, from the pool's annotations: 0 for what the run says, a negative value for nothing.
 	// Payback is the time over which a saving must exceed the price of the disruption, MovePrice that price per unit of
-	// eviction cost (nano-USD), MinSaving the least saving (nano-USD per hour).
+	// eviction cost (nano-USD), MinSaving the least saving (nano-USD per hour). MinStay is for how long what a consolidation
+	// did stands: 0 for the Payback.
 	Payback   time.Duration
+	MinStay   time.Duration
 	MovePrice int64
 	MinSaving int64
 }

@@ -18,11 +18,11 @@ func Check(snap *model.Snapshot, cmd Command) Verdict {
 // concurrent use. Making one costs a pass over nodes and pending pods.
 type Guard struct {
 	// CordonQuiet is how long the taint must have stood before claims are deleted, Validation how long a command that moves
-	// pods to save money is left standing before it is carried out, and Payback how long a purchase is not undone in pools
+	// pods to save money is left standing before it is carried out, and MinStay how long what a consolidation did stands in pools
 	// that do not say: 0 means LeastStay, a negative value that it may be undone at once. NewGuard sets the usual.
 	CordonQuiet time.Duration
 	Validation  time.Duration
-	Payback     time.Duration
+	MinStay     time.Duration
 	// Judge tells whether a command that moves pods to save money is still right on this snapshot: feasible, worth its
 	// price, its replacements still what would be bought. It is asked before the first visible effect and before anything
 	// is deleted; of candidates that are gone or going meanwhile it is not told. Nil takes every command for right.
@@ -33,9 +33,8 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// awaiting, alive and purchases are nil until asked for.
+	// awaiting and purchases are nil until asked for.
 	awaiting  *awaiting
-	alive     map[string]bool
 	purchases *provisionCheck
 }
 
@@ -49,7 +48,7 @@ type fleet struct {
 
 // NewGuard counts what the snapshot shows.
 func NewGuard(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Payback: Payback, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, MinStay: MinStay, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {

@@ -115,46 +115,33 @@ func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
 	}
 }
 
+// What a consolidation did stands for the minimum stay. What was launched for pods, or in place of a node that drifted, is
+// consolidated as soon as consolidateAfter has passed.
 func TestSettled(t *testing.T) {
-	bought := func(n *model.NodeSpec, pods ...string) {
-		for _, pod := range pods {
-			n.BoughtFor = append(n.BoughtFor, "uid-"+pod)
-		}
-	}
+	replacement := func(n *model.NodeSpec) { n.Replacement = true }
 	for name, c := range map[string]struct {
 		change func(*world, *model.NodeSpec)
-		until  time.Duration // from the initialisation, 0 for settled
+		until  time.Duration // from the initialization, 0 for settled
 	}{
-		"nobody knows":                     {func(*world, *model.NodeSpec) {}, 0},
-		"replacement":                      {func(_ *world, n *model.NodeSpec) { n.Replacement = true }, time.Hour},
-		"empty replacement":                {func(w *world, n *model.NodeSpec) { n.Replacement, w.pods = true, nil }, 0},
-		"for all that is here":             {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b") }, time.Hour},
-		"for half":                         {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d") }, time.Hour},
-		"less than half":                   {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "d", "e", "f") }, 0},
-		"half with one elsewhere":          {func(_ *world, n *model.NodeSpec) { bought(n, "a", "b", "c", "d", "e") }, time.Hour},
-		"who is on the way out is no more": {func(w *world, n *model.NodeSpec) { bought(n, "c"); w.pods[2].Terminating = true }, 0},
-		"for predecessors": {func(w *world, n *model.NodeSpec) {
-			bought(n, "gone-1", "gone-2", "gone-3", "gone-4")
-			n.BoughtOwners = []string{"set", "set", "set", "other"}
-			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
-		}, time.Hour},
-		"for more predecessors than came": {func(w *world, n *model.NodeSpec) {
-			bought(n, "gone-1", "gone-2", "gone-3")
-			n.BoughtOwners = []string{"set", "other", ""}
-			w.pods[0].Controller.UID, w.pods[1].Controller.UID = "set", "set"
-		}, 0},
-		"for one that is elsewhere":   {func(_ *world, n *model.NodeSpec) { bought(n, "c") }, time.Hour},
-		"for one that waits":          {func(w *world, n *model.NodeSpec) { bought(n, "d"); w.pend("d", "") }, time.Hour},
-		"for others that are no more": {func(_ *world, n *model.NodeSpec) { bought(n, "d") }, 0},
-		"pool says longer":            {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"pool says nothing":           {func(w *world, n *model.NodeSpec) { bought(n, "a"); w.pools[0].Payback = -1 }, plan.LeastStay},
-		"pods were sent here":         {func(_ *world, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
-		"pods were sent before it was bought": {func(_ *world, n *model.NodeSpec) {
+		"launched by hand":                  {func(*world, *model.NodeSpec) {}, 0},
+		"launched for the pods on it":       {func(_ *world, n *model.NodeSpec) { n.BoughtFor = []string{"uid-a", "uid-b"} }, 0},
+		"launched for pods, in a long stay": {func(w *world, n *model.NodeSpec) { n.BoughtFor, w.pools[0].MinStay = []string{"uid-a"}, 24*time.Hour }, 0},
+		"replacement":                       {func(_ *world, n *model.NodeSpec) { replacement(n) }, time.Hour},
+		"empty replacement":                 {func(w *world, n *model.NodeSpec) { replacement(n); w.pods = nil }, 0},
+		"payback is the stay as well":       {func(w *world, n *model.NodeSpec) { replacement(n); w.pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
+		"stay and payback": {func(w *world, n *model.NodeSpec) {
+			replacement(n)
+			w.pools[0].MinStay, w.pools[0].Payback = 5*time.Minute, 24*time.Hour
+		}, 5 * time.Minute},
+		"no payback":          {func(w *world, n *model.NodeSpec) { replacement(n); w.pools[0].Payback = -1 }, plan.LeastStay},
+		"no stay":             {func(w *world, n *model.NodeSpec) { replacement(n); w.pools[0].MinStay = -1 }, plan.LeastStay},
+		"pods were sent here": {func(_ *world, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
+		"pods were sent before it was ready": {func(_ *world, n *model.NodeSpec) {
 			n.Replacement, n.ConsolidatedAt = true, n.InitializedAt.Add(-time.Minute)
 		}, time.Hour},
-		"nobody who was sent is left": {func(w *world, n *model.NodeSpec) { n.ConsolidatedAt, w.pods = n.InitializedAt, nil }, 0},
-		"not initialised": {func(_ *world, n *model.NodeSpec) {
-			bought(n, "a")
+		"the pods that were sent are gone": {func(w *world, n *model.NodeSpec) { n.ConsolidatedAt, w.pods = n.InitializedAt, nil }, 0},
+		"not initialized": {func(_ *world, n *model.NodeSpec) {
+			replacement(n)
 			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}
 		}, time.Hour},
 	} {
@@ -196,14 +183,14 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledByOption: the run's own payback counts where the pool says nothing.
+// TestSettledByOption: the run's own minimum stay counts where the pool says nothing.
 func TestSettledByOption(t *testing.T) {
 	w := newWorld(t, 1)
 	w.bind("a", "n0")
 	w.nodes["c0"].Replacement = true
 	snap := w.snapshot()
 	guard := plan.NewGuard(snap)
-	guard.Payback = 3 * time.Hour
+	guard.MinStay = 3 * time.Hour
 	if got, want := guard.SettledFrom(snap.Node("n0")), w.nodes["c0"].InitializedAt.Add(3*time.Hour); !got.Equal(want) {
 		t.Errorf("settled from %v, want %v", got, want)
 	}

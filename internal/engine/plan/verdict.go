@@ -102,7 +102,8 @@ const (
 	// PoolAboveReplicas: the static pool has more nodes than its number, until replacements that are under way are done
 	// (Node, Need: the number, Have: nodes).
 	PoolAboveReplicas
-	// NodeUnsettled: what the node was bought for, or what a consolidation sent there, has not paid back yet (Node).
+	// NodeUnsettled: a consolidation launched the node, or sent pods to it, less than the minimum stay ago (Node; Need: the
+	// minimum stay in seconds).
 	NodeUnsettled
 	// NodeNotDrifted: the node is again what its pool says (Node).
 	NodeNotDrifted
