@@ -100,7 +100,12 @@ func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (
 	for i := range nodes {
 		node := &nodes[i]
 		if !ours(claim, node) {
-			continue
+			if node, err = r.lately(ctx, node); err != nil {
+				return 0, err
+			}
+			if node == nil || !ours(claim, node) {
+				continue
+			}
 		}
 		waiting++
 		if !node.DeletionTimestamp.IsZero() {
@@ -121,6 +126,21 @@ func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (
 func ours(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	return claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() ||
 		controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination)
+}
+
+// lately is the node as the API server has it now, nil if it is gone. The cache may be older than a registration by this
+// process or by the one that led before it. A node that is taken for unregistered would lose its machine, and then its claim,
+// without a drain, and its finalizer would keep it for ever.
+func (r *Reconciler) lately(ctx context.Context, cached *corev1.Node) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), node)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading node %s: %w", cached.Name, err)
+	case err != nil || node.UID != cached.UID:
+		return nil, nil
+	}
+	return node, nil
 }
 
 // machineOf is the provider id of the claim's machine as far as we know, also if the claim does not show it yet.

@@ -36,7 +36,9 @@ const workers = 1000
 // Reconciler leads claims through their life. Fill all fields but the optional ones, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client   client.Client
+	Client client.Client
+	// Live reads from the API server itself, before the machine of a deleted claim is ended without a drain.
+	Live     client.Reader
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
