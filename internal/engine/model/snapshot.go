@@ -37,6 +37,8 @@ type Snapshot struct {
 	// Turns are, by UID, when pods that are still pending would have been bound by the plan that gave them their seats
 	// (plan.Reseated); nil when there was none.
 	Turns map[string]int
+	// Planned are the nodes that the same plan gave them, by UID; they are newer than nominations, which are written after it.
+	Planned map[string]string
 
 	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node

@@ -105,10 +105,11 @@ func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	}
 }
 
-// InTurns returns the snapshot with what it is to know about the turns of an earlier plan. The receiver is unchanged.
-func (s *Snapshot) InTurns(turns map[string]int) *Snapshot {
+// InTurns returns the snapshot with what it is to know about the turns and the nodes of an earlier plan. The receiver is
+// unchanged.
+func (s *Snapshot) InTurns(turns map[string]int, planned map[string]string) *Snapshot {
 	what := *s
-	what.Turns = turns
+	what.Turns, what.Planned = turns, planned
 	return &what
 }
 

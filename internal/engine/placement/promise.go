@@ -5,8 +5,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// promised is a pod that was promised a place, on the first of the nodes that will have it. Its nomination comes first.
-// It may have been promised more than one: where it no longer fits, a claim was bought for it since.
+// promised is a pod that was promised a place, on the first of the nodes that will have it. That of the plan before comes first,
+// then its nomination, which may be older. It may have been promised more than one: where it no longer fits, a claim was
+// launched for it since.
 type promised struct {
 	task  *task
 	pod   *model.Pod
@@ -98,16 +99,16 @@ func (r *run) promises(tasks []*task) []*promised {
 	var nominated []*promised
 	for _, t := range tasks {
 		for _, p := range t.left {
-			var n *target
-			if p.Nominated != "" {
-				n = byName[p.Nominated]
+			entry := &promised{task: t, pod: p}
+			for _, name := range []string{r.snap.Planned[p.UID], p.Nominated} {
+				if n := byName[name]; n != nil {
+					entry.nodes = append(entry.nodes, n)
+				}
 			}
-			if n == nil && !some {
+			if len(entry.nodes) == 0 && !some {
 				continue
 			}
-			entry := &promised{task: t, pod: p}
-			if n != nil {
-				entry.nodes = []*target{n}
+			if len(entry.nodes) > 0 {
 				nominated = append(nominated, entry)
 			}
 			known[p.UID] = entry

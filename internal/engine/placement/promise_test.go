@@ -9,6 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -60,5 +61,38 @@ func TestPromiseThatCannotBeKept(t *testing.T) {
 				t.Errorf("placed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPlannedBeforeNominated: the place that the last plan gave a pod comes before its nomination, which is written after the plan
+// and may be older. Otherwise the pod takes the room of another pod that the plan put there, and a node more is launched.
+func TestPlannedBeforeNominated(t *testing.T) {
+	amounts := func(cpu int64) []quantity.Amount {
+		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: cpu}, {Name: "pods", Value: 1}}
+	}
+	room := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "memory", Value: 1000}, {Name: "pods", Value: 10}}
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "pool", UID: "pool", Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"pool"}}}})
+	for _, name := range []string{"a", "b"} {
+		b.UpsertNode(model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "pool", Stage: model.Registered, Ready: true,
+			Labels: map[string]string{model.LabelPool: "pool", "name": name}, Capacity: room, Allocatable: room})
+	}
+	moved := model.PodSpec{UID: "moved", Namespace: "default", Name: "moved", Requests: amounts(600), Reschedulable: true, Nominated: "b"}
+	only := model.PodSpec{UID: "only", Namespace: "default", Name: "only", Requests: amounts(700), Reschedulable: true,
+		Alternatives: [][]label.Requirement{{{Key: "name", Operator: label.In, Values: []string{"b"}}}}}
+	b.UpsertPod(moved)
+	b.UpsertPod(only)
+	last := &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: []*model.Pod{{UID: "moved"}}}, {Node: "b", Pods: []*model.Pod{{UID: "only"}}}}}
+
+	p := placement.Schedule(plan.Reseated(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
+
+	got := map[string]string{}
+	for _, placed := range p.Placed {
+		for _, q := range placed.Pods {
+			got[q.Name] = placed.Node
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"moved": "a", "only": "b"}, got); diff != "" {
+		t.Errorf("placed (-want +got):\n%s", diff)
 	}
 }

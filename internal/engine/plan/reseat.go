@@ -15,7 +15,7 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	if last == nil || len(snap.Groups) == 0 {
 		return snap
 	}
-	pending, seats := pendingPods(snap), map[string][]string{}
+	pending, seats, planned := pendingPods(snap), map[string][]string{}, map[string]string{}
 	give := func(name string, pods []*model.Pod) {
 		node := nodeOrClaim(snap, name)
 		if node == nil {
@@ -26,7 +26,11 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 			known[uid] = true
 		}
 		for _, pod := range pods {
-			if pending[pod.UID] != nil && !known[pod.UID] {
+			if pending[pod.UID] == nil {
+				continue
+			}
+			planned[pod.UID] = node.Name
+			if !known[pod.UID] {
 				seats[node.Name] = append(seats[node.Name], pod.UID)
 			}
 		}
@@ -40,7 +44,7 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	for name, uids := range seats {
 		seats[name] = slices.Concat(snap.Node(name).Promised, uids)
 	}
-	return snap.Promising(seats).InTurns(turns(pending, last))
+	return snap.Promising(seats).InTurns(turns(pending, last), planned)
 }
 
 // turns are when the plan would have bound those of its pods that are still pending.

@@ -42,6 +42,9 @@ func TestReseated(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"uid-joined": 1, "uid-placed": 2, "uid-bought": 4}, seated.Turns); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(map[string]string{"uid-joined": "n1", "uid-placed": "n0", "uid-bought": "n1"}, seated.Planned); diff != "" {
+		t.Errorf("planned (-want +got):\n%s", diff)
+	}
 	if snap.Node("n0").Promised != nil {
 		t.Error("the snapshot that was asked about has changed")
 	}
