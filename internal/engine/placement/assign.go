@@ -58,6 +58,7 @@ func (r *run) assign(t *task) []*lot {
 				expected: t.domains[at].room > 0}
 		}
 		lots[at].left = append(lots[at].left, p)
+		lots[at].turns = append(lots[at].turns, len(r.order))
 		r.order = append(r.order, p)
 		r.count(t, t.domains[at], 1)
 		t.domains[at].room--

@@ -13,8 +13,8 @@ import (
 )
 
 // commit opens the bin: as often as its groups can fill it as they do now and the limits bear. It reports whether it
-// was opened at all. few opens a fifth of them: more than one pattern may be needed to use up the groups evenly.
-func (r *run) commit(m *market, b *bin, few bool) bool {
+// was opened at all. The pace says how many of them.
+func (r *run) commit(m *market, b *bin, at pace) bool {
 	r.pinReservation(m, b)
 	kinds := r.kindsFor(m, b, b.row, b.used)
 	if m.limited() {
@@ -30,8 +30,11 @@ func (r *run) commit(m *market, b *bin, few bool) bool {
 	b.holds, b.charged = m.pool.Types.Classes[b.class].ReservationID, largest
 	done := false
 	repeat := b.repeats()
-	if few {
+	switch at {
+	case someAtOnce:
 		repeat = max(1, repeat/5)
+	case oneByOne:
+		repeat = 1
 	}
 	for ; repeat > 0 && m.nodes != 0; repeat-- {
 		if _, ok := m.within(largest); !ok || !r.takeReservation(m, b) {
@@ -149,7 +152,7 @@ func (r *run) fillUp(b *bin, t *task, n int) {
 
 // giveBack returns what a bin that nobody needs any more took from limits and reservations.
 func (r *run) giveBack(b *bin) {
-	r.givenBack = true
+	r.givenBack, r.returned = true, true
 	b.market.refund(b.charged)
 	if b.market.nodes != model.NoLimit {
 		b.market.nodes++
@@ -187,7 +190,7 @@ func (r *run) recharge(b *bin) {
 	}
 	if largest := b.market.largest(b.kinds); !largest.Equal(b.charged) {
 		b.market.refund(b.charged.Sub(largest))
-		b.charged, r.givenBack = largest, true
+		b.charged, r.givenBack, r.returned = largest, true, true
 	}
 }
 

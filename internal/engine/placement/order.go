@@ -42,13 +42,14 @@ type boarding struct {
 // settle finds the order, and takes back what cannot be bound.
 func (r *run) settle() {
 	if len(r.counters.all) == 0 && len(r.counters.totals) == 0 {
+		r.preferHeavier()
 		r.orderByPlace()
 		return
 	}
 	for attempt := 1; !r.over(); attempt++ {
 		order, late := r.board()
 		if len(late) == 0 {
-			if attempt <= attempts && r.retryRefused() {
+			if attempt <= attempts && (r.retryRefused() || r.preferHeavier()) {
 				continue
 			}
 			r.result.Order = order
@@ -174,6 +175,9 @@ func (r *run) unseat(late []*model.Pod) []*task {
 		if b.lose(gone) {
 			r.leaveSpecial(b, gone)
 			r.refill(b)
+			if len(b.shares) > 0 {
+				r.shrink(b)
+			}
 		}
 	}
 	r.bins = slices.DeleteFunc(r.bins, func(b *bin) bool {

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -35,6 +36,8 @@ type prospect struct {
 	at int
 	// perHost is how many of its pods the rules by hostname let onto an empty node; 0 before it was asked for.
 	perHost int
+	// due is how many of its pods may have a place before those of its other domains have theirs.
+	due int
 }
 
 // prospects lists the lots that still have pods and that some type on sale holds: those that force nodes first, because
@@ -61,7 +64,7 @@ func (r *run) prospect(m *market, l *lot) *prospect {
 	if shuns(l.task, m.crew) {
 		return nil
 	}
-	p := &prospect{lot: l, dear: 1}
+	p := &prospect{lot: l, dear: 1, due: math.MaxInt}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
 		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
 			p.offers = append(p.offers, o)
@@ -101,6 +104,8 @@ type packing struct {
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
 	sorted, evenly bool
+	// inTurn: see packOrder.
+	inTurn bool
 	// barren are the prospects that no bin can begin with.
 	barren map[*prospect]bool
 	// asked counts the prospects that were looked at.
@@ -120,7 +125,7 @@ type rankedPurchase struct {
 // the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at,
 // and gives up when they are more than the limit.
 func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int) int {
-	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly, barren: map[*prospect]bool{}}
+	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly, inTurn: order.inTurn, barren: map[*prospect]bool{}}
 	if order.compare == nil {
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
@@ -136,10 +141,14 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		if seed == nil {
 			break
 		}
+		if k.inTurn {
+			seed = k.nextInTurn(seed)
+			k.findDue(seed)
+		}
 		asked, bins := k.asked, len(r.bins)
 		k.asked += opening
 		best, found := r.bestBin(k, seed)
-		goOn := found && r.commit(m, best, k.evenly)
+		goOn := found && r.commit(m, best, k.pace())
 		if !goOn {
 			best, goOn = r.shareOut(k, seed, found)
 		}

@@ -91,6 +91,8 @@ type run struct {
 	avoidable bool
 	// givenBack: a limit or a reservation has more left than when it was last asked.
 	givenBack bool
+	// returned: something was given back at any time; heavier.go.
+	returned bool
 	// scan: every pod looks at all domains, as slow as it is. It is for tests.
 	scan bool
 	// boarding: everybody has a place, and the pods are bound one by one.
@@ -259,6 +261,12 @@ func (l *lot) roomElsewhere() bool {
 
 // takeBack returns what the lots could not place to their tasks, and shuts the domains that proved full.
 func (r *run) takeBack(lots []*lot) {
+	full := map[*task]bool{} // those of which a domain proved full
+	for _, l := range lots {
+		if len(l.left) > 0 && l.to != nil && !l.capped {
+			full[l.task] = true
+		}
+	}
 	for _, l := range lots {
 		if len(l.left) == 0 {
 			continue
@@ -269,7 +277,7 @@ func (r *run) takeBack(lots []*lot) {
 			if l.shut == nil {
 				l.shut = map[string]bool{}
 			}
-			l.shut[l.to.id] = true
+			l.shut[l.to.id] = l.shut[l.to.id] || !l.capped || !full[l.task]
 		}
 		l.task.left = append(slices.Clip(l.left), l.task.left...)
 	}

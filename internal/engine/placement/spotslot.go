@@ -143,7 +143,7 @@ func (r *run) shareOut(k *packing, seed *prospect, found bool) (*bin, bool) {
 		}
 	}
 	best, found := r.bestBin(k, seed)
-	if found = found && r.commit(k.market, best, k.evenly); found {
+	if found = found && r.commit(k.market, best, k.pace()); found {
 		k.share.look()
 	}
 	return best, found

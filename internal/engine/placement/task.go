@@ -48,8 +48,12 @@ type lot struct {
 	left []*model.Pod
 	rows []label.Row
 	to   *domain
-	// first is when the first of its pods was assigned: what was assigned first is placed first.
+	// first is when the first of its pods was assigned: what was assigned first is placed first. turns is when each of them
+	// was, nil for pods that were not assigned one by one.
 	first int
+	turns []int
+	// capped: pods are left because those of other domains come first, not because the domain is full.
+	capped bool
 	// expected: nodes of the domain were thought to have room for some.
 	expected bool
 }

@@ -23,6 +23,8 @@ type packOrder struct {
 	evenly bool
 	// learn what proved dear in the packing before.
 	learn bool
+	// inTurn: one bin at a time, for the pods that were assigned to their domains first; inturn.go.
+	inTurn bool
 }
 
 // orders that are tried: as the tasks come, by how many nodes a group forces, by what a pod is worth, by memory; and
@@ -102,6 +104,11 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 		if score := before.score(r, prospects); score.less(bestScore) {
 			best, bestScore = before.result(r, m, prospects), score
 		}
+	}
+	if m.scarce() && slices.ContainsFunc(prospects, cutShort) {
+		before.restore(r, m, prospects)
+		r.pack(m, prospects, packOrder{inTurn: true}, math.MaxInt)
+		best = before.result(r, m, prospects)
 	}
 	best.restore(r, m, prospects)
 	r.merge(m, before.from)
