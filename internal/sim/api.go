@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -165,6 +164,7 @@ type api struct {
 	version int
 	objects [kinds]map[string]object
 	log     [kinds][]change
+	lists   [kinds]listing
 	uids    int
 	// changed is when anything was written last.
 	changed time.Time
@@ -241,20 +241,10 @@ func (a *api) remove(k key, uid string) {
 	a.log[k.kind] = append(a.log[k.kind], change{k, uid, a.changed, nil})
 }
 
-// list returns objects by name.
-func list[T object](objects map[string]object) []T {
-	all := make([]T, 0, len(objects))
-	for _, o := range objects {
-		all = append(all, o.(T))
-	}
-	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.header().name, b.header().name) })
-	return all
-}
-
-func (a *api) pods() []*pod     { return list[*pod](a.objects[podKind]) }
-func (a *api) nodes() []*node   { return list[*node](a.objects[nodeKind]) }
-func (a *api) claims() []*claim { return list[*claim](a.objects[claimKind]) }
-func (a *api) pdbs() []*pdb     { return list[*pdb](a.objects[pdbKind]) }
+func (a *api) pods() []*pod     { return list[*pod](a.sorted(podKind)) }
+func (a *api) nodes() []*node   { return list[*node](a.sorted(nodeKind)) }
+func (a *api) claims() []*claim { return list[*claim](a.sorted(claimKind)) }
+func (a *api) pdbs() []*pdb     { return list[*pdb](a.sorted(pdbKind)) }
 
 func (a *api) pod(name string) *pod     { p, _ := a.read(key{podKind, name}).(*pod); return p }
 func (a *api) node(name string) *node   { n, _ := a.read(key{nodeKind, name}).(*node); return n }

@@ -23,7 +23,7 @@ type facts struct {
 }
 
 // factsOf describes pods, nodes and claims.
-func factsOf(s *setting, now time.Time, objects func(kind) map[string]object, promised map[string]time.Time) facts {
+func factsOf(s *setting, now time.Time, objects func(kind) []object, promised map[string]time.Time) facts {
 	f := facts{now: now, pools: s.pools, daemons: s.daemons}
 	for _, p := range list[*pod](objects(podKind)) {
 		if spec, relevant := podSpec(p); relevant {
@@ -189,9 +189,9 @@ func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[strin
 			st.builder.UpsertPool(*p)
 		}
 	}
-	st.tellPods(list[*pod](v.present(podKind)))
-	st.tellPDBs(list[*pdb](v.present(pdbKind)))
-	st.tellNodes(list[*node](v.present(nodeKind)), list[*claim](v.present(claimKind)), promised)
+	st.tellPods(list[*pod](v.sorted(podKind)))
+	st.tellPDBs(list[*pdb](v.sorted(pdbKind)))
+	st.tellNodes(list[*node](v.sorted(nodeKind)), list[*claim](v.sorted(claimKind)), promised)
 	return st.builder.Snapshot(now)
 }
 

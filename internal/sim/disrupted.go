@@ -37,6 +37,8 @@ type departure struct {
 	going  []*claim
 	pods   []*pod
 	claims map[string]object
+	// listed are the claims by name.
+	listed []object
 	pdbs   []*pdb
 }
 
@@ -47,7 +49,7 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 	var departures []departure
 	var bought *usage
 	for _, s := range steps {
-		d := departure{checks: c, command: s.Command, claims: claims}
+		d := departure{checks: c, command: s.Command, claims: claims, listed: p.view.sorted(claimKind)}
 		for _, a := range s.Actions {
 			if a, buys := a.(plan.CreateClaim); buys {
 				if bought == nil {
@@ -63,7 +65,7 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 			}
 		}
 		if len(d.going) > 0 {
-			d.pods, d.pdbs = list[*pod](p.view.present(podKind)), list[*pdb](p.view.present(pdbKind))
+			d.pods, d.pdbs = list[*pod](p.view.sorted(podKind)), list[*pdb](p.view.sorted(pdbKind))
 			departures = append(departures, d)
 		}
 	}
@@ -178,7 +180,7 @@ func (c *checks) housed(departures []departure, all map[string]bool) {
 // seats are the nodes that stay; claims in flight may hold what their plan says.
 func (c *checks) seats(d departure, all map[string]bool) []*seat {
 	var seats []*seat
-	for _, of := range list[*claim](d.claims) {
+	for _, of := range list[*claim](d.listed) {
 		if all[of.uid] || !of.deleting.IsZero() || !of.terminating.IsZero() || of.launched.IsZero() {
 			continue
 		}
@@ -232,7 +234,7 @@ func (c *checks) evicted(q *pod) {
 func (c *checks) surplus(p *process, of *claim) {
 	pool := c.w.setting.pool(of.pool)
 	count := int64(0)
-	for _, other := range list[*claim](p.view.present(claimKind)) {
+	for _, other := range list[*claim](p.view.sorted(claimKind)) {
 		if other.pool == of.pool && other.deleting.IsZero() && other.terminating.IsZero() {
 			count++
 		}
@@ -273,7 +275,7 @@ func (c *checks) possible() []plan.Command {
 	if p := c.w.leader(); p != nil {
 		promised = p.promised
 	}
-	known := factsOf(c.w.setting, c.w.now, func(k kind) map[string]object { return c.w.api.objects[k] }, promised)
+	known := factsOf(c.w.setting, c.w.now, c.w.api.sorted, promised)
 	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
 }
 

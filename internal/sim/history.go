@@ -221,6 +221,7 @@ func (w *world) untaint(which int) {
 	nodes := slices.DeleteFunc(w.api.nodes(), func(n *node) bool { return !n.tainted(disruptedTaint) })
 	if len(nodes) > 0 {
 		n := nodes[which%len(nodes)]
+		w.untainted[n.uid] = w.now
 		w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).untaint(disruptedTaint) })
 	}
 }

@@ -19,13 +19,13 @@ const (
 // reconcile looks at every claim and node as the watch shows them, and queues what is to be done.
 func (p *process) reconcile() {
 	nodes := map[string]*node{}
-	for _, n := range list[*node](p.view.seen[nodeKind]) {
+	for _, n := range list[*node](p.view.watched(nodeKind)) {
 		nodes[n.provider] = n
 		if !n.deleting.IsZero() && p.due(n) {
 			p.drain(n)
 		}
 	}
-	for _, c := range list[*claim](p.view.seen[claimKind]) {
+	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		switch {
 		case !p.due(c):
 		case c.deleting.IsZero() && c.expireAfter > 0 && p.w.now.Sub(c.created) >= c.expireAfter:
@@ -172,6 +172,9 @@ func (p *process) finalize(c *claim, n *node) {
 	if said := p.calls[c.uid]; said != nil && !said.answered && !said.lost {
 		return // one reconciler, one claim: the launch is still being asked for
 	}
+	if n != nil && c.registered.IsZero() && !n.registered { // a live read decides: the watch may be behind a registration
+		n = p.w.api.node(n.name)
+	}
 	if n != nil && (!c.registered.IsZero() || n.registered) {
 		if n.deleting.IsZero() {
 			p.chore("delete node "+n.name, func() { p.w.api.markDeleted(n.key(), n.uid) })
@@ -219,7 +222,7 @@ func (p *process) drain(n *node) {
 		return
 	}
 	left, deadline := false, p.deadlineOf(n)
-	for _, q := range list[*pod](p.view.seen[podKind]) {
+	for _, q := range list[*pod](p.view.watched(podKind)) {
 		if q.node != n.name || q.daemon {
 			continue
 		}
@@ -249,7 +252,7 @@ func (p *process) drain(n *node) {
 
 // deadlineOf is when the termination grace period of the node's claim ends, zero for never.
 func (p *process) deadlineOf(n *node) time.Time {
-	for _, c := range list[*claim](p.view.seen[claimKind]) {
+	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		if c.provider == n.provider && c.grace > 0 && !c.deleting.IsZero() {
 			return c.deleting.Add(c.grace)
 		}
@@ -267,11 +270,11 @@ func (p *process) notePodEvent(name string) {
 	if c == nil || c.initialized.IsZero() || p.w.now.Sub(c.lastPodEvent) < 5*time.Second {
 		return
 	}
-	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.w.now }) })
+	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.w.now.Truncate(time.Second) }) })
 }
 
 func (p *process) claimName(n *node) string {
-	for _, c := range list[*claim](p.view.seen[claimKind]) {
+	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		if c.provider == n.provider {
 			return c.name
 		}

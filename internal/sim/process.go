@@ -163,7 +163,7 @@ func (p *process) snapshot() *model.Snapshot {
 
 // facts are the same, for a snapshot of one's own.
 func (p *process) facts() facts {
-	return factsOf(p.w.setting, p.w.now, p.view.present, p.promised)
+	return factsOf(p.w.setting, p.w.now, p.view.sorted, p.promised)
 }
 
 // carryOut queues actions; then is called when they are done, whatever became of them.
@@ -316,7 +316,7 @@ func (p *process) deleteClaim(a plan.DeleteClaim) bool {
 // pending are the pods that wait for us, as the process sees it.
 func (p *process) pending() int {
 	count := 0
-	for _, o := range p.view.present(podKind) {
+	for _, o := range p.view.sorted(podKind) {
 		if q := o.(*pod); q.node == "" && q.unschedulable && q.deleting.IsZero() {
 			count++
 		}
@@ -327,7 +327,7 @@ func (p *process) pending() int {
 // leaving reports whether pods run on nodes that are leaving.
 func (p *process) leaving() bool {
 	going := map[string]bool{}
-	for _, c := range list[*claim](p.view.present(claimKind)) {
+	for _, c := range list[*claim](p.view.sorted(claimKind)) {
 		if c.node == "" || c.deleting.IsZero() && c.terminating.IsZero() && c.command == "" {
 			continue
 		}
@@ -335,7 +335,7 @@ func (p *process) leaving() bool {
 			going[c.node] = true
 		}
 	}
-	return len(going) > 0 && slices.ContainsFunc(list[*pod](p.view.present(podKind)), func(q *pod) bool {
+	return len(going) > 0 && slices.ContainsFunc(list[*pod](p.view.sorted(podKind)), func(q *pod) bool {
 		return going[q.node] && !q.daemon && q.deleting.IsZero()
 	})
 }

@@ -44,7 +44,7 @@ const (
 	Checked = "checked"
 	// WithinBudgets: at no moment are more nodes of a pool leaving by our will than its budgets allow.
 	WithinBudgets = "within budgets"
-	// EmptyMeansEmpty: emptiness removes no node on which somebody's pod runs.
+	// EmptyMeansEmpty: emptiness removes no node on which a pod runs, unless another hand took the taint off it a moment ago.
 	EmptyMeansEmpty = "empty means empty"
 	// Announced: a node is only removed by a command that stands on its claim, so that a crash leaves a trace.
 	Announced = "announced"
@@ -142,7 +142,7 @@ func (c *checks) kept(p *process, kept *plan.Provision) {
 	for _, n := range p.facts().nodes {
 		leaving[n.Name] = n.Deleting || n.Command != ""
 	}
-	for _, q := range list[*pod](p.view.present(podKind)) {
+	for _, q := range list[*pod](p.view.sorted(podKind)) {
 		// A pod with a disk that is being deleted comes back.
 		waiting[q.uid] = q.node == "" && q.deleting.IsZero() || leaving[q.node] && (q.deleting.IsZero() || q.disk != "")
 	}
@@ -168,7 +168,7 @@ type usage struct {
 
 func (c *checks) usage(p *process) *usage {
 	u := &usage{checks: c, known: p.view.present(claimKind), used: map[string]map[string]int64{}}
-	for _, of := range list[*claim](u.known) {
+	for _, of := range list[*claim](p.view.sorted(claimKind)) {
 		if of.deleting.IsZero() && of.terminating.IsZero() {
 			u.take(of.pool, c.capacityOf(of))
 		}
@@ -320,9 +320,16 @@ func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 	}
 	c.budgets(p, of, reason)
 	c.removed[of.uid] = true
-	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet {
+	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet && !c.justUntainted(of.node) {
 		c.empty(of.node, c.w.api.pods())
 	}
+}
+
+// justUntainted reports whether the taint was taken off the node so short a time ago that the watch need not have shown it. A
+// pod that was bound since is drained like any other: no process can know of it.
+func (c *checks) justUntainted(name string) bool {
+	n := c.w.api.node(name)
+	return n != nil && c.w.now.Sub(c.w.untainted[n.uid]) <= c.w.setting.lag+c.w.setting.binding
 }
 
 func (c *checks) empty(node string, pods []*pod) {
@@ -352,15 +359,14 @@ func (c *checks) budgets(p *process, of *claim, reason plan.Reason) {
 			leaving++
 		}
 	}
-	live := func(k kind) map[string]object { return c.w.api.objects[k] }
-	total := max(initialized(live, of.pool), initialized(p.view.present, of.pool))
+	total := max(initialized(c.w.api.sorted, of.pool), initialized(p.view.sorted, of.pool))
 	if most := c.lenient(of.pool, reason, total); leaving > most {
 		c.fail(WithinBudgets, "%d of %d nodes of %s are leaving, %d may", leaving, total, of.pool, most)
 	}
 }
 
 // initialized counts the nodes of a pool that are, by claim or by node.
-func initialized(objects func(kind) map[string]object, pool string) int64 {
+func initialized(objects func(kind) []object, pool string) int64 {
 	known := factsOf(&setting{}, epoch, objects, nil)
 	total := int64(0)
 	for _, n := range known.nodes {

@@ -42,15 +42,24 @@ func (w *world) atRest() bool {
 		return false
 	}
 	return !slices.ContainsFunc(w.api.claims(), func(c *claim) bool {
-		return c.registered.IsZero() || c.command != "" && c.deleting.IsZero() || !c.deleting.IsZero() && !w.held(c)
+		if !c.deleting.IsZero() {
+			return !w.held(c)
+		}
+		return c.registered.IsZero() || c.command != ""
 	})
 }
 
-// held reports whether all pods that a drain waits for may not go.
+// held reports whether all pods that a drain waits for may not go. A claim that was deleted while its node was registered does
+// not name it.
 func (w *world) held(c *claim) bool {
-	held := false
+	held, name := false, c.node
+	for _, n := range w.api.nodes() {
+		if n.provider == c.provider && n.registered {
+			name = n.name
+		}
+	}
 	for _, p := range w.api.pods() {
-		if p.node != c.node || c.node == "" || p.daemon {
+		if p.node != name || name == "" || p.daemon {
 			continue
 		}
 		held = true

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +65,7 @@ func TestHistories(t *testing.T) {
 	all, next := tally{seen: map[string]bool{}}, atomic.Uint64{}
 	next.Store(*first)
 	end := *first + seeds
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a history makes much garbage and keeps little
 	var running sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {

@@ -11,6 +11,8 @@ type view struct {
 	cursor [kinds]int
 	seen   [kinds]map[string]object
 	own    map[key]*ownWrite
+	// lists and shown keep what was listed, see sorted and watched.
+	lists, shown [kinds]listing
 	// version counts changes of what is present.
 	version int
 	// podEvents are nodes that pods came to or left, as the watch showed it.

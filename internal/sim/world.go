@@ -40,15 +40,16 @@ type world struct {
 	scheduled int
 	owned     int
 	recounted int
-	// zones of the disks that have been made, by name.
-	zones map[string]string
+	// zones of the disks that have been made, by name; untainted is when a node lost our taint by another hand, by uid.
+	zones     map[string]string
+	untainted map[string]time.Time
 
 	trace   []string
 	failure *Failure
 }
 
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, owned: -1, recounted: -1}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
 	w.now = epoch
 	w.setting, w.related = newSetting(seed, w.rng), seed >= Related
 	w.api = newAPI(func() time.Time { return w.now })
