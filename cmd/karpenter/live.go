@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +24,6 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
@@ -43,7 +40,7 @@ type liveOptions struct {
 
 func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
-	flags.StringVar(&l.cloudProvider, "cloud-provider", "", "the cloud whose nodes are bought: kwok (simulated nodes), or aws, which is asked for types and prices (default: that of the pools' node classes, without asking)")
+	flags.StringVar(&l.cloudProvider, "cloud-provider", "", "aws: ask AWS for types and prices of its pools; kwok: leave pools of other providers out (default: each pool by its own node class, with the types and prices of AWS that are built in)")
 	flags.Float64Var(&l.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, as the controller has it")
 	flags.Int64Var(&l.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use, as the controller has it")
 }
@@ -183,79 +180,4 @@ func (o *objects) takeLive(kind schema.GroupVersionKind, object runtime.Object) 
 	}
 	o.seenIn = append(o.seenIn, text)
 	return nil
-}
-
-// stock says what each pool can buy.
-func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
-	switch {
-	case !o.ofAWS() && l.cloudProvider != "aws":
-		return l.stockKwok(ctx, c, o, instanceTypes)
-	case l.cloudProvider == "kwok":
-		return notKwok(o.pools)
-	case instanceTypes != "":
-		return o.typesOn(instanceTypes)
-	}
-	if err := l.readAWS(ctx, c, o); err != nil {
-		return err
-	}
-	return l.stockAWS(ctx, o, true)
-}
-
-// stockFiles says what the pools of files can buy, where neither a capture nor the files themselves say it.
-func (l *liveOptions) stockFiles(ctx context.Context, o *objects, instanceTypes string) error {
-	if o.sale == nil && cmp.Or(instanceTypes, o.typesFile) == "" && (o.ofAWS() && l.cloudProvider == "" || l.cloudProvider == "aws") {
-		return l.stockAWS(ctx, o, false)
-	}
-	return o.typesOn(instanceTypes)
-}
-
-// stockKwok asks the provider of simulated nodes.
-func (l *liveOptions) stockKwok(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
-	provider, err := l.provider(c, instanceTypes)
-	if err != nil {
-		return err
-	}
-	o.sale = &sale{Declared: provider.Declared()}
-	for _, class := range provider.NodeClasses() {
-		kind, err := c.GroupVersionKindFor(class)
-		if err != nil {
-			return fmt.Errorf("reading the cluster: %w", err)
-		}
-		o.sale.NodeClasses = append(o.sale.NodeClasses, kind.GroupKind())
-	}
-	for _, p := range o.pools {
-		types, err := provider.Catalogue(ctx, p.object)
-		stock := catalogue{Pools: []string{p.object.Name}, Types: types}
-		if err != nil {
-			stock = catalogue{Pools: stock.Pools, Reason: oneLine(err)}
-		}
-		o.sale.Catalogues = append(o.sale.Catalogues, stock)
-	}
-	return nil
-}
-
-// notKwok refuses pools of AWS: nothing that were said about their nodes and their prices would be true.
-func notKwok(pools []from[*karpv1.NodePool]) error {
-	for _, p := range pools {
-		if ref := p.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
-			return fmt.Errorf("pool %s: spec.template.spec.nodeClassRef: is of the kind %s, which --cloud-provider=kwok does not sell to; leave the flag out", p.object.Name, ref.Kind)
-		}
-	}
-	return nil
-}
-
-func (l *liveOptions) provider(c client.Client, instanceTypes string) (cloud.Provider, error) {
-	options := kwok.Options{Client: c}
-	if instanceTypes != "" {
-		types, labels, err := readTypes(instanceTypes)
-		if err != nil {
-			return nil, err
-		}
-		options.Types, options.ProviderLabels = types, labels
-	}
-	provider, err := kwok.New(options)
-	if err != nil {
-		return nil, fmt.Errorf("setting up kwok: %w", err)
-	}
-	return provider, nil
 }

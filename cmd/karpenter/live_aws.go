@@ -32,28 +32,49 @@ type awsPrices struct {
 	asked    time.Time
 }
 
-// stockAWS works out what each class sells that the pools name. Live classes are taken as they are; of those of files what
-// nobody has resolved yet is assumed.
-func (l *liveOptions) stockAWS(ctx context.Context, o *objects, live bool) error {
+// stockAWS works out what each class sells that pools of AWS name. Live classes are taken as they are; of those of files what
+// the controller has not resolved yet is assumed.
+func (l *liveOptions) stockAWS(ctx context.Context, o *objects, live bool) (*sale, error) {
 	showcase, err := l.showcaseOf(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.observeMemory(showcase)
-	o.sale = &sale{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: showcase.Source()}
-	stocked := map[string]bool{}
+	sold := newSaleOfAWS(showcase.Source())
+	for _, name := range o.classNamesOfAWS() {
+		sold.Catalogues = append(sold.Catalogues, o.stockOf(showcase, name, live))
+	}
 	for _, p := range o.pools {
-		ref := p.object.Spec.Template.Spec.NodeClassRef
-		switch {
-		case ref.Group != awsv1.Group || ref.Kind != awsv1.Kind:
-			o.sale.Catalogues = append(o.sale.Catalogues, catalogue{Pools: []string{p.object.Name},
-				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, and other pools here are of AWS, which sells to an %s", ref.Kind, awsv1.Kind)})
-		case !stocked[ref.Name]:
-			stocked[ref.Name] = true
-			o.sale.Catalogues = append(o.sale.Catalogues, o.stockOf(showcase, ref.Name, live))
+		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind != awsv1.Kind {
+			sold.Catalogues = append(sold.Catalogues, catalogue{Pools: []string{p.object.Name},
+				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, want %s", ref.Kind, awsv1.Kind)})
 		}
 	}
-	return nil
+	return sold, nil
+}
+
+func newSaleOfAWS(source string) *sale {
+	return &sale{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: source}
+}
+
+// unknownOfAWS says that what pools of AWS can launch, and what their nodes cost, is not known.
+func (o *objects) unknownOfAWS(why string) *sale {
+	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
+	for _, name := range o.classNamesOfAWS() {
+		unknown.Catalogues = append(unknown.Catalogues, catalogue{Class: name, Reason: "what the pool can launch is not known: " + why})
+	}
+	return unknown
+}
+
+// classNamesOfAWS are the classes that pools of AWS name, in the order of the pools.
+func (o *objects) classNamesOfAWS() []string {
+	var list []string
+	for _, p := range o.pools {
+		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
+			list = append(list, ref.Name)
+		}
+	}
+	return list
 }
 
 // observeMemory tells the memory that nodes have, as the controller learns it.

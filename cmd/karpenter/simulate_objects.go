@@ -94,6 +94,8 @@ type catalogue struct {
 	Class  string               `json:"class,omitempty"`
 	Types  []cloud.InstanceType `json:"types,omitempty"`
 	Reason string               `json:"reason,omitempty"`
+	// Declared are the labels of its provider, where pools of several providers are here; else those of the sale.
+	Declared *cloud.Declared `json:"declared,omitempty"`
 }
 
 // from is an object and where it was read. Live objects are taken as they are; of others we assume that they are set up

@@ -192,7 +192,11 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		c := &w.sale.Catalogues[i]
 		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
 		if c.Reason == "" {
-			catalogue, wrong := convert.Catalogue(c.Types, v)
+			own := v
+			if c.Declared != nil {
+				own = convert.NewVocabulary(*c.Declared, w.classes...)
+			}
+			catalogue, wrong := convert.Catalogue(c.Types, own)
 			for _, r := range wrong {
 				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
 			}
@@ -213,8 +217,10 @@ func (w *world) tellPools(t *told, v *convert.Vocabulary) {
 		spec := convert.Pool(pool, v)
 		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
 		s, known := named[pool.Name]
-		if ref := pool.Spec.Template.Spec.NodeClassRef; !known && ref.Group == awsv1.Group {
-			s, known = classes[ref.Name]
+		if ref := classOf(pool); !known && ref.Group == awsv1.Group && len(classes) > 0 {
+			if s, known = classes[ref.Name]; !known {
+				s, known = stock{why: fmt.Sprintf("%s %s is not among those of the capture", ref.Kind, ref.Name)}, true
+			}
 		}
 		if !known {
 			s = common

@@ -20,9 +20,12 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +85,45 @@ type Declared struct {
 	// the provider can use. Pods that need either are refused with the reason.
 	UnsupportedTopology     []string
 	UnsupportedProvisioners []string
+}
+
+// With is what two providers of one cluster declare together. What one of them supports is supported.
+func (d Declared) With(other Declared) Declared {
+	together := Declared{
+		WellKnown: union(d.WellKnown, other.WellKnown), Restricted: union(d.Restricted, other.Restricted),
+		Aliases: maps.Clone(other.Aliases), ValueAliases: map[string]map[string]string{}, ReservationKey: cmp.Or(d.ReservationKey, other.ReservationKey),
+		UnsupportedTopology:     common(d.UnsupportedTopology, other.UnsupportedTopology),
+		UnsupportedProvisioners: common(d.UnsupportedProvisioners, other.UnsupportedProvisioners),
+	}
+	if together.Aliases == nil {
+		together.Aliases = map[string]string{}
+	}
+	maps.Copy(together.Aliases, d.Aliases)
+	for _, values := range []map[string]map[string]string{other.ValueAliases, d.ValueAliases} {
+		for key, aliases := range values {
+			if together.ValueAliases[key] == nil {
+				together.ValueAliases[key] = map[string]string{}
+			}
+			maps.Copy(together.ValueAliases[key], aliases)
+		}
+	}
+	return together
+}
+
+// union is what is in either list, in order, once.
+func union(a, b []string) []string {
+	var list []string
+	for _, s := range slices.Concat(a, b) {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// common is what is in both lists.
+func common(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 }
 
 // Requirement is a label requirement of an instance type or an offering.

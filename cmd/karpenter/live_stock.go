@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+// Each pool is asked of the provider of its own node class. A provider that cannot be asked leaves its own pools without
+// instance types, with the reason, and no others.
+
+// stock says what each pool of a cluster can launch.
+func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
+	if instanceTypes != "" && o.ofAWS() {
+		return o.typesOn(instanceTypes)
+	}
+	o.sale = nil
+	if o.ofAWS() {
+		sold, err := l.saleOfAWS(ctx, c, o)
+		if err != nil {
+			return err
+		}
+		o.sale = sold
+	}
+	if o.sale == nil || slices.ContainsFunc(o.pools, func(p from[*karpv1.NodePool]) bool { return classOf(p.object).Group == kwokv1alpha1.Group }) {
+		sold, err := l.saleOfKwok(ctx, c, o, instanceTypes)
+		if err != nil {
+			return err
+		}
+		o.sale = o.sale.with(sold)
+	}
+	return nil
+}
+
+// saleOfAWS is what pools of AWS can launch. Where they are not the only ones, a failure is their reason, and no error.
+func (l *liveOptions) saleOfAWS(ctx context.Context, c client.Client, o *objects) (*sale, error) {
+	if l.cloudProvider == "kwok" {
+		return o.unknownOfAWS("--cloud-provider=kwok leaves pools of the kind " + awsv1.Kind + " out"), nil
+	}
+	err := l.readAWS(ctx, c, o)
+	if err == nil {
+		var sold *sale
+		if sold, err = l.stockAWS(ctx, o, true); err == nil {
+			return sold, nil
+		}
+	}
+	if !slices.ContainsFunc(o.pools, func(p from[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
+		return nil, err
+	}
+	return o.unknownOfAWS(oneLine(err)), nil
+}
+
+// stockFiles says what the pools of files can launch, where neither a capture nor the files themselves say it.
+func (l *liveOptions) stockFiles(ctx context.Context, o *objects, instanceTypes string) error {
+	if o.sale != nil || cmp.Or(instanceTypes, o.typesFile) != "" || !o.ofAWS() || l.cloudProvider == "kwok" {
+		return o.typesOn(instanceTypes)
+	}
+	ofAWS, err := l.stockAWS(ctx, o, false)
+	if err != nil {
+		return err
+	}
+	others := &sale{}
+	for _, p := range o.pools {
+		if ref := classOf(p.object); ref.Group != awsv1.Group {
+			others.add(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+		}
+	}
+	if len(others.NodeClasses) == 0 {
+		o.sale = ofAWS
+		return nil
+	}
+	types, labels := kwok.EmbeddedTypes()
+	others.Declared, others.Catalogues = cloud.Declared{WellKnown: labels}, []catalogue{{Types: types}}
+	o.sale = ofAWS.with(others)
+	return nil
+}
+
+// saleOfKwok asks the provider of simulated nodes about its pools.
+func (l *liveOptions) saleOfKwok(ctx context.Context, c client.Client, o *objects, instanceTypes string) (*sale, error) {
+	provider, err := l.provider(c, instanceTypes)
+	if err != nil {
+		return nil, err
+	}
+	sold := &sale{Declared: provider.Declared()}
+	for _, class := range provider.NodeClasses() {
+		kind, err := c.GroupVersionKindFor(class)
+		if err != nil {
+			return nil, fmt.Errorf("reading the cluster: %w", err)
+		}
+		sold.add(kind.GroupKind())
+	}
+	for _, p := range o.pools {
+		if classOf(p.object).Group == awsv1.Group {
+			continue
+		}
+		types, err := provider.Catalogue(ctx, p.object)
+		stock := catalogue{Pools: []string{p.object.Name}, Types: types}
+		if err != nil {
+			stock = catalogue{Pools: stock.Pools, Reason: oneLine(err)}
+		}
+		sold.Catalogues = append(sold.Catalogues, stock)
+	}
+	return sold, nil
+}
+
+func classOf(pool *karpv1.NodePool) karpv1.NodeClassReference {
+	return pool.Spec.Template.Spec.NodeClassRef
+}
+
+// add adds a kind of node class, once.
+func (s *sale) add(kind schema.GroupKind) {
+	if !slices.Contains(s.NodeClasses, kind) {
+		s.NodeClasses = append(s.NodeClasses, kind)
+	}
+}
+
+// with is what two providers sell together; s may be nil. Each catalogue keeps the labels of its own provider.
+func (s *sale) with(other *sale) *sale {
+	if s == nil {
+		return other
+	}
+	together := &sale{Declared: s.Declared.With(other.Declared), Source: cmp.Or(s.Source, other.Source)}
+	for _, part := range []*sale{s, other} {
+		for _, kind := range part.NodeClasses {
+			together.add(kind)
+		}
+		for _, c := range part.Catalogues {
+			c.Declared = &part.Declared
+			together.Catalogues = append(together.Catalogues, c)
+		}
+	}
+	return together
+}
+
+func (l *liveOptions) provider(c client.Client, instanceTypes string) (cloud.Provider, error) {
+	options := kwok.Options{Client: c}
+	if instanceTypes != "" {
+		types, labels, err := readTypes(instanceTypes)
+		if err != nil {
+			return nil, err
+		}
+		options.Types, options.ProviderLabels = types, labels
+	}
+	provider, err := kwok.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("setting up kwok: %w", err)
+	}
+	return provider, nil
+}
