@@ -315,9 +315,9 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	provision := &loop.Provision{
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
-		Refusal:  explain.Refusal,
-		Reasons:  func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
-		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
+		Refusal:  explain.Refusal, Barren: explain.PoolBarren,
+		Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
+		Writer:  w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
 		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
@@ -383,7 +383,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Timers: timers, Clock: w.clock,
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
-		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health},
+		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health, Barren: newTypeless(w.provider, w.store.Vocabulary()).why},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -116,6 +117,9 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 	o := &poolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
 	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
 		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
+	}
+	if why := explain.PoolBarren(d.first, pool); why != "" {
+		o.Blocked = why
 	}
 	var nodes []*model.Node
 	var price, cost int64

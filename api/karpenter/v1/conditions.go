@@ -25,6 +25,7 @@ const (
 // Reasons of conditions of a NodePool.
 const (
 	ReasonNodePoolValidationFailed  = "NodePoolValidationFailed"
+	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
 	ReasonNodeClassNotFound         = "NodeClassNotFound"
 	ReasonNodeClassTerminating      = "NodeClassTerminating"
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"

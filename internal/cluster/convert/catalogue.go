@@ -3,7 +3,9 @@ package convert
 import (
 	"fmt"
 	"math"
+	"time"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -23,6 +25,30 @@ func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []m
 		catalogue.Types = append(catalogue.Types, t)
 	}
 	return catalogue, refused
+}
+
+// Alone is a snapshot of nothing but a pool, ready or not, and the types that its provider has for it, with no more than the
+// labels that the pool names.
+func Alone(pool *karpv1.NodePool, types []cloud.InstanceType, v *Vocabulary) *model.Snapshot {
+	spec := Pool(pool, v)
+	spec.Blocked = nil
+	named := map[string]bool{model.LabelType: true}
+	for _, r := range spec.Requirements {
+		named[label.Canonical(r.Key)] = true
+	}
+	bare := make([]cloud.InstanceType, len(types))
+	for i := range types {
+		bare[i].Name = types[i].Name
+		for _, r := range types[i].Requirements {
+			if named[label.Canonical(v.Rules.Key(r.Key))] {
+				bare[i].Requirements = append(bare[i].Requirements, r)
+			}
+		}
+	}
+	spec.Catalogue, _ = Catalogue(bare, v)
+	b := model.NewBuilder()
+	b.UpsertPool(spec)
+	return b.Snapshot(time.Time{})
 }
 
 func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, *model.Rejection) {

@@ -27,6 +27,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/loop"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -163,8 +164,8 @@ func (w *world) took() string {
 func (w *world) provision(schedule func(*model.Snapshot) *plan.Provision) *loop.Provision {
 	return &loop.Provision{
 		Snapshot: w.Snapshot, Schedule: schedule, Writer: w, Nominate: true,
-		Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) },
-		Timers:  controller.Production(), Clock: w.clock, Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
+		Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) }, Barren: explain.PoolBarren,
+		Timers: controller.Production(), Clock: w.clock, Metrics: telemetry.New(prometheus.NewRegistry()), History: loop.NewHistory(3),
 	}
 }
 
@@ -466,7 +467,7 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 func TestProvisionTellsOfBarrenPools(t *testing.T) {
 	for requirement, want := range map[string][]string{
 		"there":     nil,
-		"not-there": {"Warning NoCompatibleInstanceTypes No instance type of the cloud provider satisfies the NodePool's requirements"},
+		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] leaves none of 1 instance type; instance types have there"},
 	} {
 		w := newWorld()
 		w.pending("a", "")

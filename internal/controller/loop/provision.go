@@ -30,6 +30,8 @@ type Provision struct {
 	Schedule func(*model.Snapshot) *plan.Provision
 	// Refusal says in words why pods have no place.
 	Refusal func(*model.Snapshot, plan.Refusal) string
+	// Barren says which of a pool's requirements leaves it without an instance type; "" for none.
+	Barren func(*model.Snapshot, *model.Pool) string
 	// Reasons is the same as data, for the log; nil for no log of it.
 	Reasons func(*model.Snapshot, plan.Refusal) any
 	Writer  Writer
@@ -288,13 +290,14 @@ func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *pla
 // barren tells of pools whose requirements leave no instance type.
 func (p *Provision) barren(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
-		if pool.Blocked != nil || pool.Types == nil || !pool.Eligible.Empty() {
+		why := p.Barren(snap, pool)
+		if why == "" {
 			continue
 		}
 		p.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(&karpv1.NodePool{
 			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
 			ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-		}, "No instance type of the cloud provider satisfies the NodePool's requirements"))
+		}, why))
 	}
 }
 

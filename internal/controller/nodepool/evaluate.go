@@ -21,11 +21,14 @@ type class struct {
 	unready error
 }
 
-// validation is the condition ValidationSucceeded. Budgets that cannot be read forbid disruption, and do not keep the pool
+// validation is the condition ValidationSucceeded; barren says which requirement leaves no instance type. Budgets that cannot be read forbid disruption, and do not keep the pool
 // from buying: the condition stays true, and its message tells.
-func validation(pool *karpv1.NodePool, rules karpv1.LabelRules) status.Condition {
+func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
+	}
+	if barren != "" {
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, barren)
 	}
 	c := yes(karpv1.ConditionValidationSucceeded)
 	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,7 +46,7 @@ func TestUnreadableBudgetIsTold(t *testing.T) {
 		told     bool
 	}{{"0 25 * * *", true}, {"0 5 * * *", false}} {
 		pool.Spec.Disruption.Budgets[1].Schedule = &test.schedule
-		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules()))
+		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
 		got := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
 		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
 		if !got.IsTrue() || told != test.told {
@@ -149,5 +150,30 @@ func TestCount(t *testing.T) {
 	want := map[string]string{"cpu": "11", "memory": "34Gi", "nodes": "4", "pods": "0", "ephemeral-storage": "0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A pool that is left without an instance type by its own requirements is not ready, and its condition says by which; where
+// the node class is missing or not ready, nothing is asked about types.
+func TestBarrenPoolIsNotReady(t *testing.T) {
+	const why = "the pool's own requirement leaves none"
+	r := &Reconciler{Barren: func(context.Context, *karpv1.NodePool) string { return why }}
+	for _, test := range []struct {
+		name  string
+		class class
+		ready bool
+	}{
+		{"the class is ready", class{found: true}, false},
+		{"the class is missing", class{}, true},
+		{"the class is not ready", class{found: true, unready: errors.New("no subnets")}, true},
+	} {
+		pool := &karpv1.NodePool{}
+		c := validation(pool, karpv1.CoreRules(), r.barren(t.Context(), pool, test.class))
+		if ready := c.Status == metav1.ConditionTrue; ready != test.ready || !ready && (c.Reason != karpv1.ReasonNoCompatibleInstanceTypes || c.Message != why) {
+			t.Errorf("%s: %+v", test.name, c)
+		}
+	}
+	if why := (&Reconciler{}).barren(t.Context(), &karpv1.NodePool{}, class{found: true}); why != "" {
+		t.Errorf("without types: %q", why)
 	}
 }

@@ -39,6 +39,9 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// Health is what nodeclaim.Reconciler.Attempted records into.
 	Health *Health
+	// Barren says which of a pool's requirements leaves it without an instance type; "" for none, or where the types are not
+	// known. Nil asks nothing.
+	Barren func(ctx context.Context, pool *karpv1.NodePool) string
 
 	classes controller.Classes
 	rules   karpv1.LabelRules
@@ -126,7 +129,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	base := pool.DeepCopy()
 	conditions := pool.StatusConditions()
 	changed := changedFor(pool, class)
-	conditions.Set(validation(pool, r.rules))
+	conditions.Set(validation(pool, r.rules, r.barren(ctx, pool, class)))
 	conditions.Set(classReadiness(class))
 	answered(pool)
 	if changed {
@@ -144,6 +147,14 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 		return errors.Join(unstamped, fmt.Errorf("writing the status of pool %s: %w", pool.Name, err))
 	}
 	return unstamped
+}
+
+// barren says which of the pool's requirements leaves it without an instance type. A class that is not ready has none yet.
+func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class) string {
+	if r.Barren == nil || !c.found || c.unready != nil {
+		return ""
+	}
+	return r.Barren(ctx, pool)
 }
 
 // class reads the pool's node class and asks the provider about it.

@@ -95,7 +95,7 @@ func Static(snap *model.Snapshot) Standing {
 
 // grow adds the claims that are missing, as far as the pool may have them.
 func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool) {
-	most, why := headroom(p)
+	most, why := headroom(snap, p)
 	wanted := min(missing, most)
 	claims, v := bare(snap, p, wanted, taken)
 	for int64(len(claims)) < wanted { // of fewer nodes the share is less
@@ -127,13 +127,16 @@ func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]boo
 }
 
 // headroom is how many more nodes the pool may have now, and what is in the way of more.
-func headroom(p *model.Pool) (int64, plan.Verdict) {
+func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	switch {
 	case !p.Standing():
 		return 0, plan.Verdict{Code: plan.PoolBlocked, Rejection: p.Blocked}
 	case !p.Valid:
 		return 0, plan.Verdict{Code: plan.PoolContradiction, Key: p.Contradiction}
 	case !onSale(p):
+		if v := plan.Barren(snap, p); !v.OK() {
+			return 0, v
+		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
 	case p.NodeLimit == model.NoLimit:
 		return plan.Unlimited, plan.Verdict{}
@@ -207,7 +210,7 @@ func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Comma
 		if r == nil {
 			continue
 		}
-		most, why := headroom(p)
+		most, why := headroom(snap, p)
 		w.sharing = placement.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
 			var v plan.Verdict

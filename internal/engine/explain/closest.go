@@ -12,21 +12,25 @@ import (
 // closest are the answers of pools, the one that came closest to a place first: where waiting may do, then where one
 // change would do, then by how many rules were passed, then by how many types were left. Equals stay in the order of the
 // pools, which is that of their weight.
-func closest(pools []plan.PoolVerdict) []*plan.PoolVerdict {
+func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict {
 	list := make([]*plan.PoolVerdict, len(pools))
 	for i := range pools {
 		list[i] = &pools[i]
 	}
 	slices.SortStableFunc(list, func(a, b *plan.PoolVerdict) int {
-		return cmp.Or(cmp.Compare(remoteness(a), remoteness(b)), cmp.Compare(len(a.Also), len(b.Also)), cmp.Compare(b.Verdict.Types, a.Verdict.Types))
+		return cmp.Or(cmp.Compare(remoteness(snap, a), remoteness(snap, b)), cmp.Compare(len(a.Also), len(b.Also)), cmp.Compare(b.Verdict.Types, a.Verdict.Types))
 	})
 	return list
 }
 
-// remoteness ranks answers: 0 is closest.
-func remoteness(p *plan.PoolVerdict) int {
+// remoteness ranks answers: 0 is closest. A pool that the pods exclude by name is the farthest.
+func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
 	switch p.Verdict.Code {
-	case plan.PoolBlocked, plan.PoolContradiction:
+	case plan.LabelExcluded:
+		if len(p.Also) == 0 && len(p.Nearest) == 0 && int(p.Verdict.Key) < snap.Space.Len() && snap.Space.Name(p.Verdict.Key) == model.LabelPool {
+			return 10
+		}
+	case plan.PoolBlocked, plan.PoolContradiction, plan.PoolBarren:
 		return 9 // nothing was asked
 	case plan.NoPlaceFound, plan.LimitReached, plan.NodeLimitReached, plan.ReservationTaken, plan.SpotShareReached,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:

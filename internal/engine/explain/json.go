@@ -143,7 +143,7 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 		reason := ReasonOf(snap, r.Verdict)
 		refused.Verdict = &reason
 	}
-	for _, p := range closest(r.Pools) {
+	for _, p := range closest(snap, r.Pools) {
 		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: strings.Join(hints(snap, r, p), "; ")}
 		for _, v := range p.Also {
 			reason.Also = append(reason.Also, ReasonOf(snap, v))
@@ -194,7 +194,7 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 	o := operands{snap, v}
 	r := Reason{Code: Code(v.Code), Class: class(v.Code.Class()), Text: Verdict(snap, v), Types: v.Types, Node: v.Node}
 	switch v.Code {
-	case plan.PodContradiction, plan.PoolContradiction, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
+	case plan.PodContradiction, plan.PoolContradiction, plan.PoolBarren, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		r.Label = snap.Space.Name(v.Key)
 	case plan.MinValuesUnmet:

@@ -8,12 +8,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Quantity renders an amount of a resource as users write it: "500m" and "2" of cpu, "1.5Gi" of memory, "3" of devices.
+// manyMillicores is the amount of cpu from which it is written in cores.
+const manyMillicores = 10_000
+
+// Quantity renders an amount of a resource as users write it: "500m", "2" and "255.9" of cpu, "1.5Gi" of memory, "3" of devices.
 // Bytes are rounded to two decimals of their unit where no exact form is short.
 func Quantity(resource string, value int64) string {
 	switch {
 	case resource == "cpu" && value%1000 == 0:
 		return strconv.FormatInt(value/1000, 10)
+	case resource == "cpu" && value >= manyMillicores:
+		return decimal(value, 1000)
 	case resource == "cpu":
 		return strconv.FormatInt(value, 10) + "m"
 	case inBytes(resource):
@@ -82,6 +87,9 @@ func exactly(resource string, value int64) string {
 	}
 	if inBytes(resource) {
 		return strconv.FormatInt(value, 10)
+	}
+	if resource == "cpu" && value%1000 != 0 {
+		return strconv.FormatInt(value, 10) + "m"
 	}
 	return Quantity(resource, value)
 }

@@ -70,7 +70,7 @@ func Clauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
 		clauses = append(clauses, Clause{Code: r.Verdict.Code, Text: Verdict(snap, r.Verdict)})
 	}
-	for _, p := range closest(r.Pools) {
+	for _, p := range closest(snap, r.Pools) {
 		text := short(snap, r, p)
 		at := slices.IndexFunc(clauses, func(c Clause) bool { return c.Text == text })
 		if at < 0 {
@@ -132,6 +132,9 @@ func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool
 	pool := ""
 	if ofPool {
 		pool = p.Pool
+	}
+	if p.Verdict.Code == plan.PoolBarren && pool != "" {
+		return barren(snap, pool, p.Verdict)
 	}
 	if len(p.Also) == 0 {
 		return Verdict(snap, p.Verdict) + sides(snap, r, pool, p.Verdict)

@@ -27,6 +27,11 @@ func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 			list = append(list, text)
 		}
 	}
+	if p.Verdict.Code == plan.PoolBarren {
+		if text := strangeValue(snap, snap.Pool(p.Pool), p.Verdict); text != "" {
+			list = append(list, text)
+		}
+	}
 	if text := strangeZone(snap, r, p); text != "" {
 		list = append(list, text)
 	}

@@ -23,7 +23,7 @@ func Tree(snap *model.Snapshot, r plan.Refusal) string {
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
 		fmt.Fprintln(&b, Verdict(snap, r.Verdict))
 	}
-	for _, p := range closest(r.Pools) {
+	for _, p := range closest(snap, r.Pools) {
 		writePool(&b, snap, r, p)
 	}
 	for _, c := range nodeClauses(snap, r) {

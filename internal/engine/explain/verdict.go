@@ -101,6 +101,7 @@ var sayings = [...]saying{
 	plan.NoPools:             {"NoPools", says("there is no node pool")},
 	plan.PoolBlocked:         {"PoolBlocked", operands.rejection},
 	plan.PoolContradiction:   {"PoolContradiction", func(o operands) string { return "the pool's own requirements leave no value for " + o.key() }},
+	plan.PoolBarren:          {"PoolBarren", poolBarren},
 	plan.TaintNotTolerated:   {"TaintNotTolerated", func(o operands) string { return "taint " + Taint(o.Taint) + " is not tolerated" }},
 	plan.LabelUndefined:      {"LabelUndefined", func(o operands) string { return o.key() + " is required, and the pool does not define it" }},
 	plan.LabelExcluded:       {"LabelExcluded", func(o operands) string { return "no value of " + o.key() + " suits both sides" }},

@@ -35,7 +35,7 @@ func (r *run) verdicts(t *task) plan.Refusal {
 // poolVerdict is a pool's answer: the rule of its own that is in the way, else the one between pods. Of several
 // alternatives of the pod the one that got furthest says most.
 func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVerdict {
-	if v := closed(m); !v.OK() {
+	if v := r.closed(m); !v.OK() {
 		return plan.PoolVerdict{Pool: m.pool.Name, Verdict: v}
 	}
 	best := r.furthestOf(m, t, t.group.Rows)
@@ -60,8 +60,11 @@ func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVer
 	return best
 }
 
-// closed says why a pool sells nothing to anybody.
-func closed(m *market) plan.Verdict {
+// closed says why a pool has nothing for any pod.
+func (r *run) closed(m *market) plan.Verdict {
+	if v := plan.Barren(r.snap, m.pool); !v.OK() {
+		return v
+	}
 	switch p := m.pool; {
 	case p.Blocked != nil:
 		return plan.Verdict{Code: plan.PoolBlocked, Rejection: p.Blocked}

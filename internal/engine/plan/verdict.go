@@ -148,8 +148,12 @@ const (
 	// Need: the share, Have: what it would be, in percent).
 	SpotShareExceeded
 
-	// NodeExpecting: pods that were sent to the node are evicted elsewhere, and nobody has come yet (Node).
+	// NodeExpecting: pods that were sent to the node are evicted elsewhere, and none has come yet (Node).
 	NodeExpecting
+
+	// PoolBarren: the pool's own requirements leave no instance type, whatever is available now (Key: the requirement that
+	// takes the last one away; Types that it found, Have: all types).
+	PoolBarren
 )
 
 // Unpayable is what SavingTooSmall needs where no saving is enough: moving has a price, and no time to be paid back.

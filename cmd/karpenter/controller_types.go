@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+)
+
+// typeless says which of a pool's requirements leaves it without an instance type, in the words of every other answer. An
+// answer stands until the pool changes, or its provider has other types for it.
+type typeless struct {
+	provider   cloud.Provider
+	vocabulary *convert.Vocabulary
+
+	mu      sync.Mutex
+	seed    maphash.Seed
+	answers map[types.UID]typelessAnswer
+}
+
+type typelessAnswer struct {
+	generation int64
+	types      uint64
+	why        string
+}
+
+// mostAnswers is how many are kept; those of pools that are gone are never asked for again.
+const mostAnswers = 10_000
+
+func newTypeless(provider cloud.Provider, vocabulary *convert.Vocabulary) *typeless {
+	return &typeless{provider: provider, vocabulary: vocabulary, seed: maphash.MakeSeed(), answers: map[types.UID]typelessAnswer{}}
+}
+
+// why is empty for a pool that has types, and where the provider does not say which types there are.
+func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
+	catalogue, err := t.provider.Catalogue(ctx, pool)
+	if err != nil || len(catalogue) == 0 {
+		return ""
+	}
+	var names maphash.Hash
+	names.SetSeed(t.seed)
+	for i := range catalogue {
+		names.WriteString(catalogue[i].Name)
+		names.WriteByte(0)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answer, known := t.answers[pool.UID]
+	if known && answer.generation == pool.Generation && answer.types == names.Sum64() {
+		return answer.why
+	}
+	if len(t.answers) >= mostAnswers {
+		clear(t.answers)
+	}
+	snap := convert.Alone(pool, catalogue, t.vocabulary)
+	answer = typelessAnswer{pool.Generation, names.Sum64(), explain.PoolBarren(snap, snap.Pools[0])}
+	t.answers[pool.UID] = answer
+	return answer.why
+}

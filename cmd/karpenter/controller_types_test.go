@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// counted is a provider of AWS's types that counts how often it is asked.
+type counted struct {
+	cloud.Provider
+	types []cloud.InstanceType
+}
+
+func (c *counted) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	return c.types, nil
+}
+
+func newCounted(t testing.TB) (*counted, *convert.Vocabulary) {
+	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "general"}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: new(awsv1.FamilyAL2023)}}
+	sold, _, err := aws.NewShowcase(aws.ShowcaseOptions{Region: "us-east-1", MemoryOverheadPercent: 0.075}).Assumed(class, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &counted{types: sold}, convert.NewVocabulary(aws.Declared(), schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind})
+}
+
+func poolOf(generation int64, key string, values ...string) *karpv1.NodePool {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p", Generation: generation}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "general"}
+	pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{{Key: key, Operator: "In", Values: values}}
+	return pool
+}
+
+// The condition of a pool has the words of every other answer, and follows the pool and the types that there are.
+func TestTypeless(t *testing.T) {
+	provider, vocabulary := newCounted(t)
+	all := provider.types
+	pools := newTypeless(provider, vocabulary)
+	const none = "the pool's own requirement node.kubernetes.io/instance-type In [m5.lrge] leaves none of "
+	for i, c := range []struct {
+		pool  *karpv1.NodePool
+		types []cloud.InstanceType
+		want  string
+	}{
+		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all, none + plural(len(all), "instance type") + "; did you mean m5.large?"},
+		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all[:1], none + "1 instance type"},
+		{poolOf(2, "node.kubernetes.io/instance-type", "m5.large"), all, ""},
+		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all, "the pool's own requirement kubernetes.io/arch In [s390x] leaves none of " + plural(len(all), "instance type") + "; instance types have amd64 and arm64"},
+		{poolOf(4, "karpenter.k8s.aws/instance-cpu", "4"), all, ""},
+		{poolOf(5, "node.kubernetes.io/instance-type", "p3.8xlarge", "p3.16xlarge"), all,
+			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] leaves none of " + plural(len(all), "instance type") + "; no instance type of the family p3 is available here"},
+		{poolOf(6, "example.com/team", "a"), all, ""},
+		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},
+	} {
+		provider.types = c.types
+		for range 2 {
+			if got := pools.why(t.Context(), c.pool); i == 1 && len(got) > len(c.want) {
+				got = got[:len(c.want)]
+			} else if got != c.want {
+				t.Errorf("%d:\ngot  %s\nwant %s", i, got, c.want)
+			}
+		}
+	}
+}
+
+// An answer that stands costs next to nothing: pools are asked about every minute.
+func TestTypelessRemembers(t *testing.T) {
+	provider, vocabulary := newCounted(t)
+	pools, pool := newTypeless(provider, vocabulary), poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge")
+	pools.why(t.Context(), pool)
+	if n := testing.AllocsPerRun(10, func() { pools.why(t.Context(), pool) }); n > 10 {
+		t.Errorf("%v allocations for an answer that is known", n)
+	}
+}
+
+func BenchmarkTypeless(b *testing.B) {
+	provider, vocabulary := newCounted(b)
+	pool := poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge")
+	b.ReportAllocs()
+	for b.Loop() {
+		newTypeless(provider, vocabulary).why(b.Context(), pool)
+	}
+}

@@ -1,0 +1,185 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// PoolBarren says which of a pool's own requirements leaves it without an instance type, and what may have been meant; "" for
+// a pool that has types, or of whose types nothing is known.
+func PoolBarren(snap *model.Snapshot, pool *model.Pool) string {
+	v := plan.Barren(snap, pool)
+	if v.OK() {
+		return ""
+	}
+	text := barren(snap, pool.Name, v)
+	if hint := strangeValue(snap, pool, v); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// barren is the verdict with the pool's requirement.
+func barren(snap *model.Snapshot, poolName string, v plan.Verdict) string {
+	o := operands{snap, v}
+	pool := snap.Pool(poolName)
+	if pool == nil || int(v.Key) >= snap.Space.Len() {
+		return poolBarren(o)
+	}
+	key := snap.Space.Name(v.Key)
+	asked := ask(key, pool.PoolSpec.Requirements)
+	if asked == "" {
+		return poolBarren(o)
+	}
+	return "the pool's own requirement " + key + " " + asked + " " + leavesNone(v)
+}
+
+// poolBarren is the verdict where the pool is not known.
+func poolBarren(o operands) string {
+	return "the pool's own requirement on " + o.key() + " " + leavesNone(o.Verdict)
+}
+
+func leavesNone(v plan.Verdict) string {
+	if int64(v.Types) < v.Have {
+		return "leaves none of the " + count(v.Types, "instance type") + " that its other requirements leave of " + strconv.FormatInt(v.Have, 10)
+	}
+	return "leaves none of " + count(v.Types, "instance type")
+}
+
+// fewValues is up to how many values of a label are listed.
+const fewValues = 8
+
+// strangeValue says what may have been meant by values of which no type has any: a value that nearly is one of them, the
+// families that do not exist, or, where they are few, the values that there are.
+func strangeValue(snap *model.Snapshot, pool *model.Pool, v plan.Verdict) string {
+	if pool == nil || pool.Catalogue == nil || int64(v.Types) < v.Have || int(v.Key) >= snap.Space.Len() {
+		return ""
+	}
+	key := snap.Space.Name(v.Key)
+	known := valuesOfTypes(pool.Catalogue, key)
+	var asked []string
+	for _, r := range pool.PoolSpec.Requirements {
+		if label.Canonical(r.Key) == key && r.Operator == label.In {
+			asked = append(asked, r.Values...)
+		}
+	}
+	if len(asked) == 0 || len(known) == 0 {
+		return ""
+	}
+	for _, value := range asked {
+		if meant := Nearest(value, known); meant != "" {
+			return "did you mean " + meant + "?"
+		}
+	}
+	if text := strangeFamilies(asked, known); text != "" && key == model.LabelType {
+		return text
+	}
+	if len(known) <= fewValues {
+		return "instance types have " + and(known)
+	}
+	return ""
+}
+
+// strangeFamilies names the families of instance types that are not there; "" if one of them is.
+func strangeFamilies(asked, known []string) string {
+	there := map[string]bool{}
+	for _, name := range known {
+		there[family(name)] = true
+	}
+	missing := map[string]bool{}
+	for _, name := range asked {
+		if there[family(name)] || !strings.Contains(name, ".") {
+			return ""
+		}
+		missing[family(name)] = true
+	}
+	names := slices.Sorted(maps.Keys(missing))
+	if len(names) == 1 {
+		return "no instance type of the family " + names[0] + " is available here"
+	}
+	return "no instance type of the families " + and(names) + " is available here"
+}
+
+func family(instanceType string) string {
+	return instanceType[:max(0, strings.IndexByte(instanceType, '.'))]
+}
+
+// valuesOfTypes are the values that instance types have of a label, sorted.
+func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
+	values := map[string]bool{}
+	for i := range catalogue.Types {
+		for _, r := range catalogue.Types[i].Requirements {
+			if label.Canonical(r.Key) == key && r.Operator == label.In {
+				for _, value := range r.Values {
+					values[value] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(values))
+}
+
+// Nearest is the known name that the given one was probably meant to be, "" if none is near: few letters are changed, added,
+// dropped or swapped. Parts that are joined by dots, as those of instance types, are compared one by one, and one of them has
+// to be right; in a part of at most three letters no letter may have become another, because such names differ by little. Of
+// equals the first wins.
+func Nearest(name string, known []string) string {
+	best, least := "", slipsAllowed(name)+1
+	for _, k := range known {
+		if k == name {
+			return ""
+		}
+		if d := slips(name, k, least); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+func slipsAllowed(name string) int { return max(1, min(3, len(name)/4)) }
+
+// slips is how many letters two names differ by, limit for more than may be a slip.
+func slips(a, b string, limit int) int {
+	left, right := strings.Split(a, "."), strings.Split(b, ".")
+	if len(left) != len(right) || len(left) == 1 {
+		return partSlips(a, b, limit)
+	}
+	sum, same := 0, 0
+	for i := range left {
+		d := partSlips(left[i], right[i], limit)
+		if d == 0 {
+			same++
+		}
+		sum += d
+	}
+	if same == 0 {
+		return limit
+	}
+	return min(sum, limit)
+}
+
+// shortPart is the length of names in which another letter makes another name.
+const shortPart = 3
+
+func partSlips(a, b string, limit int) int {
+	d := distance(a, b, limit)
+	switch short := min(len(a), len(b)) <= shortPart; {
+	case !short || d == 0 || d == 1 && len(a) != len(b):
+		return d
+	case len(a) != len(b):
+		return limit
+	}
+	x, y := []byte(a), []byte(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	if slices.Equal(x, y) {
+		return d // letters were swapped
+	}
+	return limit
+}

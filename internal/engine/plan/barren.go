@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Barren says which of a pool's own requirements leaves it without an instance type. It is OK when types are left, when the
+// requirements exclude each other (PoolContradiction says so), and when nothing is known of the types. Of several
+// requirements that leave none by themselves the first in the pool counts; where none does, the one that takes the last type
+// away after those before it. What is available now plays no part.
+func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
+	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 || !pool.Eligible.Empty() {
+		return Verdict{}
+	}
+	total := pool.Types.Len()
+	left := bitset.Full(total)
+	var last Verdict
+	asked := map[label.Key]bool{}
+	for _, r := range pool.Requirements {
+		k, known := snap.Space.Lookup(r.Key)
+		if !known || asked[k] {
+			continue
+		}
+		asked[k] = true
+		if alone := bitset.Full(total); !pool.Types.Narrow(alone, pool.Start, k) {
+			return Verdict{Code: PoolBarren, Key: k, Types: total, Have: int64(total)}
+		}
+		if before := left.Count(); before > 0 && !pool.Types.Narrow(left, pool.Start, k) {
+			last = Verdict{Code: PoolBarren, Key: k, Types: before, Have: int64(total)}
+		}
+	}
+	if last.OK() { // a label that the pool does not name, and that every type has
+		return Verdict{Code: PoolBarren, Key: unnamed(snap, pool), Types: total, Have: int64(total)}
+	}
+	return last
+}
+
+// unnamed is the first key that leaves no type though no requirement names it.
+func unnamed(snap *model.Snapshot, pool *model.Pool) label.Key {
+	left := bitset.Full(pool.Types.Len())
+	for k := range label.Key(snap.Space.Len()) {
+		if !pool.Types.Narrow(left, pool.Start, k) {
+			return k
+		}
+	}
+	return 0
+}
