@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/smithy-go/middleware"
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -79,6 +82,7 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 			Deleted:   func(n int) { m.InterruptionDeleted.Add(float64(n)) },
 			Waited:    func(d time.Duration) { m.InterruptionQueueDuration.Observe(d.Seconds()) },
 			Unhealthy: func(c interruption.Category) { m.InterruptionUnhealthy.WithLabelValues(string(c)).Inc() },
+			Held:      observeHeld(m, log),
 			Trouble: func(part string, err error) {
 				if err == nil {
 					log.Info("watching for interruptions works again", "part", part)
@@ -91,6 +95,7 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 			},
 			Spoilt: func(err error) { log.Info("dropped a message that is malformed", "cause", err.Error()) },
 		},
+		Unasked: observeUnasked(m, log, w.clock),
 		UserData: func(class string, bytes int) {
 			if bytes == 0 {
 				m.UserData.DeleteLabelValues(class)
@@ -105,5 +110,41 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {
 			w.metrics.Disrupted(claim, string(kind), "")
 		},
+	}
+}
+
+// observeHeld tells of machines in trouble that are not replaced yet, in the log when that begins and ends.
+func observeHeld(m *telemetry.AWS, log logr.Logger) func(interruption.Held) {
+	before := 0
+	return func(h interruption.Held) {
+		m.InterruptionHeld.Set(float64(h.Held))
+		switch {
+		case h.Held > 0 && before == 0:
+			log.Info("EC2 reports trouble of many machines whose nodes are ready; they are replaced a few at a time",
+				"machines", h.Machines, "in-trouble", h.Troubled, "held", h.Held, "step", interruption.Step(h.Machines), "every", interruption.Window.String())
+		case h.Held == 0 && before > 0:
+			log.Info("no machine in trouble is held any more", "machines", h.Machines, "in-trouble", h.Troubled)
+		}
+		before = h.Held
+	}
+}
+
+// unaskedEvery is how often the log says that an operation answers with what was not asked for.
+const unaskedEvery = 10 * time.Minute
+
+// observeUnasked tells of answers that contain what was not asked for.
+func observeUnasked(m *telemetry.AWS, log logr.Logger, clock clock.PassiveClock) func(call.Unasked) {
+	var mu sync.Mutex
+	told := map[string]time.Time{}
+	return func(u call.Unasked) {
+		m.Unasked.WithLabelValues(u.Service, u.Operation).Add(float64(u.Count))
+		mu.Lock()
+		defer mu.Unlock()
+		now := clock.Now()
+		if at, before := told[u.Operation]; before && now.Sub(at) < unaskedEvery {
+			return
+		}
+		told[u.Operation] = now
+		log.Info("AWS answered with items that do not match the request; they are ignored", "service", u.Service, "operation", u.Operation, "count", u.Count, "example", u.Example)
 	}
 }

@@ -37,6 +37,10 @@ type AWS struct {
 	InterruptionQueueDuration prometheus.Histogram
 	// InterruptionUnhealthy counts machines once while they have a trouble. Label: category.
 	InterruptionUnhealthy *prometheus.CounterVec
+	// InterruptionHeld is how many machines in trouble are not replaced yet, because too many are at the same time. Our own.
+	InterruptionHeld prometheus.Gauge
+	// Unasked counts what answers of AWS contained although it was not asked for. Labels: service, operation. Our own.
+	Unasked *prometheus.CounterVec
 }
 
 // NewAWS builds the metrics of the AWS provider and registers them, once per registry.
@@ -67,6 +71,8 @@ func newAWS(f factory) *AWS {
 		InterruptionQueueDuration: f.histogram(notices, "message_queue_duration_seconds", "Time from an event until it was acted upon.",
 			DurationBuckets()).WithLabelValues().(prometheus.Histogram),
 		InterruptionUnhealthy: f.counter(notices, "instance_status_unhealthy_total", "Machines found to be in trouble.", "category"),
+		InterruptionHeld:      f.gauge(notices, "instance_status_held", "Machines in trouble that are not replaced yet, because too many are at the same time.").WithLabelValues(),
+		Unasked:               f.counter(cloud, "unrequested_items_total", "Items of answers of AWS that do not match the request. They are ignored.", "service", "operation"),
 	}
 }
 

@@ -31,7 +31,7 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		SoldOut: p.soldOut,
+		Machines: p.machineCount, SoldOut: p.soldOut,
 	})
 }
 
@@ -53,10 +53,53 @@ func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string
 			return nil, fmt.Errorf("listing the claims of instance %s: %w", id, err)
 		}
 		for i := range claims.Items {
-			found[id] = noticed(&claims.Items[i])
+			c := noticed(&claims.Items[i])
+			var err error
+			if c.Down, err = p.down(ctx, &claims.Items[i]); err != nil {
+				return nil, err
+			}
+			found[id] = c
 		}
 	}
 	return found, nil
+}
+
+// machineCount is how many claims have an instance.
+func (p *Provider) machineCount(ctx context.Context) (int, error) {
+	var claims karpv1.NodeClaimList
+	if err := p.opts.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing the claims that have an instance: %w", err)
+	}
+	n := 0
+	for i := range claims.Items {
+		if _, ours := instanceOf(claims.Items[i].Status.ProviderID); ours {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// down reports whether the node of a claim does not report to Kubernetes: it is gone, or it is not ready. The node lifecycle
+// controller sets Ready to Unknown when the kubelet has not renewed its lease
+// (https://kubernetes.io/docs/concepts/architecture/nodes/#node-controller). A claim without a node yet is not down.
+func (p *Provider) down(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	if claim.Status.NodeName == "" {
+		return false, nil
+	}
+	node := &corev1.Node{}
+	err := p.opts.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the node of claim %s: %w", claim.Name, err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status != corev1.ConditionTrue, nil
+		}
+	}
+	return true, nil
 }
 
 // noticed is what an interruption must know of a claim.

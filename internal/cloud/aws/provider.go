@@ -68,6 +68,8 @@ type Options struct {
 type Observer struct {
 	// Called is told of each call to AWS.
 	Called func(call.Call)
+	// Unasked is told what answers of AWS contained although it was not asked for.
+	Unasked func(call.Unasked)
 	// Launch is told of what is not launched or ended, and of batches.
 	Launch launch.Observer
 	// Interruption is told of notices. Its Called is that above.
@@ -115,7 +117,7 @@ func New(opts Options) (*Provider, error) {
 		discovery.Clients{EC2: opts.Clients.EC2, SSM: opts.Clients.SSM, EKS: opts.Clients.EKS, IAM: opts.Clients.IAM}, opts.Kubernetes,
 		discovery.Options{
 			Cluster: opts.Cluster, Region: opts.Region, Now: opts.Clock.Now, Lifetimes: opts.Lifetimes, Refused: unavailable.HasSubnet,
-			Observe: opts.Observer.Called, Unsupported: opts.Observer.Unsupported,
+			Observe: opts.Observer.Called, Unsupported: opts.Observer.Unsupported, Unasked: opts.Observer.Unasked,
 		})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the AWS provider: %w", err)
@@ -126,7 +128,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.launcher = launch.New(launch.Options{
 		EC2: opts.Clients.EC2, Recorder: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
-		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called, Observer: opts.Observer.Launch,
+		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called, Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
 	})
 	p.shelf = newShelf(p, opts.Types)
 	return p, nil

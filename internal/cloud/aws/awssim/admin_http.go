@@ -9,7 +9,7 @@ import (
 )
 
 // adminPath is where the admin API is: what the methods of Cloud do, for another process. A POST of JSON to
-// /_admin/<verb> does it and answers JSON; a GET of instances, pools, subnets, calls or queue tells the state. Errors are
+// /_admin/<verb> does it and answers JSON; a GET of instances, pools, subnets, reservations, calls or queue tells the state. Errors are
 // 400 with a text.
 const adminPath = "/_admin/"
 
@@ -35,6 +35,8 @@ type adminRequest struct {
 	ClusterEndpoint   string   `json:"clusterEndpoint"`
 	ClusterCA         string   `json:"clusterCA"`
 	KubernetesVersion string   `json:"kubernetesVersion"`
+	Condition         string   `json:"condition"` // of policy: ec2:Encrypted, ec2:MetadataHttpTokens or ec2:InstanceType
+	Values            []string `json:"values"`
 }
 
 // adminVerbs are what may be POSTed.
@@ -73,6 +75,11 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		ids, err := c.ReleaseImages(r.Family, r.Version)
 		return map[string][]string{"images": ids}, err
 	},
+	"policy": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
+	"reserve": func(c *Cloud, r adminRequest) (any, error) {
+		id := c.AddReservation(CapacityReservation{Type: r.InstanceType, Zone: r.Zone, Total: r.Number})
+		return map[string]string{"reservation": id}, nil
+	},
 	"addresses":   func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
 	"fail-boots":  func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
 	"reset-calls": func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
@@ -104,10 +111,11 @@ type callTotal struct {
 
 // adminViews are what may be read.
 var adminViews = map[string]func(*Cloud, *http.Request) any{
-	"instances": func(c *Cloud, _ *http.Request) any { return c.Instances() },
-	"subnets":   func(c *Cloud, _ *http.Request) any { return c.Subnets() },
-	"pools":     func(c *Cloud, r *http.Request) any { return c.Pools(r.URL.Query()["instanceType"]...) },
-	"queue":     func(c *Cloud, _ *http.Request) any { return map[string]int{"messages": c.Queued()} },
+	"instances":    func(c *Cloud, _ *http.Request) any { return c.Instances() },
+	"subnets":      func(c *Cloud, _ *http.Request) any { return c.Subnets() },
+	"pools":        func(c *Cloud, r *http.Request) any { return c.Pools(r.URL.Query()["instanceType"]...) },
+	"reservations": func(c *Cloud, _ *http.Request) any { return c.Reservations() },
+	"queue":        func(c *Cloud, _ *http.Request) any { return map[string]int{"messages": c.Queued()} },
 	"calls": func(c *Cloud, _ *http.Request) any {
 		byName := map[string]callTotal{}
 		for call, n := range c.Calls() {

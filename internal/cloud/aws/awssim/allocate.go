@@ -193,7 +193,7 @@ func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]strin
 	if o.permanent != nil {
 		return nil, o.permanent
 	}
-	if c.launchDenied() {
+	if c.launchDenied() || c.policyDenies(o) {
 		return nil, c.deniedError("ec2", "RunInstances")
 	}
 	subnetID := o.subnet
@@ -239,13 +239,29 @@ func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 		}
 		return nil
 	}
-	if c.free(o.pool, now) > 0 {
+	if c.openReservation(o) != nil || c.free(o.pool, now) > 0 {
 		return nil
 	}
 	if o.pool.capacity == spot {
 		return refuse("InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
 	}
 	return refuse("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
+}
+
+// openReservation is a reservation with room that EC2 gives a launch which does not say that it wants none: on demand, shared
+// tenancy, same type and zone. nil without one.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html
+func (c *Cloud) openReservation(o *override) *CapacityReservation {
+	open := o.spec.reservationPreference == "" || o.spec.reservationPreference == "open"
+	if !open || o.spec.reservation != "" || o.pool.capacity != onDemand || o.spec.tenancy != "" && o.spec.tenancy != "default" {
+		return nil
+	}
+	for _, r := range c.reservations {
+		if r.Criteria == "open" && r.Kind == "default" && r.State == "active" && r.Type == o.pool.name && r.Zone == o.pool.zone && r.Available > 0 {
+			return r
+		}
+	}
+	return nil
 }
 
 // vcpus are those of the live instances of a capacity type.
@@ -306,7 +322,10 @@ func runInstances(c *Cloud, r *request, now time.Time) (any, error) {
 		capacity = spot
 	}
 	c.resolve(o, capacity, c.seenAt(now))
-	if o.permanent != nil {
+	switch {
+	case c.policyDenies(o):
+		return nil, c.deniedError("ec2", "RunInstances")
+	case o.permanent != nil:
 		return nil, o.permanent
 	}
 	return nil, dryRunError()

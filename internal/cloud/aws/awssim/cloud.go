@@ -39,6 +39,8 @@ type Cloud struct {
 	pools        map[pool]*poolState
 	buckets      map[string]*bucket
 	faults       []*fault
+	policies     []policy
+	oddPages     bool          // of the call that is being answered
 	thawed       chan struct{} // closed when faults change
 	expired      map[string]bool
 	calls        map[CallCount]int

@@ -206,7 +206,7 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type, Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
 		Tenancy: i.spec.tenancy, GroupID: i.spec.placementID, Group: i.spec.placementName, Partition: i.spec.partition, Monitoring: "disabled", Architecture: i.Architecture,
 		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
-		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.spec.reservation, Preference: i.spec.reservationPreference,
+		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity, Preference: i.spec.reservationPreference,
 		Enclave: i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"], m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
 	defaultTo(&out.Tenancy, "default")
 	defaultTo(&out.Preference, "open")

@@ -153,7 +153,7 @@ func (c *Cloud) once(r *request, do func() (any, error)) (any, error) {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter clientToken is invalid. It must be at most 64 characters.", token)
 	}
 	key, same := r.action+" "+token, canonical(r.values)
-	if before, ok := c.tokens[key]; ok {
+	if before, ok := c.tokens[key]; ok && c.strike(r, FaultIgnoreTokens) == nil {
 		if before.request != same {
 			return nil, refuse("IdempotentParameterMismatch", "The client token %s was used with other parameters before.", token)
 		}

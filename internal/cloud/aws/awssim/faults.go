@@ -29,7 +29,20 @@ const (
 	// FaultGarble carries the call out and answers Body, of ContentType and with Status (200 when 0), as a proxy or a load
 	// balancer in between does.
 	FaultGarble FaultKind = "garble"
+	// FaultIgnoreFilters carries the call out as if it had no filters: everything is in the answer.
+	FaultIgnoreFilters FaultKind = "ignore-filters"
+	// FaultIgnoreTokens carries each call out, whatever its client token was used for before.
+	FaultIgnoreTokens FaultKind = "ignore-tokens"
+	// FaultUnknownFields answers with members that no client knows yet, in every structure.
+	FaultUnknownFields FaultKind = "unknown-fields"
+	// FaultOlderFields answers without the members that EC2 has added in the last years.
+	FaultOlderFields FaultKind = "older-fields"
+	// FaultOddPages answers lists of EC2's in pages of which some are empty and some repeat an item.
+	FaultOddPages FaultKind = "odd-pages"
 )
+
+var faultKinds = []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose, FaultGarble,
+	FaultIgnoreFilters, FaultIgnoreTokens, FaultUnknownFields, FaultOlderFields, FaultOddPages}
 
 // Fault is something wrong with the API.
 type Fault struct {
@@ -61,9 +74,8 @@ type fault struct {
 
 // Inject makes something go wrong from now on and returns the number by which it is cleared.
 func (c *Cloud) Inject(f Fault) (int, error) {
-	kinds := []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose, FaultGarble}
-	if !slices.Contains(kinds, f.Kind) {
-		return 0, fmt.Errorf("fault kind %q: must be one of %v", f.Kind, kinds)
+	if !slices.Contains(faultKinds, f.Kind) {
+		return 0, fmt.Errorf("fault kind %q: must be one of %v", f.Kind, faultKinds)
 	}
 	if f.Service != "" && methods[f.Service] == nil {
 		return 0, fmt.Errorf("fault service %q is not simulated", f.Service)

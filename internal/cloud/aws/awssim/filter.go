@@ -119,6 +119,14 @@ func cut[T any](c *Cloud, n *node, p pages, items []T, key func(T) string) ([]T,
 		size = min(size, c.opts.PageSize)
 	}
 	slices.SortStableFunc(items, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	if c.oddPages {
+		token, err := base64.URLEncoding.DecodeString(n.str("NextToken"))
+		if err != nil {
+			return nil, "", refuse("InvalidPaginationToken", "The specified pagination token is not valid: %s", n.str("NextToken"))
+		}
+		page, next := oddPage(items, string(token), size, key)
+		return page, base64.URLEncoding.EncodeToString([]byte(next)), nil
+	}
 	if token := n.str("NextToken"); token != "" {
 		last, err := base64.URLEncoding.DecodeString(token)
 		if err != nil || !strings.HasPrefix(string(last), "page:") {

@@ -55,6 +55,7 @@ var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, termi
 type instance struct {
 	Instance
 	reservation string
+	capacity    string // the capacity reservation that it runs in
 	spotRequest string
 	spec        *launchSpec
 	subnet      *subnet
@@ -151,8 +152,12 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 		i.spotRequest = "sir-" + c.newID("s")[12:]
 	}
 	s.used += spec.addresses()
-	if spec.reservation != "" {
-		c.eachReservation(spec.reservation, func(r *CapacityReservation) { r.Available-- })
+	i.capacity = spec.reservation
+	if open := c.openReservation(o); open != nil {
+		i.capacity = open.ID
+	}
+	if i.capacity != "" {
+		c.eachReservation(i.capacity, func(r *CapacityReservation) { r.Available-- })
 	} else {
 		c.occupy(o.pool)
 	}
@@ -201,8 +206,8 @@ func (c *Cloud) terminate(i *instance, now time.Time, reason string) {
 		c.turn(i, terminated, now)
 		i.subnet.used -= i.spec.addresses()
 		i.subnet.back = append(i.subnet.back, i.address)
-		if i.spec.reservation != "" {
-			c.eachReservation(i.spec.reservation, func(r *CapacityReservation) { r.Available++ })
+		if i.capacity != "" {
+			c.eachReservation(i.capacity, func(r *CapacityReservation) { r.Available++ })
 		} else {
 			c.vacate(i.from)
 		}

@@ -118,7 +118,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		garbled.write(w)
 		return
 	}
-	write(w, r, out, err)
+	write(w, r, reply{out, err, c.reshaped(r)})
 }
 
 // parse reads which service and action a request is for: from the credential scope that the SDK signed, which is
@@ -192,7 +192,9 @@ func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return m.run(c, r, c.settle())
+	now := c.settle()
+	c.oddPages = c.strike(r, FaultOddPages) != nil
+	return m.run(c, r, now)
 }
 
 // admit is what comes before an action: credentials, permission, the token bucket, known parameters, DryRun.
@@ -215,6 +217,7 @@ func (c *Cloud) admit(r *request, m method) error {
 	if err := r.form.only(r.action, append([]string{"Action", "Version", "DryRun"}, m.params...)...); err != nil {
 		return err
 	}
+	c.unfiltered(r)
 	if m.dryRun && !m.late && r.form.boolean("DryRun") {
 		return dryRunError()
 	}

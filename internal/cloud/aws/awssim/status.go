@@ -99,7 +99,8 @@ func statusFacts(i *instance, seen time.Time) facts {
 	}
 }
 
-// CapacityReservation is a reservation of capacity. Launches that target it take from it.
+// CapacityReservation is a reservation of capacity. Launches that target it take from it, and so do matching launches on demand
+// that do not say they want none, if its criteria are open.
 type CapacityReservation struct {
 	ID       string            `json:"id"`
 	Type     string            `json:"instanceType"`
@@ -124,6 +125,17 @@ func (c *Cloud) AddReservation(r CapacityReservation) string {
 		c.reservations = append(c.reservations, &r)
 	})
 	return r.ID
+}
+
+// Reservations are all capacity reservations, in the order in which they were made.
+func (c *Cloud) Reservations() []CapacityReservation {
+	all := []CapacityReservation{}
+	c.locked(func(time.Time) {
+		for _, r := range c.reservations {
+			all = append(all, *r)
+		}
+	})
+	return all
 }
 
 // describeCapacityReservations answers ec2:DescribeCapacityReservations.

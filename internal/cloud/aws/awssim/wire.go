@@ -22,8 +22,16 @@ func (c *Cloud) uuid() string {
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
 }
 
+// reply is what a call is answered with.
+type reply struct {
+	out    any
+	err    error
+	shapes []reshape
+}
+
 // write encodes an answer in the service's protocol.
-func write(w http.ResponseWriter, r *request, out any, err error) {
+func write(w http.ResponseWriter, r *request, answer reply) {
+	out, err := answer.out, answer.err
 	status := http.StatusOK
 	var refusal *apiError
 	if err != nil {
@@ -40,6 +48,9 @@ func write(w http.ResponseWriter, r *request, out any, err error) {
 		w.Header().Set("X-Amzn-Requestid", r.id)
 	default:
 		body = jsonBody(w.Header(), r, out, refusal)
+	}
+	for _, shape := range answer.shapes {
+		body = shape(r, body)
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body)

@@ -106,6 +106,8 @@ type Caller struct {
 	Now     func() time.Time
 	// Observe is told of every call when it has ended; it may be nil.
 	Observe func(Call)
+	// Unasked is told what answers contained although it was not asked for; it may be nil.
+	Unasked func(Unasked)
 }
 
 // Do makes one call of an operation of a service. Errors: *Error.

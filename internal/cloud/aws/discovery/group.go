@@ -47,6 +47,8 @@ func (g *Groups) Find(ctx context.Context, class *awsv1.EC2NodeClass) ([]Group, 
 
 func (g *Groups) describe(ctx context.Context, terms []awsv1.SecurityGroupSelectorTerm) ([]Group, error) {
 	byID := map[string]Group{}
+	sieve := g.calls.Sieve("EC2", "DescribeSecurityGroups")
+	defer sieve.Close()
 	for _, q := range groupQueries(terms) {
 		pages := ec2.NewDescribeSecurityGroupsPaginator(g.api, &ec2.DescribeSecurityGroupsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
 		for page, err := range call.Pages(ctx, g.calls, "EC2", "DescribeSecurityGroups", pages) {
@@ -56,6 +58,9 @@ func (g *Groups) describe(ctx context.Context, terms []awsv1.SecurityGroupSelect
 			for i := range page.SecurityGroups {
 				read := &page.SecurityGroups[i]
 				id := value(read.GroupId)
+				if !sieve.Keep(q.asksFor(map[string]string{"group-id": id, "group-name": value(read.GroupName)}, read.Tags), id) {
+					continue
+				}
 				named := slices.ContainsFunc(terms, func(t awsv1.SecurityGroupSelectorTerm) bool { return t.ID == id })
 				byID[id] = Group{ID: id, Name: value(read.GroupName), VPC: value(read.VpcId), ByID: named}
 			}

@@ -188,6 +188,8 @@ var architectures = map[string]string{"x86_64": "amd64", "arm64": "arm64"}
 // describe lists the images of all queries once, those of architectures that Kubernetes nodes have here.
 func (i *Images) describe(ctx context.Context, queries []query) ([]description, error) {
 	byID := map[string]description{}
+	sieve := i.calls.Sieve("EC2", "DescribeImages")
+	defer sieve.Close()
 	for _, q := range queries {
 		q.filters = append(q.filters, filter{"state", []string{"available"}})
 		pages := ec2.NewDescribeImagesPaginator(i.api, &ec2.DescribeImagesInput{
@@ -198,13 +200,20 @@ func (i *Images) describe(ctx context.Context, queries []query) ([]description, 
 			}
 			for k := range page.Images {
 				d := describedAt(&page.Images[k], i.opts.Now())
-				if d.arch != "" {
+				if sieve.Keep(q.asksForImage(&page.Images[k]), d.id) && d.arch != "" {
 					byID[d.id] = d
 				}
 			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(byID), func(a, b description) int { return cmp.Compare(a.id, b.id) }), nil
+}
+
+// asksForImage is asksFor. Who "self" is, is not known here: an image by any owner passes as one of the account's own.
+func (q query) asksForImage(read *ec2types.Image) bool {
+	owned := len(q.owners) == 0 || slices.Contains(q.owners, "self") ||
+		slices.Contains(q.owners, value(read.OwnerId)) || slices.Contains(q.owners, value(read.ImageOwnerAlias))
+	return owned && q.asksFor(map[string]string{"image-id": value(read.ImageId), "name": value(read.Name), "state": string(read.State)}, read.Tags)
 }
 
 func describedAt(read *ec2types.Image, now time.Time) description {

@@ -183,15 +183,21 @@ func (p *Profiles) delete(ctx context.Context, profile *iamtypes.InstanceProfile
 	return err
 }
 
-// list reads all profiles whose path begins so.
+// list reads all profiles whose path begins so, which is read off each of them: who lists them deletes them.
 func (p *Profiles) list(ctx context.Context, prefix string) ([]iamtypes.InstanceProfile, error) {
+	sieve := p.calls.Sieve("IAM", "ListInstanceProfiles")
+	defer sieve.Close()
 	var found []iamtypes.InstanceProfile
 	pages := iam.NewListInstanceProfilesPaginator(p.api, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(prefix)})
 	for page, err := range call.Pages(ctx, p.calls, "IAM", "ListInstanceProfiles", pages) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, page.InstanceProfiles...)
+		for _, profile := range page.InstanceProfiles {
+			if sieve.Keep(strings.HasPrefix(value(profile.Path), prefix), value(profile.InstanceProfileName)) {
+				found = append(found, profile)
+			}
+		}
 	}
 	return found, nil
 }

@@ -3,8 +3,11 @@ package discovery
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // query is one question to a Describe call: all filters must match.
@@ -47,6 +50,25 @@ func (q query) ec2() []ec2types.Filter {
 		filters[i] = ec2types.Filter{Name: &q.filters[i].name, Values: q.filters[i].values}
 	}
 	return filters
+}
+
+// asksFor says whether something with that id and those tags is what the query asks for; of has the values of the filters that are
+// about other fields. EC2 has filtered already, but an endpoint that ignores filters would hand over what belongs to others.
+func (q query) asksFor(of map[string]string, tags []ec2types.Tag) bool {
+	for _, f := range q.filters {
+		matches := false
+		if key, byTag := strings.CutPrefix(f.name, "tag:"); byTag {
+			matches = slices.ContainsFunc(tags, func(t ec2types.Tag) bool { return value(t.Key) == key && call.MatchesAny(f.values, value(t.Value)) })
+		} else if f.name == "tag-key" {
+			matches = slices.ContainsFunc(tags, func(t ec2types.Tag) bool { return call.MatchesAny(f.values, value(t.Key)) })
+		} else {
+			matches = call.MatchesAny(f.values, of[f.name])
+		}
+		if !matches {
+			return false
+		}
+	}
+	return true
 }
 
 // value is what p points to, or the zero value.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // EC2API is what the package asks of EC2; *ec2.Client has it.
@@ -63,6 +64,8 @@ type Options struct {
 	Refused func(subnetID string) bool
 	// Observe is told of every call when it has ended, by several goroutines. It may be nil.
 	Observe func(Call)
+	// Unasked is told what answers contained although it was not asked for, by several goroutines. It may be nil.
+	Unasked func(call.Unasked)
 	// Unsupported is told a version of Kubernetes that is none of SupportedVersions, once. It may be nil.
 	Unsupported func(version string)
 }
@@ -130,7 +133,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		opts.Observe = func(Call) {}
 	}
 	opts.Lifetimes.complete()
-	calls := &Caller{Timeout: opts.Timeout, Now: opts.Now, Observe: opts.Observe}
+	calls := &Caller{Timeout: opts.Timeout, Now: opts.Now, Observe: opts.Observe, Unasked: opts.Unasked}
 	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute), opts.Refused)
 	cluster := newCluster(clients.EKS, kubernetes, calls, opts)
 	return &Sources{

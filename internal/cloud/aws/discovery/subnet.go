@@ -49,6 +49,8 @@ func (s *Subnets) Find(ctx context.Context, class *awsv1.EC2NodeClass) ([]Subnet
 
 func (s *Subnets) describe(ctx context.Context, queries []query) ([]Subnet, error) {
 	byID := map[string]Subnet{}
+	sieve := s.calls.Sieve("EC2", "DescribeSubnets")
+	defer sieve.Close()
 	began := s.opts.Now()
 	for _, q := range queries {
 		pages := ec2.NewDescribeSubnetsPaginator(s.api, &ec2.DescribeSubnetsInput{Filters: q.ec2(), MaxResults: aws.Int32(500)})
@@ -58,7 +60,11 @@ func (s *Subnets) describe(ctx context.Context, queries []query) ([]Subnet, erro
 			}
 			for i := range page.Subnets {
 				read := &page.Subnets[i]
-				byID[value(read.SubnetId)] = Subnet{ID: value(read.SubnetId), Zone: value(read.AvailabilityZone), ZoneID: value(read.AvailabilityZoneId),
+				id := value(read.SubnetId)
+				if !sieve.Keep(q.asksFor(map[string]string{"subnet-id": id}, read.Tags), id) {
+					continue
+				}
+				byID[id] = Subnet{ID: id, Zone: value(read.AvailabilityZone), ZoneID: value(read.AvailabilityZoneId),
 					VPC: value(read.VpcId), Free: int64(value(read.AvailableIpAddressCount))}
 			}
 		}

@@ -18,6 +18,9 @@ const (
 	spotKept = 24 * time.Hour
 	// What is this many times the price on demand is no spot price, which EC2 keeps below it.
 	spotImplausible = 10
+	// What is less than the price on demand divided by this is no spot price either: AWS says that spot costs up to 90% less
+	// (https://aws.amazon.com/ec2/spot/pricing/), a tenth of that again leaves room.
+	spotTooCheap = 100
 	// What is this many times away from the last price of the same list is no change of prices.
 	onDemandImplausible = 100
 	// fallbackRegion has the prices used where neither EC2 nor the embedded file knows any: wrong in amount, right in
@@ -177,6 +180,9 @@ func (p *Prices) MergeSpot(prices []SpotPrice, at time.Time) Merged {
 			continue
 		case known && entry.Price > onDemand*spotImplausible:
 			merged.reject("%s spot in %s: %v is more than %d times the price on demand, %v", entry.Type, entry.Zone, entry.Price, spotImplausible, onDemand)
+			continue
+		case known && entry.Price < onDemand/spotTooCheap:
+			merged.reject("%s spot in %s: %v is less than the price on demand, %v, divided by %d", entry.Type, entry.Zone, entry.Price, onDemand, spotTooCheap)
 			continue
 		}
 		key := pool{entry.Type, entry.Zone}

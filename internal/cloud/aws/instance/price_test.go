@@ -101,14 +101,16 @@ func TestMergeSpot(t *testing.T) {
 	first := prices.MergeSpot([]SpotPrice{
 		{"m5.large", "us-east-1a", 0.03}, {"m5.large", "us-east-1b", 0.001}, {"m5.xlarge", "us-east-1a", 0.2}, {"x8aedz.large", "us-east-1a", 500},
 		{"m5.large", "us-east-1c", 0}, {"m5.large", "us-east-1d", math.NaN()}, {"m5.large", "us-east-1f", 0.97},
+		{"m5.2xlarge", "us-east-1a", 0.00001},
 	}, noon)
-	if first.Changed != 4 || first.Same != 0 || first.RejectedCount != 3 || !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096") {
+	if first.Changed != 4 || first.Same != 0 || first.RejectedCount != 4 || !strings.Contains(first.Rejected[3], "m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100") || !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096") {
 		t.Errorf("first update: %+v", first)
 	}
 	expectPrice(t, "listed", 0.03, true)(prices.Spot("m5.large", "us-east-1a"))
 	expectPrice(t, "cheap", 0.001, true)(prices.Spot("m5.large", "us-east-1b"))
 	expectPrice(t, "above on demand", 0.2, true)(prices.Spot("m5.xlarge", "us-east-1a"))
 	expectPrice(t, "nothing to compare with", 500, true)(prices.Spot("x8aedz.large", "us-east-1a"))
+	expectPrice(t, "too cheap to be true", 0, false)(prices.Spot("m5.2xlarge", "us-east-1a"))
 	for _, zone := range []string{"us-east-1c", "us-east-1d", "us-east-1f", "us-east-1z"} {
 		expectPrice(t, "no price in "+zone, 0, false)(prices.Spot("m5.large", zone))
 	}

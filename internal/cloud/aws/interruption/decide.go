@@ -15,6 +15,8 @@ type Claim struct {
 	Type, Zone, CapacityType, ReservationID string
 	// Deleting says that its end has begun.
 	Deleting bool
+	// Down says that its node does not report to Kubernetes either: it is not ready, or it is gone.
+	Down bool
 	// Deadline is when its drain ends as things are: as its termination timestamp says, else, when it is being deleted,
 	// after its terminationGracePeriod; zero if never. Grace is that period, nil if it has none.
 	Deadline time.Time

@@ -3,6 +3,7 @@ package interruption
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 )
 
 // sweeps are what is asked of EC2, which takes all conditions of a call together, hence a call each. It answers with what
-// is wrong only, so the answers are short however large the account is.
+// is wrong only, so the answers are short however large the account is. An endpoint may ignore filters, so that the answer is
+// read for what it says of each machine (statusesOf).
 var sweeps = []struct {
 	category Category
 	filter   string
@@ -34,10 +36,10 @@ var sweeps = []struct {
 
 // RunStatus polls the statuses of instances and acts on them until ctx ends.
 func (w *Watcher) RunStatus(ctx context.Context) error {
-	checks := NewChecks()
+	checks, brake := NewChecks(), NewBrake()
 	pause := backoff{first: statusPeriod, most: mostStatusWait}
 	for ctx.Err() == nil {
-		err := w.poll(ctx, checks)
+		err := w.poll(ctx, checks, brake)
 		if ctx.Err() != nil {
 			break
 		}
@@ -54,8 +56,10 @@ func (w *Watcher) RunStatus(ctx context.Context) error {
 
 // poll sweeps once over each category. What cannot be asked now is neither forgotten nor counted. The error is of the
 // calls; what cannot be acted on comes again with the next poll.
-func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
+func (w *Watcher) poll(ctx context.Context, checks *Checks, brake *Brake) error {
+	// 1. Gather.
 	var errs []error
+	var sightings []Sighting
 	denied := false
 	for _, s := range sweeps {
 		statuses, err := w.sweep(ctx, s.category, s.filter, s.values)
@@ -65,18 +69,81 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 			errs = append(errs, err)
 			continue
 		}
-		for _, sighting := range checks.Notices(s.category, statuses, w.opts.Clock.Now()) {
-			ours, err := w.react(ctx, sighting.Notice)
-			if err != nil {
-				w.failed(sighting.Kind, err)
-			}
-			if ours && checks.Count(sighting) {
-				tell(w.opts.Observer.Unhealthy, s.category)
-			}
-		}
+		sightings = append(sightings, checks.Notices(s.category, statuses, w.opts.Clock.Now())...)
 	}
 	w.blind.Store(denied)
+	// 2. Evaluate.
+	held, why, err := w.brake(ctx, brake, sightings)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	// 3. Act.
+	for _, sighting := range sightings {
+		act := w.react
+		if held[sighting.Instances[0]] {
+			act = func(ctx context.Context, n Notice) (bool, error) { return w.announce(ctx, n, why) }
+		}
+		ours, err := act(ctx, sighting.Notice)
+		if err != nil {
+			w.failed(sighting.Kind, err)
+		}
+		if ours && checks.Count(sighting) {
+			tell(w.opts.Observer.Unhealthy, sighting.episode.category)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// brake says which machines in trouble are not replaced yet, and why. A machine counts if its claim would be deleted, or its
+// drain cut short, and its node still reports.
+func (w *Watcher) brake(ctx context.Context, brake *Brake, sightings []Sighting) (held map[string]bool, why string, err error) {
+	var ids []string
+	for _, s := range sightings {
+		ids = append(ids, s.Instances...)
+	}
+	claims, err := w.opts.Claims(ctx, ids)
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the claims of %d machines in trouble: %w", len(ids), err)
+	}
+	slices.SortStableFunc(sightings, func(a, b Sighting) int { return a.Sent.Compare(b.Sent) })
+	rules := Rules{Now: w.opts.Clock.Now(), Lead: w.opts.Lead}
+	counted := map[string]bool{}
+	var troubled []string
+	for _, s := range sightings {
+		id := s.Instances[0]
+		claim, ours := claims[id]
+		if ours && !counted[id] && !claim.Down && !Decide(s.Notice, id, claim, rules).Idle() {
+			counted[id], troubled = true, append(troubled, id)
+		}
+	}
+	machines := 0
+	if len(troubled) > 0 && w.opts.Machines != nil {
+		if machines, err = w.opts.Machines(ctx); err != nil {
+			return nil, "", fmt.Errorf("counting the machines of the cluster: %w", err)
+		}
+	}
+	passed, state := brake.Pass(troubled, machines, rules.Now)
+	tell(w.opts.Observer.Held, state)
+	for id := range passed {
+		delete(counted, id)
+	}
+	return counted, fmt.Sprintf("it is not replaced yet: EC2 reports trouble of %d of %d machines whose nodes are ready, and %d are replaced every %s",
+		state.Troubled, state.Machines, Step(state.Machines), Window), nil
+}
+
+// announce says why a machine in trouble is not replaced yet. ours says whether it is one of ours.
+func (w *Watcher) announce(ctx context.Context, n Notice, why string) (ours bool, err error) {
+	claims, err := w.opts.Claims(ctx, n.Instances)
+	if err != nil {
+		return false, fmt.Errorf("finding the claims of %v: %w", n.Instances, err)
+	}
+	var errs []error
+	for id, claim := range claims {
+		d := Decision{Claim: claim, Instance: id, Kind: n.Kind}
+		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); %s", id, n.Kind, why)
+		errs = append(errs, w.act(ctx, d))
+	}
+	return len(claims) > 0, errors.Join(errs...)
 }
 
 // sweep lists all machines that a filter finds.
@@ -104,11 +171,13 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 // statusesOf is what an instance's status says in a category.
 func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []Status {
 	id := aws.ToString(s.InstanceId)
-	switch category {
-	case CategoryInstance:
-		return []Status{{Instance: id, Since: impairedSince(s.InstanceStatus)}}
-	case CategorySystem:
-		return []Status{{Instance: id, Since: impairedSince(s.SystemStatus)}}
+	summary := map[Category]*ec2types.InstanceStatusSummary{CategoryInstance: s.InstanceStatus, CategorySystem: s.SystemStatus}
+	if checked, isCheck := summary[category]; isCheck {
+		since, impaired := impairedSince(checked)
+		if !impaired {
+			return nil
+		}
+		return []Status{{Instance: id, Since: since}}
 	}
 	var events []Status
 	for _, e := range s.Events {
@@ -119,16 +188,21 @@ func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []
 	return events
 }
 
-// impairedSince is when the first of the checks began to fail.
-func impairedSince(s *ec2types.InstanceStatusSummary) time.Time {
-	var first time.Time
-	if s == nil {
-		return first
+// impairedSince is when the first of the checks began to fail, zero if EC2 does not say. A machine is impaired if the summary
+// says so and one of the checks has failed: ok, insufficient-data, initializing and not-applicable say that nothing is known to
+// be wrong. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStatusSummary.html
+func impairedSince(s *ec2types.InstanceStatusSummary) (first time.Time, impaired bool) {
+	if s == nil || s.Status != ec2types.SummaryStatusImpaired {
+		return first, false
 	}
 	for _, d := range s.Details {
+		if d.Status != ec2types.StatusTypeFailed {
+			continue
+		}
+		impaired = true
 		if at := aws.ToTime(d.ImpairedSince); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
-	return first
+	return first, impaired
 }

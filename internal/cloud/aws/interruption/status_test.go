@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
@@ -71,11 +73,13 @@ func TestScheduledWithoutPolls(t *testing.T) {
 	})
 }
 
-// Pages are all read, and a failed page is no recovery of what it would have listed.
+// Pages are all read, and a failed page is no recovery of what it would have listed. Machines whose nodes do not report either
+// are replaced however many they are.
 func TestSweeps(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		for _, id := range w.ids {
 			w.Must(w.Impair(id, "instance"))
+			w.locked(func() { c := w.claims[id]; c.Down = true; w.claims[id] = c })
 		}
 		w.Pass(90 * time.Second)
 		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "DescribeInstanceStatus", Code: "RequestLimitExceeded"})
@@ -87,4 +91,92 @@ func TestSweeps(t *testing.T) {
 			t.Errorf("%d replaced, unhealthy %v", len(got.replaced), got.unhealthy)
 		}
 	})
+}
+
+// An endpoint that ignores filters, answers in odd pages, leaves out what was added to the API or adds to it ends no machine that
+// is well, and still has one replaced that is not.
+func TestStatusOfWrongAnswers(t *testing.T) {
+	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultOddPages, awssim.FaultOlderFields, awssim.FaultUnknownFields} {
+		t.Run(string(kind), func(t *testing.T) {
+			watching(t, 12, "on-demand", func(w *world) {
+				_, err := w.Inject(awssim.Fault{Kind: kind})
+				w.Must(err)
+				w.Pass(time.Hour)
+				if got := w.seen(); len(got.replaced)+len(got.unhealthy) != 0 {
+					t.Errorf("of 12 machines that are well %d are replaced, %v count as unhealthy", len(got.replaced), got.unhealthy)
+				}
+				w.Must(w.Impair(w.ids[4], "system"))
+				w.Pass(5 * time.Minute)
+				if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[4]].IsZero() {
+					t.Errorf("replaced %v, want %s", got.replaced, w.ids[4])
+				}
+			})
+		})
+	}
+}
+
+// When EC2 reports trouble of all machines although their nodes are ready, they are replaced a step at a time, which each claim
+// is told, and no more of them once EC2 reports that they are well.
+func TestTroubleOfAll(t *testing.T) {
+	watching(t, 30, "on-demand", func(w *world) {
+		for _, id := range w.ids {
+			w.Must(w.Impair(id, "system"))
+		}
+		w.Pass(9 * time.Minute)
+		got := w.seen()
+		if len(got.replaced) != 3 || got.held != (Held{Machines: 30, Troubled: 27, Held: 27}) {
+			t.Errorf("after 9 minutes %d are replaced, held: %+v", len(got.replaced), got.held)
+		}
+		for _, id := range w.ids {
+			if got.events[id+" InstanceUnhealthy"] == 0 {
+				t.Errorf("no event for %s", id)
+			}
+		}
+		w.Pass(10 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 6 {
+			t.Errorf("after 19 minutes %d are replaced, want 6", len(got.replaced))
+		}
+		for _, id := range w.ids {
+			w.Must(w.Impair(id, ""))
+		}
+		w.Pass(time.Hour)
+		if got := w.seen(); len(got.replaced) != 6 || got.held != (Held{}) {
+			t.Errorf("after EC2 reports them well %d are replaced, held: %+v", len(got.replaced), got.held)
+		}
+	})
+}
+
+// What EC2 says of a machine counts only if the summary is impaired and a check has failed.
+func TestStatusesOf(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	check := func(summary ec2types.SummaryStatus, details ...ec2types.InstanceStatusDetails) *ec2types.InstanceStatusSummary {
+		return &ec2types.InstanceStatusSummary{Status: summary, Details: details}
+	}
+	failed, passed := ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed, ImpairedSince: &at}, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypePassed}
+	for _, c := range []struct {
+		name    string
+		summary *ec2types.InstanceStatusSummary
+		want    []Status
+	}{
+		{"none", nil, nil},
+		{"empty", check(""), nil},
+		{"ok", check(ec2types.SummaryStatusOk, passed), nil},
+		{"ok with a failed check", check(ec2types.SummaryStatusOk, failed), nil},
+		{"insufficient data", check(ec2types.SummaryStatusInsufficientData, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeInsufficientData}), nil},
+		{"initializing", check(ec2types.SummaryStatusInitializing, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeInitializing}), nil},
+		{"not applicable", check(ec2types.SummaryStatusNotApplicable), nil},
+		{"impaired without details", check(ec2types.SummaryStatusImpaired), nil},
+		{"impaired, all passed", check(ec2types.SummaryStatusImpaired, passed), nil},
+		{"impaired", check(ec2types.SummaryStatusImpaired, passed, failed), []Status{{Instance: "i-1", Since: at}}},
+		{"impaired, not since when", check(ec2types.SummaryStatusImpaired, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed}), []Status{{Instance: "i-1"}}},
+	} {
+		for category, status := range map[Category]ec2types.InstanceStatus{
+			CategoryInstance: {InstanceId: aws.String("i-1"), InstanceStatus: c.summary},
+			CategorySystem:   {InstanceId: aws.String("i-1"), SystemStatus: c.summary},
+		} {
+			if diff := cmp.Diff(c.want, statusesOf(status, category, nil)); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", c.name, category, diff)
+			}
+		}
+	}
 }

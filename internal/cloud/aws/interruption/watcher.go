@@ -33,6 +33,8 @@ type Observer struct {
 	Trouble func(part string, err error)
 	// Failed is told that a notice could not be acted on. Its message is delivered again, its status polled again.
 	Failed func(Kind, error)
+	// Held is told with each poll how many machines in trouble are not replaced yet, because too many are at the same time.
+	Held func(Held)
 	// Spoilt is told of a message that is Malformed, with the reason.
 	Spoilt func(error)
 }
@@ -57,6 +59,8 @@ type Options struct {
 	// Act carries a decision out: events, deadline, deletion. It may be asked for the same claim again, when an error was
 	// returned or the process began anew. An error leaves the message in the queue, which delivers it again.
 	Act func(context.Context, Decision) error
+	// Machines counts the cluster's machines, for the Brake; without it the cluster counts as small.
+	Machines func(ctx context.Context) (int, error)
 	// SoldOut closes an offering for a while; it may be nil.
 	SoldOut  func(Offering)
 	Observer Observer

@@ -43,6 +43,8 @@ type world struct {
 	failed    []string
 	troubles  []string
 	calls     map[string]int // by operation and code
+	events    map[string]int // by instance and reason
+	held      Held           // as the last poll had it
 	refuse    int            // how many decisions fail yet
 	stale     bool           // claims are found as they were before any decision
 }
@@ -52,7 +54,7 @@ func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 	t.Helper()
 	awstest.Run(t, awssim.Options{Queue: "interruptions"}, func(ctx context.Context, aws *awstest.World) {
 		w := &world{World: aws, Cloud: aws.AWS, claims: map[string]Claim{}, replaced: map[string]time.Time{}, deadlines: map[string]time.Time{},
-			received: map[Kind]int{}, foreign: map[Kind]int{}, unhealthy: map[Category]int{}, calls: map[string]int{}}
+			received: map[Kind]int{}, foreign: map[Kind]int{}, unhealthy: map[Category]int{}, calls: map[string]int{}, events: map[string]int{}}
 		cfg := w.Config.Copy()
 		cfg.Retryer = nil // the SDK's own
 		w.launch(ctx, n, capacityType)
@@ -82,7 +84,8 @@ func (w *world) ended(err error) {
 
 func (w *world) options() Options {
 	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut,
-		SoldOut: func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
+		Machines: func(context.Context) (int, error) { return len(w.ids), nil },
+		SoldOut:  func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
 		Observer: Observer{
 			Received:  func(k Kind) { w.locked(func() { w.received[k]++ }) },
 			Foreign:   func(k Kind) { w.locked(func() { w.foreign[k]++ }) },
@@ -91,6 +94,7 @@ func (w *world) options() Options {
 			Unhealthy: func(c Category) { w.locked(func() { w.unhealthy[c]++ }) },
 			Called:    func(c call.Call) { w.locked(func() { w.calls[c.Operation+" "+c.Code]++ }) },
 			Failed:    func(k Kind, err error) { w.locked(func() { w.failed = append(w.failed, string(k)+": "+err.Error()) }) },
+			Held:      func(h Held) { w.locked(func() { w.held = h }) },
 			Spoilt:    func(error) { w.locked(func() { w.spoilt++ }) },
 			Trouble: func(part string, err error) {
 				w.locked(func() { w.troubles = append(w.troubles, fmt.Sprintf("%s: %v", part, err)) })
@@ -124,6 +128,9 @@ func (w *world) find(_ context.Context, instances []string) (map[string]Claim, e
 func (w *world) carryOut(_ context.Context, d Decision) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, e := range d.Events {
+		w.events[d.Instance+" "+e.Reason]++
+	}
 	if w.refuse > 0 && !d.Idle() {
 		w.refuse--
 		return errors.New("the API server is away")
@@ -187,5 +194,6 @@ func (w *world) seen() *world {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return &world{replaced: maps.Clone(w.replaced), deadlines: maps.Clone(w.deadlines), sold: slices.Clone(w.sold), received: maps.Clone(w.received), foreign: maps.Clone(w.foreign),
-		unhealthy: maps.Clone(w.unhealthy), deleted: w.deleted, spoilt: w.spoilt, waited: slices.Clone(w.waited), failed: slices.Clone(w.failed), troubles: slices.Clone(w.troubles), calls: maps.Clone(w.calls)}
+		unhealthy: maps.Clone(w.unhealthy), deleted: w.deleted, spoilt: w.spoilt, waited: slices.Clone(w.waited), failed: slices.Clone(w.failed), troubles: slices.Clone(w.troubles), calls: maps.Clone(w.calls),
+		events: maps.Clone(w.events), held: w.held}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Settle time.Duration
 	// Observe is told of every call to EC2.
 	Observe func(call.Call)
+	// Unasked is told what EC2's answers contained although it was not asked for; it may be nil.
+	Unasked func(call.Unasked)
 	// Observer is told of what comes of them.
 	Observer Observer
 }

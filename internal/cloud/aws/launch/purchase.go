@@ -18,7 +18,7 @@ import (
 //
 //	recorded, the request with its lead --ask--> answered                        decided: instances, or why not
 //	             |--> throttled: ask again            the same request
-//	             |--> lost: ask again             the same request; now and then look whether all instances are there
+//	             |--> lost: ask again             the same request, unless all instances are there by now
 //	             |--> sold out: decided, but if an answer was lost before: as refused
 //	             |--> refused: undecided, asked again with a request of the day as well
 //	             `--> mismatched: the request before it; where there is none: search --complete, or Settle is over--> decided
@@ -289,7 +289,7 @@ func (p *purchase) last() time.Time {
 // ask sends the request until it is answered. One that does not match the token was not carried out: an earlier one was.
 func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	const most = 5
-	losses, absences := 0, 0
+	absences := 0
 	for try := 1; ; try++ {
 		p.asked = l.opts.Clock.Now()
 		r := p.requests[p.turn]
@@ -306,7 +306,7 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 			continue
 		case lost:
 			p.unsure = true
-			if losses++; losses%most == 0 && ctx.Err() == nil {
+			if ctx.Err() == nil { // an endpoint that does not know client tokens would launch again
 				if out := l.shown(ctx, p); out != nil {
 					return out, nil
 				}

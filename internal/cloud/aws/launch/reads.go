@@ -17,7 +17,6 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // mostFilterValues is how many values EC2 takes in one request's filters
@@ -106,27 +105,6 @@ func idsOf(batch []*lookup) []string {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// list reads all instances that pass the filters.
-func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2types.Instance, error) {
-	var instances []ec2types.Instance
-	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
-	for n := 0; ; n++ {
-		if n == call.MostPages {
-			return nil, call.Endless(service, "DescribeInstances")
-		}
-		out, err := persist(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range out.Reservations {
-			instances = append(instances, r.Instances...)
-		}
-		if in.NextToken = out.NextToken; aws.ToString(in.NextToken) == "" {
-			return instances, nil
-		}
-	}
 }
 
 // Terminate ends the instance: nil while it ends, cloud.ErrNotFound when it has.

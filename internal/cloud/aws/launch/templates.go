@@ -12,7 +12,6 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // TemplateIdle is how long a launch template is kept that nothing is launched with.
@@ -162,28 +161,4 @@ func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Du
 	}
 	k.exists = false
 	return nil
-}
-
-func (l *Launcher) templateNames(ctx context.Context, filters ...ec2types.Filter) ([]string, error) {
-	var names []string
-	in := &ec2.DescribeLaunchTemplatesInput{Filters: filters, MaxResults: aws.Int32(200)}
-	for n := 0; ; n++ {
-		if n == call.MostPages {
-			return names, call.Endless(service, "DescribeLaunchTemplates")
-		}
-		out, err := persist(ctx, l, "DescribeLaunchTemplates", l.opts.EC2.DescribeLaunchTemplates, in)
-		if err != nil {
-			return names, fmt.Errorf("listing launch templates: %w", err)
-		}
-		for _, t := range out.LaunchTemplates {
-			names = append(names, aws.ToString(t.LaunchTemplateName))
-		}
-		if in.NextToken = out.NextToken; aws.ToString(in.NextToken) == "" {
-			return names, nil
-		}
-	}
-}
-
-func tagFilter(key string, values ...string) ec2types.Filter {
-	return ec2types.Filter{Name: aws.String("tag:" + key), Values: values}
 }

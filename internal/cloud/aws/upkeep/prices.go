@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,9 +96,12 @@ func (p *Prices) merged(kind string, merged instance.Merged) {
 
 // products adds the prices of a product family by type.
 func (p *Prices) products(ctx context.Context, tenancy, family string, prices map[string]float64) error {
+	sieve := p.Calls.Sieve("Pricing", "GetProducts")
+	defer sieve.Close()
+	asked := [][2]string{{"regionCode", p.Region}, {"preInstalledSw", "NA"}, {"operatingSystem", "Linux"}, {"capacitystatus", "Used"},
+		{"marketoption", "OnDemand"}, {"tenancy", tenancy}, {"productFamily", family}}
 	var filters []pricingtypes.Filter
-	for _, f := range [][2]string{{"regionCode", p.Region}, {"preInstalledSw", "NA"}, {"operatingSystem", "Linux"}, {"capacitystatus", "Used"},
-		{"marketoption", "OnDemand"}, {"tenancy", tenancy}, {"productFamily", family}} {
+	for _, f := range asked {
 		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 	}
 	pages := pricing.NewGetProductsPaginator(p.Pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
@@ -106,23 +110,41 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 			return err
 		}
 		for _, text := range page.PriceList {
-			if typeName, price, ok := priceOf(text, p.currency()); ok {
-				prices[typeName] = price
+			read, ok := priceOf(text, p.currency())
+			if ok && sieve.Keep(read.is(asked), read.typeName) {
+				prices[read.typeName] = read.price
 			}
 		}
 	}
 	return nil
 }
 
+// listedPrice is an entry of the price list.
+type listedPrice struct {
+	typeName string
+	price    float64
+	// attributes of the product, productFamily among them.
+	attributes map[string]string
+}
+
+// is says whether the product has the attributes, as far as it tells them.
+func (l *listedPrice) is(asked [][2]string) bool {
+	for _, a := range asked {
+		if said, tells := l.attributes[a[0]]; tells && said != a[1] {
+			return false
+		}
+	}
+	return true
+}
+
 // priceOf reads one entry of the price list: the price per hour of its type. Entries without one are free tiers and
 // reservations; an entry that is no JSON says nothing either.
 // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
-func priceOf(text, currency string) (typeName string, price float64, ok bool) {
+func priceOf(text, currency string) (read listedPrice, ok bool) {
 	var item struct {
 		Product struct {
-			Attributes struct {
-				InstanceType string `json:"instanceType"`
-			} `json:"attributes"`
+			ProductFamily string            `json:"productFamily"`
+			Attributes    map[string]string `json:"attributes"`
 		} `json:"product"`
 		Terms struct {
 			OnDemand map[string]struct {
@@ -133,26 +155,33 @@ func priceOf(text, currency string) (typeName string, price float64, ok bool) {
 			} `json:"OnDemand"`
 		} `json:"terms"`
 	}
-	if json.Unmarshal([]byte(text), &item) != nil || item.Product.Attributes.InstanceType == "" {
-		return "", 0, false
+	if json.Unmarshal([]byte(text), &item) != nil || item.Product.Attributes["instanceType"] == "" {
+		return listedPrice{}, false
+	}
+	read = listedPrice{typeName: item.Product.Attributes["instanceType"], attributes: item.Product.Attributes}
+	if item.Product.ProductFamily != "" {
+		read.attributes["productFamily"] = item.Product.ProductFamily
 	}
 	for _, term := range item.Terms.OnDemand {
 		for _, dimension := range term.PriceDimensions {
 			per, err := strconv.ParseFloat(dimension.PricePerUnit[currency], 64)
 			if err == nil && per > 0 && dimension.Unit == "Hrs" {
-				price = max(price, per) // one in practice; the highest is the safe one
+				read.price = max(read.price, per) // one in practice; the highest is the safe one
 			}
 		}
 	}
-	return item.Product.Attributes.InstanceType, price, price > 0
+	return read, read.price > 0
 }
 
 // RefreshSpot merges the spot prices of this moment into the book. What was read before an error is kept. Errors:
 // *discovery.CallError.
 func (p *Prices) RefreshSpot(ctx context.Context) error {
 	now := p.Now()
+	products := []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}
+	sieve := p.Calls.Sieve("EC2", "DescribeSpotPriceHistory")
+	defer sieve.Close()
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.EC2, &ec2.DescribeSpotPriceHistoryInput{
-		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}, StartTime: &now, MaxResults: aws.Int32(1000)})
+		ProductDescriptions: products, StartTime: &now, MaxResults: aws.Int32(1000)})
 	newest, at := map[[2]string]instance.SpotPrice{}, map[[2]string]time.Time{}
 	var failed error
 	for page, err := range discovery.Pages(ctx, p.Calls, "EC2", "DescribeSpotPriceHistory", pages) {
@@ -161,6 +190,9 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 			break
 		}
 		for _, entry := range page.SpotPriceHistory {
+			if !sieve.Keep(slices.Contains(products, string(entry.ProductDescription)), string(entry.InstanceType)+" "+string(entry.ProductDescription)) {
+				continue
+			}
 			key, when := [2]string{string(entry.InstanceType), aws.ToString(entry.AvailabilityZone)}, aws.ToTime(entry.Timestamp)
 			price, err := strconv.ParseFloat(aws.ToString(entry.SpotPrice), 64)
 			if _, seen := newest[key]; err != nil || seen && !when.After(at[key]) {

@@ -140,9 +140,25 @@ func TestPriceOf(t *testing.T) {
 		{"reserved only", `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"Reserved":{}}}`, "USD", 0},
 		{"no JSON", "m5.large: 1", "USD", 0},
 	} {
-		typeName, got, ok := priceOf(test.text, test.currency)
-		if got != test.want || ok != (test.want > 0) || ok && typeName != "m5.large" {
-			t.Errorf("%s: %s costs %v (%t), want %v", test.name, typeName, got, ok, test.want)
+		read, ok := priceOf(test.text, test.currency)
+		if read.price != test.want || ok != (test.want > 0) || ok && read.typeName != "m5.large" {
+			t.Errorf("%s: %s costs %v (%t), want %v", test.name, read.typeName, read.price, ok, test.want)
+		}
+	}
+}
+
+// An entry of another product than the one asked for has no price here, one that does not say of which product it is has.
+func TestListedPriceIs(t *testing.T) {
+	asked := [][2]string{{"operatingSystem", "Linux"}, {"productFamily", "Compute Instance"}}
+	for text, want := range map[string]bool{
+		`"instanceType":"m5.large","operatingSystem":"Linux"`:   true,
+		`"instanceType":"m5.large","operatingSystem":"Windows"`: false,
+		`"instanceType":"m5.large"`:                             true,
+	} {
+		read, ok := priceOf(`{"product":{"productFamily":"Compute Instance","attributes":{`+text+
+			`}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{"A.B.C":{"unit":"Hrs","pricePerUnit":{"USD":"1"}}}}}}}`, "USD")
+		if !ok || read.is(asked) != want {
+			t.Errorf("%s: read %t, counts %t, want %t", text, ok, read.is(asked), want)
 		}
 	}
 }

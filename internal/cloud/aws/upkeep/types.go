@@ -81,13 +81,16 @@ func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 		},
 		MaxResults: aws.Int32(100),
 	})
+	sieve := t.calls.Sieve("EC2", "DescribeInstanceTypes")
+	defer sieve.Close()
 	byName := map[string]catalog.Type{}
 	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypes", pages) {
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.InstanceTypes {
-			if read := typeOf(&page.InstanceTypes[i]); usable(&read) {
+			read := typeOf(&page.InstanceTypes[i])
+			if sieve.Keep(fitsNodes(&page.InstanceTypes[i]), read.Name) && usable(&read) {
 				byName[read.Name] = read
 			}
 		}
@@ -99,6 +102,8 @@ func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(t.api, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: ec2types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
+	sieve := t.calls.Sieve("EC2", "DescribeInstanceTypeOfferings")
+	defer sieve.Close()
 	zones := map[string][]string{}
 	for page, err := range discovery.Pages(ctx, t.calls, "EC2", "DescribeInstanceTypeOfferings", pages) {
 		if err != nil {
@@ -106,6 +111,9 @@ func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 		}
 		for _, offering := range page.InstanceTypeOfferings {
 			name := string(offering.InstanceType)
+			if !sieve.Keep(offering.LocationType == "" || offering.LocationType == ec2types.LocationTypeAvailabilityZone, name) {
+				continue
+			}
 			zones[name] = append(zones[name], aws.ToString(offering.Location))
 		}
 	}
@@ -114,4 +122,14 @@ func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 		zones[name] = slices.Compact(zones[name])
 	}
 	return zones, nil
+}
+
+// fitsNodes says whether a type is one of those that are asked for: what EC2 leaves out of its answer counts as fitting.
+func fitsNodes(i *ec2types.InstanceTypeInfo) bool {
+	if len(i.SupportedVirtualizationTypes) > 0 && !slices.Contains(i.SupportedVirtualizationTypes, ec2types.VirtualizationTypeHvm) {
+		return false
+	}
+	return i.ProcessorInfo == nil || slices.ContainsFunc(i.ProcessorInfo.SupportedArchitectures, func(a ec2types.ArchitectureType) bool {
+		return a == ec2types.ArchitectureTypeX8664 || a == ec2types.ArchitectureTypeArm64
+	})
 }

@@ -1,0 +1,125 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+)
+
+// wrongAnswers are the ways in which an endpoint answers other than EC2 does.
+var wrongAnswers = []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields, awssim.FaultOlderFields, awssim.FaultOddPages}
+
+// In an account with two clusters, whatever the endpoint does with filters, tokens, fields and pages: each claim has one machine,
+// the cluster's list has its own machines and no others, each once and with its claim, and what belongs to the other cluster
+// stays when everything of this one is deleted.
+func TestWrongAnswers(t *testing.T) {
+	for _, kind := range wrongAnswers {
+		t.Run(string(kind), func(t *testing.T) {
+			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+				_, err := w.sim.Inject(awssim.Fault{Kind: kind})
+				w.must(err)
+				foreign := w.ofAnotherCluster(ctx, "foreign-1", "foreign-2")
+				_, err = w.sim.Inject(awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet", Count: 1})
+				w.must(err)
+				unasked := 0
+				l := w.launcher(func(o *Options) { o.Unasked = func(u call.Unasked) { unasked += u.Count } })
+				own := w.launchUntil(ctx, l, names(5)...)
+				w.boughtOnce(merged(own, foreign))
+
+				next := w.launcher(func(o *Options) { o.Unasked = func(u call.Unasked) { unasked += u.Count } }) // another process
+				machines, err := next.Machines(ctx)
+				w.must(err)
+				listed := map[string]string{}
+				for _, m := range machines {
+					listed[m.Claim] = m.ProviderID
+				}
+				if len(machines) != len(own) {
+					t.Errorf("%d machines are listed, want %d", len(machines), len(own))
+				}
+				for claim, id := range own {
+					if listed[claim] != id {
+						t.Errorf("claim %s has %s, the list says %s", claim, id, listed[claim])
+					}
+				}
+				if again := w.launchUntil(ctx, next, names(5)...); again["claim-002"] != own["claim-002"] {
+					t.Errorf("claim-002 has %s and %s", own["claim-002"], again["claim-002"])
+				}
+				if (unasked > 0) != (kind == awssim.FaultIgnoreFilters) {
+					t.Errorf("%d items that were not asked for are told", unasked)
+				}
+				w.endAll(ctx, next, own)
+				if alive := w.alive(); len(alive) != len(foreign) {
+					t.Errorf("%d instances run when all of the cluster are terminated, want the %d of the other cluster", len(alive), len(foreign))
+				}
+			})
+		})
+	}
+}
+
+// ofAnotherCluster launches for claims of another cluster in the account.
+func (w *world) ofAnotherCluster(ctx context.Context, names ...string) map[string]string {
+	w.Helper()
+	other := &records{entries: map[types.UID]Entry{}, names: map[types.UID]string{}}
+	l := w.launcher(func(o *Options) { o.ClusterName, o.Recorder = "other", other })
+	machines := map[string]string{}
+	for _, name := range names {
+		o := w.order(name)
+		o.Cluster.Name = "other"
+		m, err := l.Launch(ctx, o)
+		w.must(err)
+		machines[name] = m.ProviderID
+	}
+	return machines
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range []map[string]string{a, b} {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+// endAll terminates the machines and deletes the launch templates of the class, and waits until EC2 has done so.
+func (w *world) endAll(ctx context.Context, l *Launcher, machines map[string]string) {
+	w.Helper()
+	before := w.templatesOf(ctx, "other")
+	for _, id := range machines {
+		if err := l.Terminate(ctx, id); err != nil {
+			w.Errorf("terminating %s: %v", id, err)
+		}
+	}
+	w.must(l.DeleteTemplates(ctx, "default"))
+	w.pass(time.Minute)
+	for _, id := range machines {
+		if err := l.Terminate(ctx, id); !errors.Is(err, cloud.ErrNotFound) {
+			w.Errorf("terminating %s again: %v, want that it is gone", id, err)
+		}
+	}
+	if after := w.templatesOf(ctx, "other"); len(before) == 0 || !slices.Equal(before, after) {
+		w.Errorf("launch templates of the other cluster: %s, before %s", strings.Join(after, " "), strings.Join(before, " "))
+	}
+	if own := w.templatesOf(ctx, cluster); len(own) != 0 {
+		w.Errorf("launch templates are left: %s", strings.Join(own, " "))
+	}
+}
+
+// templatesOf are the launch templates of a cluster, as a launcher of it reads them.
+func (w *world) templatesOf(ctx context.Context, cluster string) []string {
+	w.Helper()
+	names, err := w.launcher(func(o *Options) { o.ClusterName = cluster }).templateNames(ctx, tagFilter("eks:eks-cluster-name", cluster))
+	w.must(err)
+	slices.Sort(names)
+	return names
+}
