@@ -11,6 +11,11 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZ_MINUTES ?= 30
 FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/migrate/... ./internal/sim/...
 
+# The oldest and the newest Kubernetes version that the chart, the README and karpenter doctor claim, and all of them but the
+# default, which make test runs on.
+VERSIONS ?= 1.33 1.37
+ALL_VERSIONS ?= 1.33 1.34 1.35 1.37
+
 # Numbers of nodes of make scale.
 SCALE ?= 100
 LOADED ?= 100,1000,5000
@@ -90,6 +95,17 @@ staticcheck:
 race:
 	$(GO) test -race -timeout 20m ./internal/engine/... ./internal/sim/...
 
+# The API tests read KUBEBUILDER_ASSETS, as the end-to-end tests do. One control plane is built per version, 4 to 10 minutes each.
+VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controller/... ./internal/conversion ./internal/sandbox/...
+.PHONY: versions
+versions: build ## core end-to-end cases, API tests and agreement on other Kubernetes versions (VERSIONS="1.33 1.37")
+	@failed=0; for version in $(VERSIONS); do \
+		assets=$$(bin/karpenter sandbox assets --kubernetes-version=$$version) || exit 1; \
+		echo "Kubernetes $$version: $$assets"; \
+		KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m $(VERSIONED) || failed=1; \
+		KUBEBUILDER_ASSETS=$$assets $(GO) -C test test -count=1 -timeout 40m ./e2e || failed=1; \
+	done; exit $$failed
+
 .PHONY: e2e
 e2e: sandbox ## all end-to-end tests on the sandbox
 	KARPENTER_E2E=all $(GO) -C test test -timeout 60m -v ./e2e/...
@@ -105,6 +121,7 @@ scale: sandbox ## CPU and memory of the controller by size (SCALE=100 LOADED=100
 nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)
 	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/sim/... ./internal/engine/...
+	$(MAKE) versions VERSIONS="$(ALL_VERSIONS)"
 	$(MAKE) fuzz
 	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/legacy/beta # conversion: nothing may be lost on the way
 

@@ -26,7 +26,7 @@ type demoOptions struct {
 	replicas int
 	keep     bool
 	dataDir  string
-	assets   string
+	assets   sandbox.AssetsOptions
 }
 
 const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
@@ -78,7 +78,7 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 	flags.IntVar(&options.replicas, "replicas", 100, "story scale: how many pods to scale to")
 	flags.BoolVar(&options.keep, "keep", false, "story scale: leave the pods, their nodes, the controller and the control plane running")
 	flags.StringVar(&options.dataDir, "data-dir", filepath.Join(filepath.Dir(defaultDataDir()), "demo"), "directory of the demo's control plane and logs")
-	assetsFlag(command, &options.assets)
+	assetsFlags(command, &options.assets)
 	return command
 }
 

@@ -61,7 +61,9 @@ func (d *demo) startCluster(ctx context.Context) (string, error) {
 	if err := d.clearDataDir(); err != nil {
 		return "", err
 	}
-	assets, err := findAssets(ctx, d.assets, d.progress.show)
+	wanted := d.assets
+	wanted.Progress = d.progress.show
+	assets, err := findAssets(ctx, wanted)
 	if err != nil {
 		return "", err
 	}

@@ -42,9 +42,12 @@ func dataDirFlag(command *cobra.Command, dataDir *string) {
 	command.Flags().StringVar(dataDir, "data-dir", defaultDataDir(), "directory that is the sandbox")
 }
 
-func assetsFlag(command *cobra.Command, assets *string) {
-	command.Flags().StringVar(assets, "sandbox-assets", "",
+// assetsFlags are the flags that choose the control plane's executables.
+func assetsFlags(command *cobra.Command, options *sandbox.AssetsOptions) {
+	command.Flags().StringVar(&options.Folder, "sandbox-assets", "",
 		"folder with one executable per component; by default they are built from the source tree, or karpenter-sandbox on the PATH is used")
+	command.Flags().StringVar(&options.KubernetesVersion, "kubernetes-version", "",
+		"minor version of Kubernetes to build and run, such as 1.33; by default that of the source tree")
 }
 
 func defaultDataDir() string {
@@ -57,6 +60,7 @@ func defaultDataDir() string {
 
 func newSandboxUp() *cobra.Command {
 	var options sandbox.Options
+	var assets sandbox.AssetsOptions
 	var foreground bool
 	command := &cobra.Command{
 		Use:   "up",
@@ -69,17 +73,17 @@ func newSandboxUp() *cobra.Command {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			options.Progress = progressTo(command.ErrOrStderr())
-			return sandboxUp(ctx, command.OutOrStdout(), options, foreground)
+			return sandboxUp(ctx, command.OutOrStdout(), options, assets, foreground)
 		},
 	}
 	dataDirFlag(command, &options.DataDir)
-	assetsFlag(command, &options.Assets)
+	assetsFlags(command, &assets)
 	command.Flags().BoolVar(&foreground, "foreground", false, "stay until SIGINT and stop the sandbox then")
 	command.Flags().DurationVar(&options.ReadyTimeout, "timeout", 2*time.Minute, "how long each component may take to become ready")
 	return command
 }
 
-func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, foreground bool) error {
+func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, wanted sandbox.AssetsOptions, foreground bool) error {
 	// A running sandbox needs no executables, whose build may take minutes.
 	if status, err := sandbox.ReadStatus(options.DataDir); err == nil && status.Phase == sandbox.Running {
 		return alreadyUp(out, options.DataDir, status)
@@ -87,7 +91,8 @@ func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, fore
 	if err := sandbox.CheckDataDir(options.DataDir); err != nil {
 		return err
 	}
-	assets, err := findAssets(ctx, options.Assets, options.Progress)
+	wanted.Progress = options.Progress
+	assets, err := findAssets(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -225,7 +230,7 @@ func newSandboxKubeconfig() *cobra.Command {
 // newSandboxAssets prints the folder that tests use as KUBEBUILDER_ASSETS, so
 // that a Makefile can build it, with progress, before tests that time out.
 func newSandboxAssets() *cobra.Command {
-	var assets string
+	var assets sandbox.AssetsOptions
 	command := &cobra.Command{
 		Use:   "assets",
 		Short: "Find or build the control plane's executables and print their folder",
@@ -233,7 +238,8 @@ func newSandboxAssets() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			folder, err := findAssets(ctx, assets, progressTo(command.ErrOrStderr()))
+			assets.Progress = progressTo(command.ErrOrStderr())
+			folder, err := findAssets(ctx, assets)
 			if err != nil {
 				return err
 			}
@@ -241,7 +247,7 @@ func newSandboxAssets() *cobra.Command {
 			return nil
 		},
 	}
-	assetsFlag(command, &assets)
+	assetsFlags(command, &assets)
 	return command
 }
 
@@ -259,11 +265,12 @@ func newSandboxSupervise() *cobra.Command {
 	return command
 }
 
-// findAssets returns the folder of executables; a folder that the user gave and
-// that does not serve is bad input.
-func findAssets(ctx context.Context, folder string, progress func(string)) (string, error) {
-	found, err := sandbox.Assets(ctx, folder, progress)
-	if err != nil && folder != "" {
+// findAssets returns the folder of executables; a given folder that lacks some,
+// and an unknown version, are bad input.
+func findAssets(ctx context.Context, options sandbox.AssetsOptions) (string, error) {
+	found, err := sandbox.Assets(ctx, options)
+	var version *sandbox.VersionError
+	if err != nil && (options.Folder != "" || errors.As(err, &version)) {
 		return "", usageErrorf("%w", err)
 	}
 	return found, err

@@ -14,6 +14,7 @@ import (
 // Codes of findings. docs/doctor.md lists them; a test compares.
 const (
 	CannotLook           = "CannotLook"           // the doctor may not read something
+	KubernetesUntried    = "KubernetesUntried"    // the API server is of a version that is not tested
 	PermissionMissing    = "PermissionMissing"    // the controller may not do something that it has to
 	DefinitionMissing    = "DefinitionMissing"    // a CRD is not installed
 	DefinitionDiffers    = "DefinitionDiffers"    // a CRD is of another version
@@ -40,7 +41,7 @@ const (
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, older, unmade, drains, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, older, unmade, drains, webhooks}
 
 // Examine tells what is wrong, by code, then object.
 func Examine(f *Facts, o Options) []cloud.Finding {

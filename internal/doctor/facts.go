@@ -22,6 +22,8 @@ type Facts struct {
 	// Now is the time here, when ServerTime was the API server's; ServerTime is zero if it did not say.
 	Now        time.Time
 	ServerTime time.Time
+	// Kubernetes is the version of the API server, such as v1.36.3; empty if it did not say.
+	Kubernetes string
 	// Unread are things that could not be looked at, with the reason.
 	Unread []Unread
 	// Denied are rights that the controller does not have, a verb each.

@@ -3,8 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -209,7 +212,7 @@ func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
 // errNowhere is why permissions in the controller's own namespace are not asked for.
 var errNowhere = errors.New("nothing says which namespace that is")
 
-// clock asks the API server for the time: it stands in the head of every answer, in whole seconds.
+// clock asks the API server for its version and the time: that stands in the head of every answer, in whole seconds.
 func (s *Source) clock(ctx context.Context, f *Facts) {
 	fail := func(err error) {
 		f.Now = s.Now()
@@ -240,6 +243,19 @@ func (s *Source) clock(ctx context.Context, f *Facts) {
 	if f.ServerTime, err = http.ParseTime(response.Header.Get("Date")); err != nil {
 		fail(err)
 	}
+	f.Kubernetes = versionIn(response.Body)
+}
+
+// longestVersion is how many bytes of the answer of /version are read; some 500 are usual.
+const longestVersion = 64 << 10
+
+// versionIn returns the version in an answer of /version, such as v1.36.3; "" if it is none.
+func versionIn(answer io.Reader) string {
+	var info version.Info
+	if json.NewDecoder(io.LimitReader(answer, longestVersion)).Decode(&info) != nil {
+		return ""
+	}
+	return info.GitVersion
 }
 
 // review asks whether the controller may do what it has to. A role that grants a right in one namespace does not grant it

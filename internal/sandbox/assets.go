@@ -17,19 +17,41 @@ const multicall = "karpenter-sandbox"
 // modulePath begins the go.mod of our source tree.
 const modulePath = "github.com/karpenter-go/karpenter"
 
+// AssetsOptions says which executables are wanted.
+type AssetsOptions struct {
+	// Folder with one executable per component, or with karpenter-sandbox; empty
+	// for a build.
+	Folder string
+	// KubernetesVersion is the minor version to build, such as 1.33; empty for the
+	// module's default. A Folder decides its version itself: both are an error.
+	KubernetesVersion string
+	// Progress is called with a line of text while a build runs; nil for silence.
+	Progress func(string)
+}
+
 // Assets returns the folder with the control plane's executables, which also
-// serves as KUBEBUILDER_ASSETS. It is, in this order: the folder given, if one is
-// given; a build of the module sandbox/, when this program runs inside its source
-// tree or was built there and Go is installed (progress is told what happens; a
-// first build takes 4 to 10 minutes on 2 cores); the folder of karpenter-sandbox
-// on the PATH.
-func Assets(ctx context.Context, folder string, progress func(string)) (string, error) {
-	if folder != "" {
-		return givenAssets(folder)
+// serves as KUBEBUILDER_ASSETS. It is, in this order: the given folder; a build of
+// the module sandbox/, when this program runs inside its source tree or was built
+// there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per
+// Kubernetes version); the folder of karpenter-sandbox on the PATH. A version that
+// the module is not built for is a *VersionError.
+func Assets(ctx context.Context, options AssetsOptions) (string, error) {
+	if options.Folder != "" && options.KubernetesVersion != "" {
+		return "", errors.New("a folder of executables and a Kubernetes version: want one of them, the folder decides its version")
+	}
+	if options.Folder != "" {
+		return givenAssets(options.Folder)
 	}
 	module, found := sources()
 	if _, err := exec.LookPath("go"); found && err == nil {
-		return build(ctx, module, progress)
+		from, err := sourceOf(module, options.KubernetesVersion)
+		if err != nil {
+			return "", err
+		}
+		return build(ctx, from, options.Progress)
+	}
+	if options.KubernetesVersion != "" {
+		return "", fmt.Errorf("no Kubernetes %s to run: the sandbox is built for a version inside a clone of the repository, with Go on the PATH", options.KubernetesVersion)
 	}
 	if program, err := exec.LookPath(multicall); err == nil {
 		if program, err = filepath.Abs(program); err == nil {

@@ -21,18 +21,18 @@ import (
 // cacheVariable overrides where builds of the sandbox are kept.
 const cacheVariable = "KARPENTER_SANDBOX_CACHE"
 
-// build returns a folder with the module's executable and a link per component,
+// build returns a folder with the source's executable and a link per component,
 // building it if the cache lacks it. The cache is keyed by what goes into the
 // executable. Two that build at once wait for each other, and a build that is
 // killed leaves nothing that looks finished: it happens in a folder of its own,
 // under a lock that the kernel gives back, and is renamed when complete.
-func build(ctx context.Context, module string, progress func(string)) (string, error) {
+func build(ctx context.Context, from source, progress func(string)) (string, error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	key, err := buildKey(ctx, module)
+	key, err := buildKey(ctx, from)
 	if err != nil {
-		return "", fmt.Errorf("building the sandbox from %s: %w", module, err)
+		return "", fmt.Errorf("building the sandbox from %s: %w", from.modfile, err)
 	}
 	cache, err := cacheFolder()
 	if err != nil {
@@ -53,8 +53,8 @@ func build(ctx context.Context, module string, progress func(string)) (string, e
 	if isExecutable(filepath.Join(finished, multicall)) {
 		return finished, nil
 	}
-	if err := buildInto(ctx, module, finished, progress); err != nil {
-		return "", fmt.Errorf("building the sandbox from %s: %w", module, err)
+	if err := buildInto(ctx, from, finished, progress); err != nil {
+		return "", fmt.Errorf("building the sandbox from %s: %w", from.modfile, err)
 	}
 	return finished, nil
 }
@@ -93,14 +93,14 @@ func requirement(gomod, module string) string {
 	return ""
 }
 
-// buildKey hashes the module's files, the toolchain and the flags.
-func buildKey(ctx context.Context, module string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(module, "*.go"))
+// buildKey hashes the source's files, the toolchain and the flags.
+func buildKey(ctx context.Context, from source) (string, error) {
+	files, err := filepath.Glob(filepath.Join(from.module, "*.go"))
 	if err != nil {
 		return "", err
 	}
 	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
-	files = append(files, filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum"))
+	files = append(files, from.modfile, from.sumfile())
 	hash := sha256.New()
 	for _, file := range files { // Glob sorts
 		content, err := os.ReadFile(file)
@@ -110,7 +110,7 @@ func buildKey(ctx context.Context, module string) (string, error) {
 		fmt.Fprintf(hash, "%s %d\n", filepath.Base(file), len(content))
 		hash.Write(content)
 	}
-	toolchain := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
+	toolchain := goCommand(ctx, from.module, "env", "GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
 	output, err := toolchain.Output()
 	if err != nil {
 		return "", fmt.Errorf("asking go for its version: %w", err)
@@ -161,7 +161,7 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 
 // buildInto builds the folder finished, and removes what builds that were killed
 // left beside it.
-func buildInto(ctx context.Context, module, finished string, progress func(string)) error {
+func buildInto(ctx context.Context, from source, finished string, progress func(string)) error {
 	unfinished := finished + ".unfinished"
 	for _, leftover := range []string{unfinished, finished} {
 		if err := os.RemoveAll(leftover); err != nil {
@@ -172,7 +172,7 @@ func buildInto(ctx context.Context, module, finished string, progress func(strin
 		return err
 	}
 	defer os.RemoveAll(unfinished)
-	gomod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	gomod, err := os.ReadFile(from.modfile)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func buildInto(ctx context.Context, module, finished string, progress func(strin
 	if err != nil {
 		return err
 	}
-	command := goCommand(ctx, module, "build", "-v", "-ldflags", flags, "-o", filepath.Join(unfinished, multicall), ".")
+	command := goCommand(ctx, from.module, "build", "-v", "-modfile", from.modfile, "-ldflags", flags, "-o", filepath.Join(unfinished, multicall), ".")
 	if err := runBuild(command, progress); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -24,7 +24,7 @@ import (
 // testAssets returns the executables, building them on the first run.
 func testAssets(t *testing.T) string {
 	t.Helper()
-	assets, err := Assets(t.Context(), os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { t.Log(message) })
+	assets, err := Assets(t.Context(), AssetsOptions{Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,9 @@ func startCluster(ctx context.Context, directory, provider string, manager ...st
 
 // startOf is startCluster for a control plane of some components, and without a ledger.
 func startOf(ctx context.Context, options sandbox.Options, provider string) (*cluster, error) {
-	assets, err := sandbox.Assets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { fmt.Fprintln(os.Stderr, message) })
+	assets, err := sandbox.Assets(ctx, sandbox.AssetsOptions{
+		Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { fmt.Fprintln(os.Stderr, message) },
+	})
 	if err != nil {
 		return nil, err
 	}

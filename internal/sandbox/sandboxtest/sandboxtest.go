@@ -106,7 +106,9 @@ func StartSandbox(t testing.TB, options Options) *sandbox.Sandbox {
 // need be.
 func Assets(t testing.TB) string {
 	t.Helper()
-	assets, err := sandbox.Assets(context.WithoutCancel(t.Context()), os.Getenv("KUBEBUILDER_ASSETS"), func(message string) { t.Log(message) })
+	assets, err := sandbox.Assets(context.WithoutCancel(t.Context()), sandbox.AssetsOptions{
+		Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// OldestKubernetes and NewestKubernetes are the minor versions 1.X of Kubernetes between which the core end-to-end cases, the
+// API tests and the agreement with kube-scheduler are run (`make versions`, `make nightly`). The chart and the README claim
+// the same range; a test compares.
+const OldestKubernetes, NewestKubernetes = 33, 37
+
+// kubernetes compares the API server's version with those that are tried.
+func kubernetes(f *Facts, _ Options) []cloud.Finding {
+	major, minor, known := minorOf(f.Kubernetes)
+	switch {
+	case !known || major == 1 && minor >= OldestKubernetes && minor <= NewestKubernetes:
+		return nil
+	case major == 1 && minor < OldestKubernetes:
+		return []cloud.Finding{found(KubernetesUntried, "cluster/kubernetes",
+			fmt.Sprintf("the API server is Kubernetes %s; this version is tested on 1.%d to 1.%d", f.Kubernetes, OldestKubernetes, NewestKubernetes),
+			"upgrade the cluster")}
+	default:
+		return []cloud.Finding{found(KubernetesUntried, "cluster/kubernetes",
+			fmt.Sprintf("the API server is Kubernetes %s; this version is tested on 1.%d to 1.%d", f.Kubernetes, OldestKubernetes, NewestKubernetes),
+			"upgrade the controller to a version that is tested on it")}
+	}
+}
+
+// minorOf reads a version such as v1.36.3 or v1.33.1-eks-1234.
+func minorOf(version string) (major, minor int, known bool) {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return 0, 0, false
+	}
+	minor, err = strconv.Atoi(strings.TrimRight(parts[1], "+"))
+	return major, minor, err == nil
+}
