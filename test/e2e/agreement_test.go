@@ -50,7 +50,7 @@ func TestAgreementWithKubeScheduler(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "types.json")
 	write(t, file, catalogueFile(t))
 	startCSI(t, c, attachLimit)
-	c.runController(t, filepath.Join(artefacts, "agreement.log"), append([]string{"--disable-leader-election", "--instance-types-file-path=" + file}, quickTimers...)...)
+	c.runController(t, filepath.Join(artefacts, "agreement.log"), append([]string{"--disable-leader-election", "--pod-placement=nominate", "--instance-types-file-path=" + file}, quickTimers...)...)
 	(&stage{cluster: c, t: t, name: "agreement"}).apply(filepath.Join("testdata", "agreement.yaml"))
 	worlds := *someWorlds
 	if worlds == 0 {

@@ -77,7 +77,7 @@ func startOf(ctx context.Context, options sandbox.Options, provider string) (*cl
 	if options.ExtraArgs == nil {
 		options.ExtraArgs = map[string][]string{}
 	}
-	options.ExtraArgs["kube-apiserver"] = flags
+	options.ExtraArgs["kube-apiserver"] = append(flags, options.ExtraArgs["kube-apiserver"]...)
 	s, err := sandbox.Start(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("starting the cluster: %w", err)
