@@ -119,7 +119,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	log.Info("starting", "version", programVersion(), "cloud-provider", o.cloudProvider, "server-version", server.GitVersion)
+	log.Info("starting", "version", programVersion(), "cloudProvider", o.cloudProvider, "serverVersion", server.GitVersion)
 	err = mgr.Start(ctx)
 	if lostElection(ctx, err) {
 		log.Info("the Lease is lost; starting again as a standby", "identity", o.identity)

@@ -151,7 +151,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		return err
 	}
 	log := w.mgr.GetLogger().WithName("aws")
-	log.Info("instance types and prices come from EC2; until then, and where it cannot be asked, those that are built in hold", "built in", upkeep.Embedded(catalog.Load(), cfg.Region))
+	log.Info("instance types and prices come from EC2; until then, and where it cannot be asked, those that are built in hold", "builtIn", upkeep.Embedded(catalog.Load(), cfg.Region))
 	if err := provider.Prepare(ctx); err != nil {
 		log.Error(err, "instance types or prices are those that are built in; it is tried again")
 	}

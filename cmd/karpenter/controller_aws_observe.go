@@ -63,7 +63,7 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 			m.Calls.WithLabelValues(c.Service, c.Operation, c.Code).Inc()
 			m.CallDuration.WithLabelValues(c.Service, c.Operation).Observe(c.Took.Seconds())
 			if log.V(1).Enabled() {
-				log.V(1).Info("called AWS", "service", c.Service, "operation", c.Operation, "code", c.Code, "request-id", c.RequestID, "took", c.Took.String())
+				log.V(1).Info("called AWS", "service", c.Service, "operation", c.Operation, "code", c.Code, "requestID", c.RequestID, "took", c.Took.String())
 			}
 		},
 		Launch: launch.Observer{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newControllerLog is a JSON log with the keys of core specification 7.6. flush writes what is still buffered.
+// newControllerLog is the log, JSON or for a console, in one style. flush writes what is still buffered.
 func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err error) {
 	level := zapcore.InfoLevel
 	if o.logLevel != "" {
@@ -27,8 +28,7 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 		Level:             zap.NewAtomicLevelAt(level),
 		DisableCaller:     callerKey == "",
 		DisableStacktrace: true,
-		Sampling:          &zap.SamplingConfig{Initial: 100, Thereafter: 100},
-		Encoding:          "json",
+		Encoding:          cmp.Or(o.logEncoding, encodingJSON),
 		EncoderConfig: zapcore.EncoderConfig{
 			TimeKey: "time", LevelKey: "level", NameKey: "logger", MessageKey: "message", CallerKey: callerKey,
 			EncodeTime: zapcore.ISO8601TimeEncoder, EncodeLevel: zapcore.CapitalLevelEncoder, EncodeCaller: zapcore.ShortCallerEncoder,
@@ -36,13 +36,45 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 		},
 		OutputPaths:      strings.Split(o.logOutputs, ","),
 		ErrorOutputPaths: strings.Split(o.errorOutput, ","),
-		InitialFields:    buildFields(commit()),
 	}
-	built, err := config.Build()
+	if config.Encoding == encodingJSON {
+		config.InitialFields = buildFields(commit())
+	}
+	built, err := config.Build(zap.WrapCore(sampleTrouble))
 	if err != nil {
 		return logr.Logger{}, nil, usageErrorf("opening the log (--log-output-paths, --log-error-output-paths): %w", err)
 	}
-	return zapr.NewLogger(built).WithName("controller"), func() { _ = built.Sync() }, nil
+	return inOneStyle(zapr.NewLogger(built)).WithName("controller"), func() { _ = built.Sync() }, nil
+}
+
+// The encodings of the log, as zap calls them.
+const (
+	encodingJSON    = "json"
+	encodingConsole = "console"
+)
+
+// infoCore writes every line of level info: a thousand nodes that are launched have a thousand lines. Of the other levels it
+// writes a hundred lines a second with the same message, and every hundredth of the rest.
+type infoCore struct {
+	zapcore.Core
+	sampled zapcore.Core
+}
+
+func sampleTrouble(all zapcore.Core) zapcore.Core {
+	return infoCore{Core: all, sampled: zapcore.NewSamplerWithOptions(all, time.Second, 100, 100)}
+}
+
+// With implements zapcore.Core.
+func (c infoCore) With(fields []zapcore.Field) zapcore.Core {
+	return infoCore{Core: c.Core.With(fields), sampled: c.sampled.With(fields)}
+}
+
+// Check implements zapcore.Core.
+func (c infoCore) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Level == zapcore.InfoLevel {
+		return c.Core.Check(entry, to)
+	}
+	return c.sampled.Check(entry, to)
 }
 
 // buildFields are on every line of the log: the commit, where the build knows it.

@@ -48,6 +48,7 @@ type controllerOptions struct {
 	webhookPort int
 
 	logLevel    string
+	logEncoding string
 	logOutputs  string
 	errorOutput string
 
@@ -119,6 +120,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook (NAME:PORT if its port is not --webhook-port); without one older versions of the API are not served")
 	f.IntVar(&o.webhookPort, "webhook-port", 8443, "port of the conversion webhook, here and, unless --karpenter-service says another, of the Service; 0 switches it off, and older versions of the API are refused")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
+	f.StringVar(&o.logEncoding, "log-encoding", encodingJSON, "json: one JSON object a line; console: lines to read")
 	f.StringVar(&o.logOutputs, "log-output-paths", "stdout", "where the log goes, separated by commas")
 	f.StringVar(&o.errorOutput, "log-error-output-paths", "stderr", "where errors of logging itself go, separated by commas")
 	f.DurationVar(&o.batchMax, "batch-max-duration", 10*time.Second, "longest time in which pods are gathered before planning")
@@ -187,6 +189,7 @@ func (o *controllerOptions) complete() error {
 		{"cloud-provider", o.cloudProvider, []string{"aws", "kwok"}},
 		{"pod-placement", o.podPlacement, []string{"", "nominate", "observe"}},
 		{"log-level", o.logLevel, []string{"", "debug", "info", "error"}},
+		{"log-encoding", o.logEncoding, []string{"", encodingJSON, encodingConsole}},
 		{"preference-policy", o.preferencePolicy, []string{"Respect", "Ignore"}},
 		{"min-values-policy", o.minValuesPolicy, []string{"Strict", "BestEffort"}},
 	} {

@@ -45,7 +45,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"karpenter-service": "", "webhook-port": "8443", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
 		"enable-profiling": "false", "disable-controller-warmup": "true", "disable-leader-election": "false",
 		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
-		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
+		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-encoding": "json", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,8 @@ type wiring struct {
 	config   *rest.Config
 	// stock says that catalogues are to be read again.
 	stock chan struct{}
+	// newest is the last snapshot that a loop took, nil before the first.
+	newest atomic.Pointer[model.Snapshot]
 }
 
 // newController puts the controller together. Nothing runs before the manager is started.
@@ -310,8 +313,12 @@ func (w *wiring) disruption() disruption.Options {
 // addLoops adds the loops and returns the one that knows which pods a node was bought for.
 func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	log := w.mgr.GetLogger()
-	log.Info("placing pods", "nominate", nominate)
-	snapshot := func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }
+	log.Info("choosing how pods are placed", "nominate", nominate)
+	snapshot := func() *model.Snapshot {
+		snap := w.store.Snapshot(w.clock.Now())
+		w.newest.Store(snap)
+		return snap
+	}
 	provision := &loop.Provision{
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
@@ -372,6 +379,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
 			// What one pool found sold out, another must not be planned onto either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
+			Price:   w.price,
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),

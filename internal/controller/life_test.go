@@ -34,6 +34,7 @@ func TestControllers(t *testing.T) {
 		run  func(*testing.T, *apiServer)
 	}{
 		{"a claim's whole life", testLife},
+		{"a claim's story", testStory},
 		{"no capacity deletes the claim", testInsufficientCapacity},
 		{"events reach the API", testEventsAreWritten},
 		{"a claim made by hand", testClaimByHand},

@@ -101,6 +101,9 @@ type world struct {
 	timers  controller.Timers
 	metrics *telemetry.Metrics
 	sink    *events.FakeRecorder
+	// log, if there is one, is the manager's instead of the test's; price is that of every claim.
+	log   *logr.Logger
+	price float64
 	// hook is BeforeReady.
 	hook func(*karpv1.NodeClaim, *corev1.Node) error
 	// written lets events go to the API instead of sink.
@@ -131,9 +134,13 @@ func (w *world) start() {
 // run runs a manager with what is set up on it until the test ends.
 func (w *world) run(setUp func(ctrl.Manager) error) {
 	w.t.Helper()
+	log := testr.NewWithOptions(w.t, testr.Options{Verbosity: -1})
+	if w.log != nil {
+		log = *w.log
+	}
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
 		Scheme:     w.scheme,
-		Logger:     testr.NewWithOptions(w.t, testr.Options{Verbosity: -1}),
+		Logger:     log,
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
@@ -163,6 +170,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
 			Clock: clock.RealClock{}, BeforeReady: w.beforeReady, Attempted: health.Record,
+			Price: func(*karpv1.NodeClaim) float64 { return w.price },
 		},
 		&nodeclaim.Consistency{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&node.Reconciler{

@@ -36,6 +36,8 @@ var renamedValues = []renamedValue{
 	{"controller.logLevel", "logLevel", `info`},
 	{"logConfig.logLevel.controller", "logLevel", `info`},
 	{"logConfig.logLevel.global", "logLevel", `info`},
+	{"controller.logEncoding", "logEncoding", `json`},
+	{"logConfig.logEncoding", "logEncoding", `json`},
 	{"controller.outputPaths", "logOutputPaths", `[stdout]`},
 	{"logConfig.outputPaths", "logOutputPaths", `[stdout]`},
 	{"controller.errorOutputPaths", "logErrorOutputPaths", `[stderr]`},
@@ -57,9 +59,6 @@ var goneValues = []goneValue{
 	{"settings.featureGates.driftEnabled", driftIsOn},
 	{"settings.featureGates.drift", driftIsOn},
 	{"webhook", "there are none but the one that converts older versions of the API (conversion.enabled)"},
-	{"logEncoding", "the log is JSON"},
-	{"controller.logEncoding", "the log is JSON"},
-	{"logConfig.logEncoding", "the log is JSON"},
 }
 
 // Those that belong somewhere else, and what to do.
@@ -124,7 +123,7 @@ func (r *repair) values() known {
 		prune(r.root, path...)
 	}
 	if config := r.takeValue("logConfig"); config != nil {
-		r.note(Changed, "logConfig", "has no effect and is left out: logLevel, logOutputPaths and logErrorOutputPaths say it")
+		r.note(Changed, "logConfig", "has no effect and is left out: logLevel, logEncoding, logOutputPaths and logErrorOutputPaths say it")
 	}
 	return found
 }

@@ -41,9 +41,14 @@ const (
 	ReasonSetAside                   = "SetAside"     // ours
 	ReasonClaimRefused               = "ClaimRefused" // ours
 	ReasonNodeGone                   = "NodeGone"     // ours
-	ReasonNotApplied                 = "NotApplied"   // ours
-	ReasonPartsLost                  = "PartsLost"    // ours
-	ReasonOldName                    = "OldName"      // ours
+	ReasonLaunched                   = "Launched"
+	ReasonRegistered                 = "Registered"
+	ReasonInitialized                = "Initialized"
+	ReasonDisrupting                 = "Disrupting" // ours
+	ReasonTerminated                 = "Terminated" // ours
+	ReasonNotApplied                 = "NotApplied" // ours
+	ReasonPartsLost                  = "PartsLost"  // ours
+	ReasonOldName                    = "OldName"    // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.

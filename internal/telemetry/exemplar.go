@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Labels of exemplars: what the log calls plan-id, and the name of a NodeClaim.
+// Labels of exemplars: what the log calls planID, and the name of a NodeClaim.
 const (
 	ExemplarPlan  = "plan_id"
 	ExemplarClaim = "nodeclaim"

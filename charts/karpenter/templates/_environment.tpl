@@ -35,6 +35,7 @@
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
   (list "LOG_LEVEL" $read.logLevel)
+  (list "LOG_ENCODING" $read.logEncoding)
   (list "LOG_OUTPUT_PATHS" $read.logOutputPaths)
   (list "LOG_ERROR_OUTPUT_PATHS" $read.logErrorOutputPaths)
   (list "DISABLE_LEADER_ELECTION" $s.disableLeaderElection)

@@ -1,7 +1,7 @@
 {{/*
 What the values mean, whatever chart they were written for: YAML with
 
-  settings, logLevel, logOutputPaths, logErrorOutputPaths, replicas   effective values
+  settings, logLevel, logEncoding, logOutputPaths, logErrorOutputPaths, replicas   effective values
   image     the image's reference
   notices   what was called otherwise, or has no meaning any more
   stops     what cannot be translated; the installation ends with these lines
@@ -11,7 +11,7 @@ Everybody who needs a setting asks here and not .Values.
 {{- define "karpenter.read" -}}
 {{- $in := .Values | toYaml | fromYaml }}
 {{- $state := dict "settings" $in.settings "notices" list "stops" list }}
-{{- range $key := list "logLevel" "logOutputPaths" "logErrorOutputPaths" "replicas" }}
+{{- range $key := list "logLevel" "logEncoding" "logOutputPaths" "logErrorOutputPaths" "replicas" }}
 {{- $_ := set $state $key (index $in $key) }}
 {{- end }}
 
@@ -35,6 +35,8 @@ Everybody who needs a setting asks here and not .Values.
   (list "controller.logLevel" "logLevel" "info")
   (list "logConfig.logLevel.controller" "logLevel" "info")
   (list "logConfig.logLevel.global" "logLevel" "info")
+  (list "controller.logEncoding" "logEncoding" "json")
+  (list "logConfig.logEncoding" "logEncoding" "json")
   (list "controller.outputPaths" "logOutputPaths" (list "stdout"))
   (list "logConfig.outputPaths" "logOutputPaths" (list "stdout"))
   (list "controller.errorOutputPaths" "logErrorOutputPaths" (list "stderr"))
@@ -53,9 +55,6 @@ Everybody who needs a setting asks here and not .Values.
   (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
   (list "settings.featureGates.drift" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
   (list "webhook" "there are none but the one that converts older versions of the API (conversion.enabled)")
-  (list "logEncoding" "the log is JSON")
-  (list "controller.logEncoding" "the log is JSON")
-  (list "logConfig.logEncoding" "the log is JSON")
 }}
 {{- $found := dict }}
 {{- include "karpenter.find" (dict "in" $in "path" (index $row 0) "found" $found) }}
@@ -217,8 +216,8 @@ tables:
       serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, conversion, replicas,
       revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
       terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
-      affinity, topologySpreadConstraints, tolerations, controller, logLevel, logOutputPaths, logErrorOutputPaths, settings,
-      clusterName, clusterEndpoint, aws, webhook, logEncoding, logConfig]
+      affinity, topologySpreadConstraints, tolerations, controller, logLevel, logEncoding, logOutputPaths, logErrorOutputPaths, settings,
+      clusterName, clusterEndpoint, aws, webhook, logConfig]
   - path: controller
     keys: [containerName, image, env, envFrom, resources, extraVolumeMounts, sidecarContainer, sidecarVolumeMounts, securityContext,
       metrics, healthProbe, clusterName, clusterEndpoint, batchMaxDuration, batchIdleDuration, logLevel, logEncoding, outputPaths,

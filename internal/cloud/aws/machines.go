@@ -69,7 +69,7 @@ func (p *Provider) buy(ctx context.Context, order *launch.Order) (*cloud.Machine
 		if try == mostChanges || ctx.Err() != nil || !errors.Is(err, launch.ErrChanged) && !apierrors.IsConflict(err) {
 			return machine, err
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("launching again: the claim was changed", "NodeClaim", order.Claim.Name, "cause", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("launching again: the claim was changed", "nodeClaim", order.Claim.Name, "cause", err.Error())
 	}
 }
 

@@ -63,7 +63,7 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	if news {
 		o.opts.Changed()
-		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instance-type", t.Name, "bytes", bytes)
+		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instanceType", t.Name, "bytes", bytes)
 	}
 	if o.memory.Version() == o.stored.Load() { // not news: what could not be stored is no news the second time
 		return ctrl.Result{}, nil

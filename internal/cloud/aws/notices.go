@@ -131,7 +131,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	if d.Idle() {
 		return nil
 	}
-	log := ctrl.LoggerFrom(ctx).WithValues("NodeClaim", claim.Name, "instance", d.Instance, "notice", string(d.Kind))
+	log := ctrl.LoggerFrom(ctx).WithValues("nodeClaim", claim.Name, "instance", d.Instance, "notice", string(d.Kind))
 	if !d.Deadline.IsZero() {
 		base := claim.DeepCopy()
 		if claim.Annotations == nil {

@@ -44,10 +44,10 @@ func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	}
 	return &upkeep.Rounds{List: upkeep.Standard(parts), Clock: p.opts.Clock, Failed: func(round string, err error) {
 		if err != nil {
-			log.Error(err, "it is tried again", "round", round)
+			log.Error(err, "a round of upkeep failed; it is tried again", "round", round)
 			return
 		}
-		log.Info("works again", "round", round)
+		log.Info("a round of upkeep works again", "round", round)
 	}}
 }
 

@@ -113,7 +113,7 @@ func (d *Disrupt) Tick(ctx context.Context) {
 	// 6. Clean up after a crash in the middle of a rollback.
 	snap = d.Snapshot()
 	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(snap))) {
-		d.Log.Error(o.Err, "removing the taint of no command")
+		d.Log.Error(o.Err, "removing the taint of a command that is gone")
 	}
 	// 7. Remember who is still to come to nodes that were bought for others that leave.
 	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Notices(snap))) {
@@ -145,7 +145,7 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	for i := range proposal.Commands {
 		c := &proposal.Commands[i]
 		c.Deadline = c.Created.Add(d.Timers.CommandTimeout)
-		log.V(1).Info("proposing a command", "command-id", c.ID, "reason", c.Reason, "nodes", nodesOf(*c))
+		log.V(1).Info("proposing a command", "commandID", c.ID, "reason", c.Reason, "nodes", nodesOf(*c))
 	}
 	return proposal.Commands
 }
@@ -185,7 +185,7 @@ func (d *Disrupt) advance(ctx context.Context, commands []plan.Command, resumed 
 func (d *Disrupt) logFailures(a execute.Advanced) bool {
 	failures := execute.Failures(a.Outcomes)
 	for _, o := range failures {
-		d.Log.Error(o.Err, "carrying out a command", "command-id", a.Command.ID)
+		d.Log.Error(o.Err, "carrying out a command", "commandID", a.Command.ID)
 	}
 	return len(failures) > 0
 }
@@ -209,9 +209,25 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 			d.Metrics.DisruptionDecisionsByPool.WithLabelValues(pool, decision, reason, method).Inc()
 		}
 	}
-	if before.Phase != c.Phase || first {
-		d.Log.Info("disrupting nodes", "command-id", c.ID, "phase", c.Phase, "reason", c.Reason, "decision", decision,
-			"nodes", nodesOf(c), "code", explain.Code(c.Why.Code))
+	d.logCommand(before, c, first)
+}
+
+// logCommand tells, at info, that nodes are cordoned to be removed, with what becomes of their pods, and that this is taken
+// back. The claims that it creates and deletes have their own lines.
+func (d *Disrupt) logCommand(before, c plan.Command, first bool) {
+	log := d.Log.WithValues("commandID", c.ID, "reason", c.Reason, "decision", c.Decision(), "nodes", nodesOf(c))
+	switch {
+	case before.Phase == c.Phase && !first:
+	case c.Phase == plan.Abandoned && before.Phase == plan.Proposed:
+		log.V(1).Info("dropped a proposal", "code", explain.Code(c.Why.Code), "cause", explain.Verdict(nil, c.Why))
+	case c.Phase == plan.Abandoned:
+		log.Info("abandoned disruption", "phase", before.Phase, "code", explain.Code(c.Why.Code), "cause", explain.Verdict(nil, c.Why))
+	case before.Phase == plan.Proposed && c.Phase != plan.Proposed:
+		d.Recorder.Emit(disrupting(c)...)
+		log.Info("disrupting nodes", "nodeClaims", claimsOf(c), "pods", c.Worth.Pods, "savingPerHour", explain.USD(c.Worth.Saving), "replacements", replacementsOf(c),
+			"podsMoveTo", landingsOf(c))
+	default:
+		log.V(1).Info("disruption goes on", "phase", c.Phase)
 	}
 }
 

@@ -320,14 +320,14 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 	p.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }
 	var lines []string
 	p.Log = funcr.NewJSON(func(line string) {
-		lines = append(lines, regexp.MustCompile(`"plan-id":"[a-z2-7]{12}"`).ReplaceAllString(line, `"plan-id":"ID"`))
+		lines = append(lines, regexp.MustCompile(`"planID":"[a-z2-7]{12}"`).ReplaceAllString(line, `"planID":"ID"`))
 	}, funcr.Options{})
 	for _, code = range []plan.Code{plan.NoPools, plan.NoPools, plan.PodInvalid, plan.PodInvalid} {
 		p.Tick(t.Context())
 	}
 	var want []string
 	for _, code := range []plan.Code{plan.NoPools, plan.PodInvalid} {
-		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","plan-id":"ID","pods":2,"Pod":"default/a","reasons":{"code":%d}}`, code))
+		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","planID":"ID","pods":2,"pod":"default/a","reasons":{"code":%d}}`, code))
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

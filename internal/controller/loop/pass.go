@@ -11,7 +11,7 @@ import (
 )
 
 // planID is what the log calls a pass of a loop; exemplars of the histograms of their durations have it too.
-const planID = "plan-id"
+const planID = "planID"
 
 // slow is how long a pass may take before the log tells, whatever came of it: that is what somebody looks for who finds
 // the pass in a histogram.

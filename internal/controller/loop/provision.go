@@ -157,13 +157,17 @@ func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []exe
 // work is when a pass reached its steps: the batch began, the batch was over, the plan was made, it was carried out.
 type work struct{ since, began, decided, done time.Time }
 
-// logWork tells what a pass that created claims took, in seconds. The demo reads this line.
+// logWork tells what a pass that created claims took, in seconds. The pods are those that the claims are for.
 func (p *Provision) logWork(log logr.Logger, done execute.Provisioned, at work) {
 	created := len(done.Outcomes) - len(execute.Failures(done.Outcomes))
 	if created == 0 {
 		return
 	}
-	log.Info("created nodeclaims", "nodeclaims", created, "pods", len(p.seen), "decidedAt", at.decided.UTC().Format(time.RFC3339Nano),
+	pods := 0
+	for i := range done.Plan.Claims {
+		pods += len(done.Plan.Claims[i].Pods)
+	}
+	log.Info("created nodeclaims", "nodeclaims", created, "pods", pods, "decidedAt", at.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", at.began.Sub(at.since).Seconds(), "scheduleSeconds", at.decided.Sub(at.began).Seconds(), "createSeconds", at.done.Sub(at.decided).Seconds())
 }
 
@@ -254,7 +258,7 @@ func (p *Provision) report(log logr.Logger, done execute.Provisioned, nomination
 		log.Error(o.Err, "carrying out the plan")
 	}
 	for _, d := range done.Dropped {
-		log.Info("claim of the plan is no longer right", "NodeClaim", d.Claim, "NodePool", d.Pool, "code", d.Verdict.Code)
+		log.Info("claim of the plan is no longer right", "nodeClaim", d.Claim, "nodePool", d.Pool, "code", d.Verdict.Code)
 	}
 	p.retries++
 	if len(undone) == 0 && len(done.Dropped) == 0 {
@@ -315,7 +319,7 @@ func (p *Provision) explain(log logr.Logger, snap *model.Snapshot, refusal plan.
 	}
 	id := refusal.Pods[0].UID + " " + why
 	if !before[id] && !p.logged[id] {
-		log.Info("pods have no place", "pods", len(refusal.Pods), "Pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
+		log.Info("pods have no place", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
 	}
 	p.logged[id] = true
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 		d.Metrics.DisruptionKeptNodes.WithLabelValues(k.Pool, strings.ToLower(string(k.Reason)), code).Inc()
 		key := k.Node + "/" + string(k.Reason)
 		if told[key] = code; d.told[key] != code {
-			d.Log.V(1).Info("keeping a node", "Node", k.Node, "NodePool", k.Pool, "reason", k.Reason, "code", code, "cost-per-hour", explain.USD(d.Options.CostOf(snap, n)))
+			d.Log.V(1).Info("keeping a node", "node", k.Node, "nodePool", k.Pool, "reason", k.Reason, "code", code, "costPerHour", explain.USD(d.Options.CostOf(snap, n)))
 		}
 		if (k.Reason == plan.Underutilized || k.Reason == plan.Empty) && !passing(k.Verdict.Code) {
 			o := obstacle{node: n, verdict: k.Verdict}
@@ -149,11 +150,73 @@ func (d *Disrupt) tellReplacements(c plan.Command, fresh bool) {
 
 // summary is what a command does, in a clause.
 func summary(c plan.Command) string {
-	text := fmt.Sprintf("%s %d node(s)", c.Decision(), len(c.Candidates))
+	text := c.Decision() + " " + telemetry.Count(len(c.Candidates), "node")
 	if len(c.Replacements) > 0 {
 		text += fmt.Sprintf(" by %d", len(c.Replacements))
 	}
-	return text + fmt.Sprintf(", moving %d pod(s)", c.Worth.Pods)
+	return text + ", moving " + telemetry.Count(c.Worth.Pods, "pod")
+}
+
+// disrupting are the events that tell of a command on its nodes and claims.
+func disrupting(c plan.Command) []telemetry.Event {
+	text := string(c.Reason)
+	if c.Worth.Pods > 0 {
+		text += ", moving " + telemetry.Count(c.Worth.Pods, "pod")
+		if to := append(replacementsOf(c), landingsOf(c)...); len(to) > 0 {
+			text += " to " + strings.Join(few(to), ", ")
+		}
+	}
+	if c.Worth.Saving > 0 {
+		text += fmt.Sprintf(", saving %s USD per hour", strconv.FormatFloat(explain.USD(c.Worth.Saving), 'g', 4, 64))
+	}
+	var list []telemetry.Event
+	for _, candidate := range c.Candidates {
+		node, claim := candidateObjects(candidate)
+		list = append(list, telemetry.Disrupting(node, c.ID, text), telemetry.Disrupting(claim, c.ID, text))
+	}
+	return list
+}
+
+// few are the first five words, and how many more there are.
+func few(words []string) []string {
+	const most = 5
+	if len(words) <= most {
+		return words
+	}
+	return append(words[:most:most], fmt.Sprintf("and %d more", len(words)-most))
+}
+
+func claimsOf(c plan.Command) []string {
+	claims := make([]string, len(c.Candidates))
+	for i, candidate := range c.Candidates {
+		claims[i] = candidate.Claim
+	}
+	return claims
+}
+
+// replacementsOf are the claims that a command creates, each with the cheapest instance that it may get, where that is known.
+func replacementsOf(c plan.Command) []string {
+	claims := make([]string, len(c.Replacements))
+	for i := range c.Replacements {
+		r := &c.Replacements[i]
+		claims[i] = "nodeclaim/" + r.Name
+		if len(r.Options) > 0 {
+			claims[i] = telemetry.Instance{ID: claims[i], Type: r.Options[0].Type, Zone: r.Options[0].Zone, CapacityType: r.Options[0].CapacityType}.String()
+		}
+	}
+	return claims
+}
+
+// landingsOf are the nodes that are there and take pods of a command's nodes.
+func landingsOf(c plan.Command) []string {
+	nodes := make([]string, len(c.Landing))
+	for i, l := range c.Landing {
+		nodes[i] = "node/" + l.Node
+		if l.Claim != "" {
+			nodes[i] = "nodeclaim/" + l.Claim
+		}
+	}
+	return nodes
 }
 
 // classOf is what events call the reason for which a command was dropped.

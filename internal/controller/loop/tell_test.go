@@ -1,11 +1,13 @@
 package loop_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/events"
@@ -32,6 +34,9 @@ func consolidating(w *world) *loopAndEvents {
 	d := w.disrupt()
 	l := &loopAndEvents{Disrupt: d, sink: events.NewFakeRecorder(50)}
 	d.Recorder = telemetry.NewRecorder(l.sink, w.clock)
+	d.Log = funcr.NewJSON(func(line string) {
+		l.lines = append(l.lines, regexp.MustCompile(`"commandID":"[a-z0-9]*",`).ReplaceAllString(line, ""))
+	}, funcr.Options{})
 	proposed := false
 	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
@@ -50,6 +55,8 @@ func consolidating(w *world) *loopAndEvents {
 type loopAndEvents struct {
 	*loop.Disrupt
 	sink *events.FakeRecorder
+	// lines are those of the log at info.
+	lines []string
 }
 
 // step lets time pass and ticks; it returns the events since, each once.
@@ -72,9 +79,11 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 	}{
 		{0, []string{
 			"Normal ConsolidationApproved Consolidation approved: score 0.50 >= 0.50 (k=2), saving 24.9% of the pool's cost for 50.0% of its disruption",
-			"Normal ConsolidationCandidate Consolidation: replace 1 node(s) by 1, moving 1 pod(s), saving $0.50 per hour",
+			"Normal ConsolidationCandidate Consolidation: replace 1 node by 1, moving 1 pod, saving $0.50 per hour",
 			kept}},
-		{plan.Validation, nil},
+		{plan.Validation, []string{
+			"Normal Disrupting Disrupting Node: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour",
+			"Normal Disrupting Disrupting NodeClaim: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour"}},
 		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized", "Normal DisruptionWaitingReadiness Waiting on readiness to continue disruption"}},
 		{time.Second, nil}, // told
 		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): it took too long; it would have saved $0.50 per hour"}}, // it is not ready in time
@@ -82,6 +91,13 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 		if diff := cmp.Diff(c.want, l.step(t, w, c.after)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
+	}
+	const about = `"reason":"Underutilized","decision":"replace","nodes":["a"],`
+	if diff := cmp.Diff([]string{
+		`{"logger":"","level":0,"msg":"disrupting nodes",` + about + `"nodeClaims":["c-a"],"pods":1,"savingPerHour":0.5,"replacements":["nodeclaim/new"],"podsMoveTo":[]}`,
+		`{"logger":"","level":0,"msg":"abandoned disruption",` + about + `"phase":"launching","code":"DeadlinePassed","cause":"it took too long"}`,
+	}, l.lines); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	m := l.Metrics
 	for _, decision := range []string{"approved", "rejected"} {

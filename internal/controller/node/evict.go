@@ -208,7 +208,7 @@ func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles 
 		e.complain(context.WithoutCancel(ctx), pod, err)
 		return false
 	}
-	e.log.Error(err, "evicting a pod", "Pod", pod.Namespace+"/"+pod.Name, "Node", o.node)
+	e.log.Error(err, "evicting a pod", "pod", pod.Namespace+"/"+pod.Name, "node", o.node)
 	return false
 }
 
@@ -219,7 +219,7 @@ func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o order, grace int
 		return true
 	}
 	if err != nil {
-		e.log.Error(err, "deleting a pod at its node's deadline", "Pod", pod.Namespace+"/"+pod.Name, "Node", o.node)
+		e.log.Error(err, "deleting a pod at its node's deadline", "pod", pod.Namespace+"/"+pod.Name, "node", o.node)
 		return false
 	}
 	if pod.DeletionTimestamp.IsZero() {

@@ -55,7 +55,7 @@ func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
 	}
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := e.r.Client.List(ctx, &budgets, client.InNamespace(pod.Namespace)); err != nil {
-		e.log.Error(err, "looking for the budgets of a pod", "Pod", pod.Namespace+"/"+pod.Name)
+		e.log.Error(err, "looking for the budgets of a pod", "pod", pod.Namespace+"/"+pod.Name)
 	}
 	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, said(cause), budgetsOf(pod, budgets.Items)))
 }

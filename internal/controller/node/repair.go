@@ -184,7 +184,7 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illne
 	if err := r.Client.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
 		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "NodeClaim", claim.Name, "condition", ill.condition, "status", ill.status, "tolerated-until", ill.due)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "nodeClaim", claim.Name, "condition", ill.condition, "status", ill.status, "toleratedUntil", ill.due)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
 	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
 	r.Metrics.Disrupted(claim, telemetry.DisruptedUnhealthy, "")

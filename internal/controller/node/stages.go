@@ -232,6 +232,11 @@ func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, erro
 	r.Metrics.NodesTerminated.WithLabelValues(pool, base.Labels[corev1.LabelTopologyZone]).Inc()
 	r.Metrics.NodesTermination.WithLabelValues(pool).Observe(now.Sub(base.DeletionTimestamp.Time).Seconds())
 	r.Metrics.NodesLifetime.WithLabelValues(pool).Observe(now.Sub(base.CreationTimestamp.Time).Seconds())
-	ctrl.LoggerFrom(ctx).Info("let a node go", "provider-id", base.Spec.ProviderID)
+	log := ctrl.LoggerFrom(ctx).WithValues("providerID", base.Spec.ProviderID)
+	if l.claim != nil {
+		log.V(1).Info("deleted node") // the claim's line follows
+		return 0, nil
+	}
+	log.Info("deleted node that no nodeclaim stands behind")
 	return 0, nil
 }

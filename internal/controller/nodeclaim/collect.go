@@ -227,7 +227,7 @@ func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
 	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "provider-id", m.ProviderID, "NodeClaim", m.Claim, "created", m.Created)
+	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim", m.Claim, "created", m.Created)
 	c.Metrics.CloudLeakedMachines.WithLabelValues(c.Provider.Name()).Inc()
 	return nil
 }
@@ -263,6 +263,6 @@ func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 
 // collected notes that a claim was deleted for want of its other half.
 func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "provider-id", claim.Status.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")
 }

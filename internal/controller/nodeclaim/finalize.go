@@ -34,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 		return ctrl.Result{}, err
 	}
 	if owner != "" {
-		ctrl.LoggerFrom(ctx).Info("letting a claim go without the machine that it shows: the machine is another claim's", "provider-id", claim.Status.ProviderID, "owner", owner)
+		ctrl.LoggerFrom(ctx).Info("removing a nodeclaim without its instance, which belongs to another nodeclaim", "providerID", claim.Status.ProviderID, "owner", owner)
 		steps = steps[3:]
 	}
 	for _, step := range steps {
@@ -215,5 +215,6 @@ func (r *Reconciler) release(ctx context.Context, claim *karpv1.NodeClaim) (time
 	if base.Status.ProviderID != "" {
 		r.Metrics.NodeClaimsInstanceTermination.WithLabelValues(pool).Observe(waitedSince(base, karpv1.ConditionInstanceTerminating, now).Seconds())
 	}
+	r.tellEnd(ctx, base)
 	return 0, nil
 }

@@ -53,6 +53,8 @@ type Reconciler struct {
 	// SoldOut, optional, learns that the provider had no capacity for a claim. The claim is deleted when it returns, or
 	// after Timers.CatalogueRead: what its pods are planned onto next should be known to be available.
 	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
+	// Price, optional, is what the claim's machine costs, in USD per hour by its labels; 0 where that is not known.
+	Price func(claim *karpv1.NodeClaim) float64
 	// Workers is how many claims are worked on at a time; 0 means 1,000.
 	Workers int
 
@@ -93,7 +95,7 @@ func (r *Reconciler) claimsOf(ctx context.Context, node client.Object) []reconci
 	}
 	var claims karpv1.NodeClaimList
 	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the claims of a node", "Node", node.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "listing the claims of a node", "node", node.GetName())
 		return nil
 	}
 	var requests []reconcile.Request
@@ -148,6 +150,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
 	r.announce(claim, joined)
+	r.tell(ctx, claim, before)
 	// 5. Give up on what took too long. This comes last: after an outage of ours, what took long may be there by now.
 	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
 	if reason != "" && joined.again == 0 && !controller.Stale(err) {
@@ -223,7 +226,7 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	if err := retire(ctx, r.Client, claim); err != nil {
 		return false, 0, err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter", claim.Spec.ExpireAfter.String(), "provider-id", claim.Status.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter", claim.Spec.ExpireAfter.String(), "providerID", claim.Status.ProviderID)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
 	r.Metrics.Disrupted(claim, telemetry.DisruptedExpired, "")
 	return true, 0, nil
@@ -234,7 +237,7 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	if err := retire(ctx, r.Client, claim); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "provider-id", claim.Status.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "providerID", claim.Status.ProviderID)
 	r.Metrics.Disrupted(claim, reason, "")
 	if r.Attempted != nil {
 		r.Attempted(claim, false)

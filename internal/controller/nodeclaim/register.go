@@ -107,7 +107,7 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 		return 0
 	}
 	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
-	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "Node", node.Name, "failures", failures)
+	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)
 	if failures >= hookTries {
 		return 0
 	}

@@ -136,7 +136,7 @@ var ofEnvironment = map[string]row{
 	"AWS_NODE_NAME_CONVENTION":     {advice: "a node's name is the image's affair", read: text},
 	"ASSUME_ROLE_ARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
 	"ASSUME_ROLE_DURATION":         {advice: "no role is assumed", read: duration},
-	"LOGGING_CONFIG":               {advice: "the log is JSON; see LOG_LEVEL, LOG_OUTPUT_PATHS and LOG_ERROR_OUTPUT_PATHS", read: text},
+	"LOGGING_CONFIG":               {advice: "see LOG_LEVEL, LOG_ENCODING, LOG_OUTPUT_PATHS and LOG_ERROR_OUTPUT_PATHS", read: text},
 }
 
 func density(c *Cluster, v string) { c.ManyPods = v == "false" }

@@ -1,0 +1,70 @@
+package nodeclaim
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// The story of a claim: one line of the log at info, and one event on the claim, for each of its steps. They follow the write
+// of the condition that the step is about, so that each is told once.
+//
+//	launched nodeclaim --> registered nodeclaim --> initialized nodeclaim --> (disrupting nodes) --> deleted nodeclaim
+
+// byHand is the reason of a claim that the controller did not create.
+const byHand = "manual"
+
+// tell tells what the written status says that the one before did not.
+func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, before *karpv1.NodeClaimStatus) {
+	past := &karpv1.NodeClaim{Status: *before.DeepCopy()}
+	news := func(condition string) bool {
+		return claim.StatusConditions().Get(condition).IsTrue() && !past.StatusConditions().Get(condition).IsTrue()
+	}
+	log, age := ctrl.LoggerFrom(ctx), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
+	if news(karpv1.ConditionLaunched) {
+		i, reason, pods := r.instanceOf(claim), cmp.Or(claim.Annotations[karpv1.AnnotationBoughtBy], byHand), len(strings.Fields(claim.Annotations[karpv1.AnnotationPods]))
+		log.Info("launched nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "instanceType", i.Type, "zone", i.Zone, "capacityType", i.CapacityType,
+			"instanceID", i.ID, "providerID", claim.Status.ProviderID, "pricePerHour", i.Price, "reason", reason, "pods", pods)
+		r.Recorder.Emit(telemetry.Launched(claim, i, reason, pods))
+	}
+	if news(karpv1.ConditionRegistered) {
+		log.Info("registered nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID, "after", whole(age))
+		r.Recorder.Emit(telemetry.Registered(claim, age))
+	}
+	if news(karpv1.ConditionInitialized) {
+		log.Info("initialized nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID, "after", whole(age))
+		r.Recorder.Emit(telemetry.Initialized(claim, age))
+	}
+}
+
+// tellEnd tells that the claim is gone.
+func (r *Reconciler) tellEnd(ctx context.Context, claim *karpv1.NodeClaim) {
+	i, now, reason := r.instanceOf(claim), r.Clock.Now(), "deleted"
+	if c := claim.StatusConditions().Get(karpv1.ConditionDisruptionReason); c.IsTrue() {
+		reason = strings.ToLower(c.Reason)
+	}
+	took := now.Sub(claim.DeletionTimestamp.Time)
+	ctrl.LoggerFrom(ctx).Info("deleted nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName, "instanceID", i.ID,
+		"providerID", claim.Status.ProviderID, "reason", reason, "after", whole(took), "lifetime", whole(now.Sub(claim.CreationTimestamp.Time)))
+	r.Recorder.Emit(telemetry.Terminated(claim, i, took))
+}
+
+// instanceOf is what the claim shows of its machine.
+func (r *Reconciler) instanceOf(claim *karpv1.NodeClaim) telemetry.Instance {
+	i := telemetry.Instance{ID: telemetry.InstanceID(claim.Status.ProviderID), Type: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone: claim.Labels[corev1.LabelTopologyZone], CapacityType: claim.Labels[karpv1.LabelCapacityType]}
+	if r.Price != nil {
+		i.Price = r.Price(claim)
+	}
+	return i
+}
+
+// whole is a duration in whole seconds.
+func whole(d time.Duration) string { return d.Round(time.Second).String() }

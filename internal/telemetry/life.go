@@ -1,0 +1,83 @@
+package telemetry
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Instance is what is known of the machine of a claim.
+type Instance struct {
+	ID, Type, Zone, CapacityType string
+	// Price in USD per hour; 0 where it is not known.
+	Price float64
+}
+
+// String names the instance, with its type, zone and capacity type as far as they are known.
+func (i Instance) String() string {
+	var words []string
+	for _, word := range []string{i.Type, i.Zone, i.CapacityType} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	if len(words) == 0 {
+		return i.ID
+	}
+	return strings.TrimSpace(i.ID + " (" + strings.Join(words, ", ") + ")")
+}
+
+// InstanceID is the last part of a provider id: i-0abc of aws:///us-west-2a/i-0abc.
+func InstanceID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}
+
+// Launched says which instance a claim got, what it costs, why the claim was created and for how many pods.
+func Launched(claim *karpv1.NodeClaim, i Instance, reason string, pods int) Event {
+	text := "Launched instance " + i.String()
+	if i.Price > 0 {
+		text += " for " + strconv.FormatFloat(i.Price, 'g', 6, 64) + " USD per hour"
+	}
+	text += ", reason: " + reason
+	if pods > 0 {
+		text += ", for " + Count(pods, "pod")
+	}
+	return event(claim, normal, ReasonLaunched, text, uid(claim))
+}
+
+// Registered says that the node of a claim has joined the cluster, and how long that took from the claim's creation.
+func Registered(claim *karpv1.NodeClaim, took time.Duration) Event {
+	return event(claim, normal, ReasonRegistered, fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+}
+
+// Initialized says that the node of a claim is ready for its pods, and how long that took from the claim's creation.
+func Initialized(claim *karpv1.NodeClaim, took time.Duration) Event {
+	return event(claim, normal, ReasonInitialized, fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+}
+
+// Disrupting says that a node is cordoned to be removed, why, and what becomes of its pods.
+func Disrupting(object client.Object, command, summary string) Event {
+	return event(object, normal, ReasonDisrupting, "Disrupting "+kind(object)+": "+summary, uid(object), command)
+}
+
+// Terminated says that the instance of a claim is gone, and how long that took from the claim's deletion.
+func Terminated(claim *karpv1.NodeClaim, i Instance, took time.Duration) Event {
+	text := "Removed; no instance was launched"
+	if i.ID != "" {
+		text = fmt.Sprintf("Terminated instance %s after %s", i, took.Round(time.Second))
+	}
+	return event(claim, normal, ReasonTerminated, text, uid(claim))
+}
+
+// Count is a number of things: "1 pod", "2 pods".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
