@@ -20,8 +20,6 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/doctor"
@@ -78,7 +76,7 @@ func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: ask for its permissions (default: those of whoever asks)")
 	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to go")
 	c.fromVariables = pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "", "that of the controller: aws or kwok (default: that of the pools' node classes, else aws)")
+	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "", "that of the controller: aws or kwok (default: that of the controller's Deployment, else of the pools' node classes)")
 	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
@@ -115,13 +113,10 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // better one clear line than a finding for each list
 		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
 	}
-	if c.live.cloudProvider == "" {
-		c.live.cloudProvider = providerOf(ctx, source.Client)
-	}
-	source.Provider, source.Classes = c.live.cloudProvider, classesOf(c.live.cloudProvider)
+	source.Provider = c.live.cloudProvider
 	facts := source.Gather(ctx)
 	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
-	ofProvider, note := c.ofProvider(ctx, source)
+	ofProvider, note := c.ofProvider(ctx, source, facts)
 	findings = append(findings, ofProvider...)
 	report := doctor.NewReport(facts, findings)
 	if note != "" {
@@ -135,8 +130,8 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	} else {
 		_, err = io.WriteString(out, report.Text())
 	}
-	if err == nil && len(findings) > 0 {
-		err = fmt.Errorf("found %s", plural(len(findings), "problem"))
+	if err == nil && len(report.Findings) > 0 {
+		err = fmt.Errorf("found %s", plural(len(report.Findings), "problem"))
 	}
 	return err
 }
@@ -173,36 +168,13 @@ func (c *consultation) source() (*doctor.Source, error) {
 	return s, err
 }
 
-// providerOf is the provider whose node classes the pools name; aws if nothing says, or if they cannot be read, which
-// gathering reports.
-func providerOf(ctx context.Context, reader client.Client) string {
-	var pools karpv1.NodePoolList
-	if err := reader.List(ctx, &pools); err != nil {
-		return "aws"
-	}
-	for i := range pools.Items {
-		if pools.Items[i].Spec.Template.Spec.NodeClassRef.Group == kwokv1alpha1.Group {
-			return "kwok"
-		}
-	}
-	return "aws"
-}
-
-// classesOf are the kinds of node class of a provider.
-func classesOf(provider string) []client.Object {
-	if provider == "kwok" {
-		return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
-	}
-	return []client.Object{&awsv1.EC2NodeClass{}}
-}
-
 // ofProvider is what the provider finds in its cloud, if it can look; the note says at what it looked, or why it did not.
-func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source) (findings []cloud.Finding, note string) {
-	if c.live.cloudProvider != "aws" {
+func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, facts *doctor.Facts) (findings []cloud.Finding, note string) {
+	if !slices.Contains(facts.Providers, "aws") {
 		return nil, "" // there is nothing behind simulated nodes
 	}
 	if c.aws.clusterName == "" {
-		return nil, "did not look into AWS: give --cluster-name, and credentials as the controller has them, or run the doctor in the controller's pod"
+		return nil, "did not look into AWS: give --cluster-name" + named(facts) + ", and credentials as the controller has them, or run the doctor in the controller's pod"
 	}
 	cannot := func(err error) ([]cloud.Finding, string) {
 		return []cloud.Finding{{Code: doctor.CannotLook, Object: "aws", Problem: "cannot be looked at: " + oneLine(err), Fix: "give the doctor what the controller has: its environment (AWS_REGION among it) and credentials"}}, ""
@@ -227,4 +199,14 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source) (f
 		return provider.Examine(ctx), looked + "; no interruption queue (--interruption-queue)"
 	}
 	return provider.Examine(ctx), looked + ", queue " + c.aws.queue
+}
+
+// named is the cluster's name as a Deployment of the controller says it, as the value of a flag.
+func named(facts *doctor.Facts) string {
+	for i := range facts.Controllers {
+		if name := facts.Controllers[i].Settings["CLUSTER_NAME"]; name != "" {
+			return "=" + name
+		}
+	}
+	return ""
 }

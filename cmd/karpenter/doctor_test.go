@@ -173,6 +173,9 @@ func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []str
 	}
 	for _, finding := range report.Findings {
 		codes = append(codes, finding.Code)
+		for _, symptom := range finding.Follows {
+			codes = append(codes, symptom.Code)
+		}
 		if finding.Problem == "" || finding.Fix == "" || finding.Object == "" {
 			c.t.Errorf("a finding that does not say all: %+v", finding)
 		}
@@ -248,11 +251,11 @@ func (c *clinic) illnesses() []illness {
 		}},
 		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
 		{codes: "CannotLook LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
-		{codes: "LeaderMissing", about: "nobody holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
+		{codes: "LeaderMissing", about: "no controller holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
 		{codes: "LeaderSilent", about: "karpenter-0 holds the Lease and has not renewed it", fall: lease(func(l *coordinationv1.LeaseSpec) {
 			l.LeaseDurationSeconds, l.RenewTime = new(int32(15)), new(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 		})},
-		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases", fall: func() func() { return c.create(c.lease("default")) }},
+		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases of that name are held", fall: func() func() { return c.create(c.lease("default")) }},
 		{codes: "ClaimNotLaunched", about: "nodeclaim/slow", arguments: hasty, fall: func() func() { return c.claim("slow", false) }},
 		{codes: "ClaimNotRegistered", about: "did not join", arguments: hasty, fall: func() func() { return c.claim("slow", false, karpv1.ConditionLaunched) }},
 		{codes: "ClaimNotInitialized", about: "startup taint", arguments: hasty, fall: func() func() {

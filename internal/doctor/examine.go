@@ -24,7 +24,8 @@ const (
 	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
 	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
 	ClockSkew            = "ClockSkew"            // the clocks differ
-	LeaderMissing        = "LeaderMissing"        // nobody leads
+	ControllerNotReady   = "ControllerNotReady"   // no pod of a Deployment that runs the controller is ready
+	LeaderMissing        = "LeaderMissing"        // no controller leads
 	LeaderSilent         = "LeaderSilent"         // the leader does not renew its Lease
 	ClaimNotLaunched     = "ClaimNotLaunched"     // no machine for a claim
 	ClaimNotRegistered   = "ClaimNotRegistered"   // a machine has not become a node
@@ -35,15 +36,17 @@ const (
 	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate has not become what it should
 	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget keeps a drain from ending
 	WebhookBroken        = "WebhookBroken"        // an admission webhook would refuse what the controller writes
-	ElectionNotExclusive = "ElectionNotExclusive" // there are several Leases of the name
+	ElectionNotExclusive = "ElectionNotExclusive" // several Leases of the name are held
+	StaticCapacityOff    = "StaticCapacityOff"    // a pool with replicas, and a controller that keeps none
+	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
 )
 
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, classes, clock, leader, claims, finalizers, older, unmade, drains, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, webhooks}
 
-// Examine tells what is wrong, by code, then object.
+// Examine tells what is wrong, by code, then object. Arrange has the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {
 	findings := []cloud.Finding{}
 	for _, look := range checks {
@@ -112,36 +115,4 @@ func clock(f *Facts, o Options) []cloud.Finding {
 	}
 	return []cloud.Finding{found(ClockSkew, "clock", fmt.Sprintf("the clock here and that of the API server differ by %s", skew.Round(time.Second)),
 		"synchronise the clocks of this machine and of the control plane (chrony, NTP): leases, budgets and expiry go by them")}
-}
-
-func leader(f *Facts, _ Options) []cloud.Finding {
-	if f.NoElection || slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasPrefix(u.What, "the Lease") }) {
-		return nil
-	}
-	const start = "look at the controller's Deployment and its log: kubectl -n NAMESPACE get deployment karpenter; kubectl -n NAMESPACE logs deployment/karpenter"
-	if len(f.Leases) == 0 {
-		return []cloud.Finding{found(LeaderMissing, "lease", "there is no Lease: no controller has ever led in this cluster, or it elects under another name or in another namespace",
-			start+"; give --leader-election-name and --leader-election-namespace if they were changed")}
-	}
-	var list []cloud.Finding
-	for i := range f.Leases {
-		lease := &f.Leases[i]
-		object := "lease/" + lease.Namespace + "/" + lease.Name
-		if len(f.Leases) > 1 {
-			list = append(list, found(ElectionNotExclusive, object, fmt.Sprintf("there are %d Leases of that name: controllers that elect in different namespaces lead at the same time", len(f.Leases)),
-				"keep one installation; delete the Lease of the other, or name the namespace by --leader-election-namespace"))
-		}
-		holder := lease.Spec.HolderIdentity
-		if holder == nil || *holder == "" {
-			list = append(list, found(LeaderMissing, object, "nobody holds the Lease: no controller is running", start))
-			continue
-		}
-		if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
-			continue
-		}
-		if silent := f.at().Sub(lease.Spec.RenewTime.Time); silent > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second {
-			list = append(list, found(LeaderSilent, object, fmt.Sprintf("%s holds the Lease and has not renewed it for %s; it is good for %ds", *holder, silent.Round(time.Second), *lease.Spec.LeaseDurationSeconds), start))
-		}
-	}
-	return list
 }

@@ -66,6 +66,32 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
+// standing are pools with a fixed number of nodes that no controller of their provider keeps.
+func standing(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Pools {
+		pool := &f.Pools[i]
+		var off []string
+		kept := false
+		for k := range f.Controllers {
+			c := &f.Controllers[k]
+			if c.Provider() != ProviderOf(pool.Spec.Template.Spec.NodeClassRef.Group) {
+				continue
+			}
+			if on, said := c.gate("StaticCapacity"); on || !said {
+				kept = true
+			} else {
+				off = append(off, c.object())
+			}
+		}
+		if pool.Static() && pool.DeletionTimestamp == nil && !kept && len(off) > 0 {
+			list = append(list, found(StaticCapacityOff, "nodepool/"+pool.Name, fmt.Sprintf("its %d replicas are not kept: the feature gate StaticCapacity of %s is off", *pool.Spec.Replicas, few(off)),
+				"switch it on (chart: settings.featureGates.staticCapacity=true; FEATURE_GATES=StaticCapacity=true), or take spec.replicas off the pool"))
+		}
+	}
+	return list
+}
+
 // missingFrom says how a class comes to be that a pool names which is made from an older object.
 func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
 	fix := "the pool is made from " + from + ", and what is edited in it is undone: kubectl describe " + from

@@ -435,7 +435,7 @@ func TestReviewAsksInTheNamespace(t *testing.T) {
 				return nil
 			},
 		})
-		c.source.review(t.Context(), &c.facts, c.source.installation(&c.facts))
+		c.source.review(t.Context(), &c.facts, c.source.installations(&c.facts))
 		slices.Sort(asked)
 		asked = slices.Compact(asked)
 		if want := strings.Fields(c.want); !slices.Equal(asked, want) || (len(c.facts.Unread) == 1) != (c.want == "") {
@@ -499,8 +499,8 @@ func TestRights(t *testing.T) {
 		installed []apiextensionsv1.CustomResourceDefinition
 		want      bool
 	}{{nil, true}, {[]apiextensionsv1.CustomResourceDefinition{{}, off}, false}} {
-		i := (&Source{}).installation(&Facts{Installed: c.installed})
-		if got := slices.ContainsFunc(Rights(i), func(r Right) bool { return r.Resource == "secrets" }); got != c.want {
+		list := (&Source{}).installations(&Facts{Installed: c.installed})
+		if got := slices.ContainsFunc(Rights(list[0]), func(r Right) bool { return r.Resource == "secrets" }); got != c.want {
 			t.Errorf("with %d definitions, rights on Secrets are needed: %v, want %v", len(c.installed), got, c.want)
 		}
 	}

@@ -51,6 +51,14 @@ type Facts struct {
 	Provisioners []karpv1alpha5.Provisioner
 	Templates    []awsv1alpha1.AWSNodeTemplate
 
+	// Controllers are the Deployments that run the controller. Hidden: they could not be looked for.
+	Controllers []Controller
+	Hidden      bool
+	// Providers are those whose classes and rights are looked at, as --cloud-provider spells them.
+	Providers []string
+	// Notes are what was left out, and why.
+	Notes []string
+
 	// Leases are those of the name of leader election.
 	Leases []coordinationv1.Lease
 	// NoElection: the controller runs without.

@@ -28,9 +28,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
 // Source is where facts come from. Fill all fields but Account and Namespace.
@@ -46,8 +48,6 @@ type Source struct {
 	Namespace string
 	// Expected are the definitions of this version.
 	Expected []*apiextensionsv1.CustomResourceDefinition
-	// Classes are empty objects of the provider's kinds of node class.
-	Classes []client.Object
 }
 
 // pageSize is how many objects are asked for at once.
@@ -61,8 +61,7 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	s.list(ctx, f, &definitions, nil)
 	f.Installed = definitions.Items
 	s.conversions(ctx, f)
-	s.classes(ctx, f)
-	f.Expected = s.expected(f)
+	s.controllers(ctx, f)
 	var provisioners karpv1alpha5.ProvisionerList
 	var templates awsv1alpha1.AWSNodeTemplateList
 	var pools karpv1.NodePoolList
@@ -81,9 +80,49 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	f.Provisioners, f.Templates = provisioners.Items, templates.Items
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
+	f.Providers = s.providers(f)
+	s.classes(ctx, f)
+	f.Expected = s.expected(f)
 	s.leases(ctx, f)
-	s.review(ctx, f, s.installation(f))
+	s.review(ctx, f, s.installations(f))
 	return f
+}
+
+// providers are those that the doctor is told, else those of the controllers that run, else those of the pools' node classes.
+func (s *Source) providers(f *Facts) []string {
+	if s.Provider != "" {
+		return []string{s.Provider}
+	}
+	var list []string
+	add := func(provider string) {
+		if provider != "" && !slices.Contains(list, provider) {
+			list = append(list, provider)
+		}
+	}
+	for i := range f.Controllers {
+		add(f.Controllers[i].Provider())
+	}
+	if len(list) == 0 {
+		for i := range f.Pools {
+			add(ProviderOf(f.Pools[i].Spec.Template.Spec.NodeClassRef.Group))
+		}
+	}
+	if len(list) == 0 {
+		f.Notes = append(f.Notes, "nothing says which cloud provider the controller is of: give --cloud-provider; node classes and the rights that a provider adds were not looked at")
+	}
+	slices.Sort(list)
+	return list
+}
+
+// classesOf are empty objects of the kinds of node class of a provider.
+func classesOf(provider string) []client.Object {
+	switch provider {
+	case "aws":
+		return []client.Object{&awsv1.EC2NodeClass{}}
+	case "kwok":
+		return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
+	}
+	return nil
 }
 
 // expected are the definitions that this provider needs: the core's, and those of its classes.
@@ -136,7 +175,11 @@ func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, opt
 
 // classes reads the objects of all kinds of node class that the provider owns.
 func (s *Source) classes(ctx context.Context, f *Facts) {
-	for _, object := range s.Classes {
+	var kinds []client.Object
+	for _, provider := range f.Providers {
+		kinds = append(kinds, classesOf(provider)...)
+	}
+	for _, object := range kinds {
 		gvk, err := apiutil.GVKForObject(object, s.Client.Scheme())
 		if err != nil {
 			f.Unread = append(f.Unread, Unread{fmt.Sprintf("node classes %T", object), err})
@@ -172,34 +215,67 @@ func conditionsOf(list []status.Condition) []Condition {
 	return conditions
 }
 
-// leases reads the Lease of the election, wherever it is if nobody says.
+// leases reads the Leases of the election, wherever they are if it is not said.
 func (s *Source) leases(ctx context.Context, f *Facts) {
 	if s.LeaseName == "" {
 		return
 	}
-	var leases coordinationv1.LeaseList
-	options := []client.ListOption{client.MatchingFields{"metadata.name": s.LeaseName}}
-	if s.LeaseNamespace != "" {
-		options = append(options, client.InNamespace(s.LeaseNamespace))
+	names := []string{s.LeaseName}
+	for i := range f.Controllers {
+		if name := f.Controllers[i].Settings["LEADER_ELECTION_NAME"]; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	if err := s.Client.List(ctx, &leases, options...); err != nil {
-		f.Unread = append(f.Unread, Unread{"the Lease " + s.LeaseName, err})
-		return
+	for _, name := range names {
+		var leases coordinationv1.LeaseList
+		options := []client.ListOption{client.MatchingFields{"metadata.name": name}}
+		if s.LeaseNamespace != "" {
+			options = append(options, client.InNamespace(s.LeaseNamespace))
+		}
+		if err := s.Client.List(ctx, &leases, options...); err != nil {
+			f.Unread = append(f.Unread, Unread{"the Lease " + name, err})
+			return
+		}
+		f.Leases = append(f.Leases, leases.Items...)
 	}
-	f.Leases = leases.Items
 }
 
-// installation is what permissions are asked for: in the namespace of the controller's own objects, which is where its
-// election is, or else its account, or else this pod, if that runs in one.
-func (s *Source) installation(f *Facts) Installation {
+// installations are what permissions are asked for: those of the controllers that run as the account, of all of them without
+// one; else what the doctor is told, in the namespace of the controller's own objects, which is where its election is, or else
+// its account, or else this pod, if that runs in one.
+func (s *Source) installations(f *Facts) []Installation {
+	unconverted := slices.ContainsFunc(f.Installed, isSwitchedOff)
+	var list []Installation
+	for i := range f.Controllers {
+		c := &f.Controllers[i]
+		if s.Provider != "" && c.Provider() != s.Provider || s.Account != "" && s.Account != c.Namespace+"/"+c.Account {
+			continue
+		}
+		installed := c.installation(s.LeaseName)
+		installed.LeaseNamespace = cmp.Or(s.LeaseNamespace, installed.LeaseNamespace)
+		installed.Unconverted = installed.Unconverted || unconverted
+		if s.LeaseName == "" {
+			installed.LeaseName = ""
+		}
+		list = append(list, installed)
+	}
+	if len(list) > 0 {
+		return list
+	}
 	i := s.Installation
-	if i.LeaseNamespace == "" && len(f.Leases) == 1 {
-		i.LeaseNamespace = f.Leases[0].Namespace
+	if held := f.tenures(); i.LeaseNamespace == "" && (len(held) == 1 || len(held) > 1 && held[0].alive() && !held[1].alive()) {
+		i.LeaseNamespace = held[0].lease.Namespace
 	}
 	account, _, _ := strings.Cut(s.Account, "/")
 	i.LeaseNamespace = cmp.Or(i.LeaseNamespace, account, s.Namespace)
-	i.Unconverted = i.Unconverted || slices.ContainsFunc(f.Installed, isSwitchedOff)
-	return i
+	i.Unconverted = i.Unconverted || unconverted
+	if i.Provider != "" || len(f.Providers) == 0 {
+		return []Installation{i}
+	}
+	for _, i.Provider = range f.Providers {
+		list = append(list, i)
+	}
+	return list
 }
 
 // isSwitchedOff says whether a definition names the service by which the controller says that it converts nothing.
@@ -208,6 +284,9 @@ func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
 	return c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
 		c.Webhook.ClientConfig.Service.Name == SwitchedOff
 }
+
+// itsPermissions cannot be looked at where the namespace is not known.
+const itsPermissions = "permissions in the controller's namespace"
 
 // errNowhere is why permissions in the controller's own namespace are not asked for.
 var errNowhere = errors.New("nothing says which namespace that is")
@@ -260,12 +339,20 @@ func versionIn(answer io.Reader) string {
 
 // review asks whether the controller may do what it has to. A role that grants a right in one namespace does not grant it
 // everywhere: where the namespace is not known, nothing is asked.
-func (s *Source) review(ctx context.Context, f *Facts, i Installation) {
+func (s *Source) review(ctx context.Context, f *Facts, installations []Installation) {
 	nowhere := false
-	for _, right := range Rights(i) {
+	var rights []Right
+	for _, i := range installations {
+		for _, right := range Rights(i) {
+			if !slices.ContainsFunc(rights, func(r Right) bool { return sameRight(r, right) && slices.Equal(r.Verbs, right.Verbs) }) {
+				rights = append(rights, right)
+			}
+		}
+	}
+	for _, right := range rights {
 		if right.Own && right.Namespace == "" {
 			if !nowhere {
-				f.Unread = append(f.Unread, Unread{"permissions in the controller's namespace", errNowhere})
+				f.Unread = append(f.Unread, Unread{itsPermissions, errNowhere})
 			}
 			nowhere = true
 			continue

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -9,7 +10,7 @@ import (
 
 // Report is what the verb prints.
 type Report struct {
-	Findings []cloud.Finding `json:"findings"`
+	Findings []Finding `json:"findings"`
 	// Looked says at how much was looked: by kind, or what was asked.
 	Looked map[string]int `json:"looked"`
 	// Notes are what was left out, and why.
@@ -18,7 +19,7 @@ type Report struct {
 
 // NewReport puts together what was found.
 func NewReport(f *Facts, findings []cloud.Finding) *Report {
-	return &Report{Findings: findings, Looked: map[string]int{
+	return &Report{Findings: Arrange(f, findings), Notes: slices.Clone(f.Notes), Looked: map[string]int{
 		"permissions": f.Reviewed, "definitions": len(f.Expected), "nodePools": len(f.Pools), "nodeClasses": len(f.Classes), "nodeClaims": len(f.Claims),
 		"nodes": len(f.Nodes), "pods": len(f.Pods), "webhooks": len(f.webhooks()),
 	}}
@@ -29,6 +30,9 @@ func (r *Report) Text() string {
 	var b strings.Builder
 	for _, finding := range r.Findings {
 		fmt.Fprintf(&b, "%s  %s\n  %s\n  fix: %s\n", finding.Code, finding.Object, finding.Problem, finding.Fix)
+		for _, symptom := range finding.Follows {
+			fmt.Fprintf(&b, "  follows from it: %s  %s: %s\n", symptom.Code, symptom.Object, symptom.Problem)
+		}
 	}
 	if len(r.Findings) == 0 {
 		b.WriteString("nothing is wrong\n")

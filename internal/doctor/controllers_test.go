@@ -1,0 +1,308 @@
+package doctor
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
+	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// deployment runs the controller as the chart has it run.
+func deployment(namespace, provider string, ready int32, env ...corev1.EnvVar) *appsv1.Deployment {
+	labels := map[string]string{"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": namespace}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karpenter", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				ServiceAccountName: "karpenter",
+				Containers: []corev1.Container{{Name: "controller", Args: []string{"controller"}, Env: append([]corev1.EnvVar{
+					{Name: "CLOUD_PROVIDER", Value: provider}, {Name: "LEADER_ELECTION_NAMESPACE", Value: namespace}}, env...)}},
+			}},
+		},
+		Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
+	}
+}
+
+func podOf(d *appsv1.Deployment, status corev1.PodStatus) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-0", Labels: d.Spec.Selector.MatchLabels}, Status: status}
+}
+
+func leaseOf(namespace, holder string, silent time.Duration) *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karpenter-leader-election"}}
+	if holder != "" {
+		at := metav1.NewMicroTime(now.Add(-silent))
+		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: &at}
+	}
+	return lease
+}
+
+// definitionsAsInstalled are those of this version as the chart installs them: no controller has written itself into them.
+func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourceDefinition, objects []client.Object) {
+	t.Helper()
+	list, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		objects = append(objects, d.DeepCopy())
+	}
+	return list, objects
+}
+
+// report is what the doctor says of a cluster of these objects, who may do everything but list what is hidden.
+func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme, karpv1alpha5.AddToScheme,
+		awsv1.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expected, installed := definitionsAsInstalled(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", now.Format(http.TimeFormat))
+	}))
+	defer server.Close()
+	name := func(o client.Object) []string { return []string{o.GetName()} }
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(installed, objects...)...).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", name).
+		WithIndex(&corev1.Pod{}, "status.phase", func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} })
+	s.Client = interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind, err := c.GroupVersionKindFor(list); err == nil && kind.Kind == hidden+"List" {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "", nil)
+			}
+			return c.List(ctx, list, options...)
+		},
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			switch review := object.(type) {
+			case *authorizationv1.SelfSubjectAccessReview:
+				review.Status.Allowed = true
+			case *authorizationv1.SubjectAccessReview:
+				about := review.Spec.ResourceAttributes
+				review.Status.Allowed = about.Resource != "ec2nodeclasses" || about.Verb == "list" || about.Verb == "patch" || review.Spec.User == "system:serviceaccount:aws:karpenter"
+			}
+			return nil
+		},
+	})
+	s.Config, s.Now, s.Expected = &rest.Config{Host: server.URL}, func() time.Time { return now }, expected
+	if s.LeaseName == "" {
+		s.LeaseName = "karpenter-leader-election"
+	}
+	f := s.Gather(t.Context())
+	return NewReport(f, Examine(f, Options{Patience: time.Minute, Skew: time.Second}))
+}
+
+func told(r *Report) []string {
+	var lines []string
+	for _, f := range r.Findings {
+		lines = append(lines, f.Code+" "+f.Object)
+		for _, symptom := range f.Follows {
+			lines = append(lines, "  "+symptom.Code+" "+symptom.Object)
+		}
+	}
+	return lines
+}
+
+// Right after the installation of the chart for simulated nodes, with the pod pending and a Lease that an earlier controller
+// left: one thing is wrong, and the rest follows from it. Nothing is said of AWS.
+func TestFreshInstall(t *testing.T) {
+	d := deployment("karpenter", "kwok", 0)
+	pod := podOf(d, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
+	r := report(t, &Source{Account: "karpenter/karpenter"}, "", d, pod, leaseOf("karpenter", "", 0), leaseOf("kube-system", "", 0))
+	want := []string{"ControllerNotReady deployment/karpenter/karpenter",
+		"  LeaderMissing lease/karpenter/karpenter-leader-election",
+		"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}
+	got := told(r)
+	if len(got) > 1 && strings.HasPrefix(got[1], "  LeaderMissing lease/") {
+		got[1] = want[1] // either of the Leases
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s\n%s", diff, r.Text())
+	}
+	text := r.Text()
+	for _, part := range []string{"0 of 1 pods are ready: pod karpenter-0: Unschedulable: 0/3 nodes are available", "kubectl -n karpenter describe deployment karpenter", "\n  follows from it: ConversionBroken"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("want %q in\n%s", part, text)
+		}
+	}
+	if strings.Contains(text, "NAMESPACE") || strings.Contains(text, "ec2nodeclasses") {
+		t.Errorf("a placeholder, or something of AWS:\n%s", text)
+	}
+}
+
+// Right after a crash the Lease is still held: that renewals and the webhook are missing together says that the leader ended.
+func TestAfterCrash(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		silent time.Duration
+		want   []string
+	}{
+		{"a renewal is late", 3 * time.Second, []string{"ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+		{"several are", 7 * time.Second, []string{"LeaderSilent lease/kube-system/karpenter-leader-election",
+			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+		{"the Lease is over", time.Minute, []string{"LeaderSilent lease/kube-system/karpenter-leader-election",
+			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+	} {
+		r := report(t, &Source{Installation: Installation{Provider: "kwok"}}, "", leaseOf("kube-system", "host_1", c.silent))
+		if diff := cmp.Diff(c.want, told(r)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s\n%s", c.name, diff, r.Text())
+		}
+	}
+}
+
+// Leases are counted by who holds them, and two controllers of different providers may lead side by side.
+func TestElections(t *testing.T) {
+	kwok, aws := deployment("kwok", "kwok", 1), deployment("aws", "aws", 1)
+	const silent, cannot = time.Hour, "  CannotLook permissions in the controller's namespace"
+	for _, c := range []struct {
+		name    string
+		objects []client.Object
+		want    []string
+	}{
+		{"one", []client.Object{leaseOf("a", "x", 0)}, nil},
+		{"one was left", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "", 0)}, nil},
+		{"one was left by a crash", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "y", silent)}, nil},
+		{"two lead", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "y", 0)}, []string{"ElectionNotExclusive lease/b/karpenter-leader-election", cannot}},
+		{"of two providers", []client.Object{kwok, aws, leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}, nil},
+		{"of one provider", []client.Object{deployment("kwok", "aws", 1), aws, leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}, []string{"ElectionNotExclusive lease/kwok/karpenter-leader-election"}},
+		{"none of two", []client.Object{leaseOf("a", "", 0), leaseOf("b", "y", silent)}, []string{"LeaderSilent lease/b/karpenter-leader-election", cannot}},
+		{"none at all", nil, []string{"LeaderMissing lease", cannot}},
+	} {
+		r := report(t, &Source{}, "", c.objects...)
+		got := slices.DeleteFunc(told(r), func(line string) bool { return strings.Contains(line, ConversionBroken) })
+		if diff := cmp.Diff(c.want, got, cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })); diff != "" {
+			t.Errorf("%s: -want +got:\n%s\n%s", c.name, diff, r.Text())
+		}
+	}
+}
+
+// Each controller is asked about by its own account and provider.
+func TestReviewByDeployment(t *testing.T) {
+	kwok, aws := deployment("kwok", "kwok", 1), deployment("aws", "aws", 1)
+	leases := []client.Object{leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}
+	for _, c := range []struct {
+		account, hidden string
+		denied          bool
+		note            string
+	}{
+		{"kwok/karpenter", "", false, ""}, // what the other provider's controller may do is not asked of it
+		{"aws/karpenter", "", false, ""},
+		{"other/karpenter", "", true, ""}, // no Deployment runs as that one: both are asked about
+		{"kwok/karpenter", "Deployment", false, "did not look at the controller's Deployment"},
+	} {
+		r := report(t, &Source{Account: c.account}, c.hidden, append(leases, kwok, aws)...)
+		denied := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Code == PermissionMissing && strings.Contains(f.Object, "ec2nodeclasses") && !strings.Contains(f.Problem, otherClasses)
+		})
+		if denied != c.denied || !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
+			t.Errorf("%s: denied %v, want %v\n%s", c.account, denied, c.denied, r.Text())
+		}
+	}
+}
+
+// Why pods of the controller do not run is told in the words of Kubernetes.
+func TestControllerWaits(t *testing.T) {
+	d := deployment("karpenter", "kwok", 0)
+	waiting := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+	}
+	crashed := waiting("CrashLoopBackOff", "back-off 40s restarting failed container")
+	crashed.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "karpenter: CLUSTER_NAME is missing"}
+	for _, c := range []struct {
+		status  corev1.PodStatus
+		problem string
+		fix     string
+	}{
+		{waiting("ImagePullBackOff", "no such image"), "pod karpenter-0: ImagePullBackOff: no such image", "kubectl -n karpenter describe pod karpenter-0"},
+		{crashed, "it ended with exit code 2 (Error): karpenter: CLUSTER_NAME is missing", "kubectl -n karpenter logs karpenter-0 --previous"},
+		{waiting("ContainerCreating", ""), "pod karpenter-0: it has not started yet", "kubectl -n karpenter describe pod karpenter-0"},
+		{corev1.PodStatus{Phase: corev1.PodRunning}, "pod karpenter-0: it runs and is not ready", "logs karpenter-0"},
+	} {
+		r := report(t, &Source{}, "", d, podOf(d, c.status), leaseOf("karpenter", "", 0))
+		if f := r.Findings[0]; f.Code != ControllerNotReady || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Fix, c.fix) {
+			t.Errorf("%+v, want %q and %q", f, c.problem, c.fix)
+		}
+	}
+	none := deployment("karpenter", "kwok", 0)
+	none.Spec.Replicas = new(int32(0))
+	if r := report(t, &Source{}, "", none); r.Findings[0].Fix != "kubectl -n karpenter scale deployment karpenter --replicas=1" {
+		t.Errorf("scaled to zero: %+v", r.Findings[0])
+	}
+}
+
+// A pool with a fixed number of nodes is a finding where the controller of its provider does not keep such numbers.
+func TestStaticCapacityOff(t *testing.T) {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}}
+	pool.Spec.Replicas = new(int64(3))
+	pool.Spec.Template.Spec.NodeClassRef.Group = kwokv1alpha1.Group
+	gates := func(value string) corev1.EnvVar { return corev1.EnvVar{Name: "FEATURE_GATES", Value: value} }
+	for _, c := range []struct {
+		name        string
+		controllers []Controller
+		found       bool
+	}{
+		{"nothing is known", nil, false},
+		{"off", []Controller{*controllerOf(deployment("a", "kwok", 1))}, true},
+		{"off in words", []Controller{*controllerOf(deployment("a", "kwok", 1, gates("NodeRepair=true,StaticCapacity=false")))}, true},
+		{"on", []Controller{*controllerOf(deployment("a", "kwok", 1, gates("NodeRepair=true, StaticCapacity=true")))}, false},
+		{"another provider's", []Controller{*controllerOf(deployment("a", "aws", 1))}, false},
+	} {
+		f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{*pool}, Controllers: c.controllers}
+		if got := codes(f); (len(got) == 1 && got[0] == "StaticCapacityOff nodepool/fixed") != c.found || !c.found && len(got) > 0 {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// A policy of Karpenter 0.x lacks many actions at once, which is one finding; a policy that lacks one is not taken for it.
+func TestOldPolicy(t *testing.T) {
+	denied := func(actions ...string) (list []cloud.Finding) {
+		for _, action := range actions {
+			list = append(list, cloud.Finding{Code: CloudPermissionDenied, Object: action, Problem: "the controller may not do " + action, Fix: "allow it"})
+		}
+		return list
+	}
+	r := NewReport(&Facts{}, denied("ec2:DescribeImages", "eks:DescribeCluster", "ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "ec2:CreateTags"))
+	want := []string{"PolicyOutdated iam", "  CloudPermissionDenied ec2:DescribeImages", "  CloudPermissionDenied ec2:DescribeSpotPriceHistory", "  CloudPermissionDenied eks:DescribeCluster",
+		"  CloudPermissionDenied pricing:GetProducts", "CloudPermissionDenied ec2:CreateTags"}
+	if diff := cmp.Diff(want, told(r)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if f := r.Findings[0]; !strings.Contains(f.Problem, "ec2:DescribeImages, ec2:DescribeSpotPriceHistory, eks:DescribeCluster, pricing:GetProducts") || !strings.Contains(f.Fix, "docs/migrating.md#the-iam-policy") {
+		t.Errorf("%+v", f)
+	}
+	if diff := cmp.Diff([]string{"CloudPermissionDenied ec2:DescribeImages", "CloudPermissionDenied pricing:GetProducts"}, told(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
