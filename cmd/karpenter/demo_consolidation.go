@@ -146,7 +146,7 @@ func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptDecisi
 	if err != nil {
 		return nil, err
 	}
-	live := liveOptions{kubeconfig: d.cluster.kubeconfig, cloudProvider: "kwok"}
+	live := liveOptions{connection: connection{kubeconfig: d.cluster.kubeconfig}, cloudProvider: "kwok"}
 	if err := live.read(ctx, o, ""); err != nil {
 		return nil, err
 	}

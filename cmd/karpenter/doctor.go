@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,8 @@ The exit code is 1 when something was found.`,
 }
 
 func (c *consultation) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.live.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	c.live.connection.addFlags(flags)
+	c.live.addNamespace(flags, "namespace that the controller is installed in (default: wherever it is found)")
 	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
 	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: ask for its permissions (default: those of whoever asks)")
 	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to go")
@@ -156,12 +158,12 @@ func (c *consultation) source() (*doctor.Source, error) {
 	}
 	s := &doctor.Source{
 		Client: reader, Config: config, Now: c.now, Account: c.account,
-		Installation: doctor.Installation{LeaseName: c.leaseName, LeaseNamespace: c.leaseSpace},
+		Installation: doctor.Installation{LeaseName: c.leaseName, LeaseNamespace: cmp.Or(c.leaseSpace, c.live.namespace)}, Installed: c.live.namespace,
 	}
 	if c.noElection {
 		s.LeaseName = ""
 	}
-	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" { // else it is not in the cluster that it asks
+	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" { // else it is not in the cluster that it asks
 		s.Namespace = strings.TrimSpace(string(text))
 	}
 	s.Expected, err = crds.Definitions()

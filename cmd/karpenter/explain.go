@@ -27,40 +27,24 @@ type explanation struct {
 	policy        policy
 }
 
-// newExplainCommand makes the verb that says what becomes of an object of a live cluster.
-func newExplainCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "explain",
-		Short: "Say what becomes of a pod, a node or a pool, and why",
-		Args:  noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return command.Help()
-		},
-	}
-	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand())
-	return command
-}
-
 func newExplainPodCommand() *cobra.Command {
 	var e explanation
 	command := &cobra.Command{
-		Use:   "pod NAMESPACE/NAME",
-		Short: "Say where a pod of a live cluster would go, or why nowhere",
+		Use:     "pod [NAMESPACE/]NAME",
+		Aliases: []string{"pods", "po"},
+		Short:   "Say where a pod of a live cluster would go, or why nowhere",
 		Long: `Reads the cluster once, decides as the controller would, and says what becomes of one pod: the node it goes to, one
 that exists, one on its way or a new one with its type, zone and price; or which constraint of which pool leaves it
-without a place, and what would help. Nothing is changed.`,
-		Example: "  karpenter explain pod default/web-0\n  karpenter explain pod web-0 -o json",
-		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usageErrorf("%d arguments, want one: the pod as NAMESPACE/NAME", len(arguments))
-			}
-			return nil
-		},
+without a place, and what would help. A pod that is named without a namespace is in that of --namespace, else in that of
+the kubeconfig's context. Nothing is changed.`,
+		Example: "  karpenter explain pod default/web-0\n  karpenter explain pod web-0 -n shop -o json\n  karpenter explain pod/web-0",
+		Args:    oneName("the pod as NAMESPACE/NAME, or NAME and --namespace"),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return e.run(command.Context(), arguments[0], command.OutOrStdout())
+			return e.run(command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
 		},
 	}
 	e.addFlags(command.Flags())
+	e.live.addNamespace(command.Flags(), "namespace of the pod (default: that of the kubeconfig's context)")
 	return command
 }
 
@@ -91,8 +75,12 @@ type podOutcome struct {
 }
 
 func (e *explanation) run(ctx context.Context, name string, out io.Writer) error {
-	if !strings.Contains(name, "/") {
-		name = corev1.NamespaceDefault + "/" + name
+	namespace, _, full := strings.Cut(name, "/")
+	switch {
+	case !full:
+		name = e.live.home() + "/" + name
+	case e.live.namespace != "" && namespace != e.live.namespace:
+		return usageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.namespace)
 	}
 	w, err := e.world(ctx)
 	if err != nil {
@@ -100,7 +88,7 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	}
 	pod := w.podOf(name)
 	if pod == nil {
-		return fmt.Errorf("there is no pod %s", name)
+		return fmt.Errorf("there is no pod %s%s", name, w.podsLike(name))
 	}
 	return e.print(w.decide(e.policy.options(), 1).outcome(pod), out)
 }

@@ -19,8 +19,9 @@ import (
 
 func newExplainNodeCommand() *cobra.Command {
 	return newDisruptExplanation("the node", (*explanation).runNode, &cobra.Command{
-		Use:   "node NAME",
-		Short: "Say why a node of a live cluster is kept, or why it leaves",
+		Use:     "node NAME",
+		Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims"},
+		Short:   "Say why a node of a live cluster is kept, or why it leaves",
 		Long: `Reads the cluster once, decides as the controller would, and says what becomes of one node, named by itself or by its
 NodeClaim: whether it leaves, by which command and why; or which pod, PodDisruptionBudget, budget, policy or price keeps
 it, when that could change, and what it would save if the node left alone. Nothing is changed.`,
@@ -31,14 +32,9 @@ it, when that could change, and what it would save if the node left alone. Nothi
 // newDisruptExplanation completes a command that explains a decision about nodes for one name.
 func newDisruptExplanation(what string, run func(*explanation, context.Context, string, io.Writer) error, command *cobra.Command) *cobra.Command {
 	var e explanation
-	command.Args = func(_ *cobra.Command, arguments []string) error {
-		if len(arguments) != 1 {
-			return usageErrorf("%d arguments, want one: the name of %s", len(arguments), what)
-		}
-		return nil
-	}
+	command.Args = oneName("the name of " + what)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		return run(&e, command.Context(), arguments[0], command.OutOrStdout())
+		return run(&e, command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
 	}
 	e.addFlags(command.Flags())
 	e.policy.addDisruptFlags(command.Flags())
@@ -124,9 +120,10 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	known := w.nodeNames() // before the model changes
 	outcome := w.disrupt(&e.policy, 1).nodeOutcome(name)
 	if outcome == nil {
-		return fmt.Errorf("there is no node %s, and no claim of that name", name)
+		return fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
 	return e.print(outcome, out)
 }
@@ -294,4 +291,16 @@ func (o *nodeOutcome) writeAlone(b *strings.Builder) {
 	default:
 		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month; its pods have room elsewhere\n", a.SavingPerHour, a.SavingPerMonth)
 	}
+}
+
+// nodeNames are the names of nodes and claims.
+func (o *objects) nodeNames() []string {
+	var names []string
+	for _, n := range o.nodes {
+		names = append(names, n.object.Name)
+	}
+	for _, c := range o.claims {
+		names = append(names, c.object.Name)
+	}
+	return names
 }

@@ -19,8 +19,9 @@ import (
 
 func newExplainPoolCommand() *cobra.Command {
 	return newDisruptExplanation("the pool", (*explanation).runPool, &cobra.Command{
-		Use:   "pool NAME",
-		Short: "Say what a pool of a live cluster costs, what its budgets allow, and what keeps its nodes",
+		Use:     "pool NAME",
+		Aliases: []string{"pools", "nodepool", "nodepools", "np"},
+		Short:   "Say what a pool of a live cluster costs, what its budgets allow, and what keeps its nodes",
 		Long: `Reads the cluster once, decides as the controller would, and says of one NodePool what its nodes cost and what they would
 cost at least, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal, which
 commands are under way, and what keeps the others. Nothing is changed.`,
@@ -103,7 +104,11 @@ func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) e
 	}
 	outcome := w.disrupt(&e.policy, 1).poolOutcome(name)
 	if outcome == nil {
-		return fmt.Errorf("there is no pool %s", name)
+		var names []string
+		for _, p := range w.pools {
+			names = append(names, p.object.Name)
+		}
+		return fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
 	return e.print(outcome, out)
 }

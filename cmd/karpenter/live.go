@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -29,7 +26,7 @@ import (
 
 // liveOptions say which cluster is read, and who sells nodes there.
 type liveOptions struct {
-	kubeconfig string
+	connection
 	// cloudProvider is kwok, aws, which is asked then, or "" for that of the pools' node classes.
 	cloudProvider string
 	// memoryOverhead and reservedENIs are settings of the AWS provider.
@@ -39,7 +36,7 @@ type liveOptions struct {
 }
 
 func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	l.connection.addFlags(flags)
 	flags.StringVar(&l.cloudProvider, "cloud-provider", "", "aws: ask AWS for types and prices of its pools; kwok: leave pools of other providers out (default: each pool by its own node class, with the types and prices of AWS that are built in)")
 	flags.Float64Var(&l.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, as the controller has it")
 	flags.Int64Var(&l.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use, as the controller has it")
@@ -84,22 +81,6 @@ func liveLists() []client.ObjectList {
 		&corev1.NamespaceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}, &corev1.ReplicationControllerList{},
 		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{},
 	}
-}
-
-// config is the connection to the cluster.
-func (l *liveOptions) config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = l.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, usageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
-	}
-	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = 100, 200
-	config.UserAgent = "karpenter/" + programVersion()
-	return config, nil
 }
 
 // connect makes a client that knows our kinds. It asks the server nothing: their paths are fixed.

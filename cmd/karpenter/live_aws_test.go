@@ -251,7 +251,7 @@ func TestLiveAWS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := liveOptions{kubeconfig: kubeconfig, memoryOverhead: 0.075}
+	live := liveOptions{connection: connection{kubeconfig: kubeconfig}, memoryOverhead: 0.075}
 	if err := live.read(t.Context(), o, ""); err != nil {
 		t.Fatal(err)
 	}

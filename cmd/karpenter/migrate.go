@@ -20,9 +20,9 @@ import (
 
 // migrateOptions are the flags of `karpenter migrate`.
 type migrateOptions struct {
-	files           []string
-	live            bool
-	kubeconfig      string
+	files []string
+	live  bool
+	connection
 	workloads       bool
 	check           bool
 	report, values  string
@@ -72,7 +72,8 @@ report, and the exit code is 1 when anything would change too.`,
 func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "a file, a folder's *.yaml, *.yml and *.json, or - for standard input; may be given several times")
 	flags.BoolVar(&o.live, "live", false, "read a live cluster")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: as kubectl finds it: KUBECONFIG, the home directory; else the cluster that the program runs in)")
+	o.connection.addFlags(flags)
+	o.addNamespace(flags, "with --live, only workloads of this namespace (default: those of all namespaces)")
 	flags.BoolVar(&o.workloads, "workloads", false, "with --live, print workloads with old names too, without replicas: applied, they restart their pods")
 	flags.BoolVar(&o.check, "check", false, "print no manifests; exit with 1 if anything would change or is impossible")
 	flags.StringVar(&o.report, "report", "", "a file to write the report to as JSON, too")
@@ -93,6 +94,10 @@ func (o *migrateOptions) verify() (minor int, err error) {
 		return 0, usageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
 	case o.kubeconfig != "" && !o.live:
 		return 0, usageErrorf("--kubeconfig is for --live")
+	case o.context != "" && !o.live:
+		return 0, usageErrorf("--context is for --live")
+	case o.namespace != "" && !o.live:
+		return 0, usageErrorf("--namespace is for --live")
 	case o.workloads && !o.live:
 		return 0, usageErrorf("--workloads is for --live: workloads in files are always printed")
 	case o.kubernetes == "":
@@ -124,7 +129,7 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 		return err
 	}
 	if o.live {
-		cluster, err := readCluster(ctx, o.kubeconfig)
+		cluster, err := readCluster(ctx, &o.connection)
 		if err != nil {
 			return err
 		}

@@ -53,9 +53,8 @@ type clusterContents struct {
 	clouds witnesses
 }
 
-func readCluster(ctx context.Context, kubeconfig string) (*clusterContents, error) {
-	live := liveOptions{kubeconfig: kubeconfig}
-	config, err := live.config()
+func readCluster(ctx context.Context, to *connection) (*clusterContents, error) {
+	config, err := to.config()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +77,7 @@ func readCluster(ctx context.Context, kubeconfig string) (*clusterContents, erro
 	cluster := &clusterContents{minor: minor}
 	var text bytes.Buffer
 	for _, kind := range migratedKinds {
-		err := kind.list(ctx, c, func(object *unstructured.Unstructured) error {
+		err := kind.list(ctx, c, to.namespace, func(object *unstructured.Unstructured) error {
 			cluster.clouds.hear(object)
 			if kind.witness {
 				return nil
@@ -93,8 +92,9 @@ func readCluster(ctx context.Context, kubeconfig string) (*clusterContents, erro
 	return cluster, nil
 }
 
-// list gives the objects of one kind, in the newest version that is served.
-func (k liveKind) list(ctx context.Context, c client.Client, give func(*unstructured.Unstructured) error) error {
+// list gives the objects of one kind, in the newest version that is served; those of workloads of the namespace, if there is
+// one. The settings are wherever Karpenter is.
+func (k liveKind) list(ctx context.Context, c client.Client, namespace string, give func(*unstructured.Unstructured) error) error {
 	mapping, err := c.RESTMapper().RESTMapping(k.GroupKind)
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -110,6 +110,9 @@ func (k liveKind) list(ctx context.Context, c client.Client, give func(*unstruct
 		options := []client.ListOption{client.Limit(pageSize)}
 		if name != "" {
 			options = append(options, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)})
+		}
+		if namespace != "" && name == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			options = append(options, client.InNamespace(namespace))
 		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(mapping.GroupVersionKind)

@@ -278,7 +278,11 @@ func findAssets(ctx context.Context, options sandbox.AssetsOptions) (string, err
 
 func noArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		return usageErrorf("unexpected argument %q (see `%s --help`)", arguments[0], command.CommandPath())
+		var verbs []string
+		for _, c := range command.Commands() {
+			verbs = append(append(verbs, c.Name()), c.Aliases...)
+		}
+		return usageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], didYouMean(arguments[0], verbs), command.CommandPath())
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.instanceTypes, "instance-types", "", "file of instance types and prices (default: instance-types.json in a folder given by -f, else those of the cloud provider)")
 	flags.BoolVar(&s.fromCluster, "live", false, "read the cluster that the kubeconfig names, and change nothing there")
 	s.live.addFlags(flags)
+	s.live.addNamespace(flags, "namespace of objects of files that name none (default: default; with --live that of the kubeconfig's context)")
 	flags.StringVar(&s.now, "now", "", "the time of the decision, RFC 3339 (default: the newest timestamp of the input)")
 	flags.StringVar(&s.capture, "capture", "", "file to write input, options and answer to, as one JSON document")
 	flags.IntVar(&s.repeat, "repeat", 1, "convert and decide so many times, and print the last answer (for measurements)")
@@ -252,6 +253,9 @@ func (s *simulation) read(ctx context.Context, in io.Reader) (*world, error) {
 		return nil, err
 	}
 	o.keep, o.mostPods = s.capture != "", s.maxPods
+	if o.home = s.live.namespace; s.fromCluster {
+		o.home = s.live.home()
+	}
 	o.readAllPaths(s.manifests, in)
 	if s.fromCluster {
 		err = s.live.read(ctx, o, s.instanceTypes)

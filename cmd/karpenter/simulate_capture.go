@@ -44,6 +44,8 @@ type captureOptions struct {
 	WorkBudget        int       `json:"workBudget,omitempty"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 	MaxPods           int       `json:"maxPods,omitempty"`
+	// Namespace is that of objects that name none, default when empty.
+	Namespace string `json:"namespace,omitempty"`
 	// Disrupt is there when the question was which nodes should leave.
 	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
 }
@@ -79,7 +81,7 @@ func writeCapture(path string, w *world, p policy, a report) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.preferences, MinValuesPolicy: p.minValues, NodeOverheadPrice: p.nodePrice,
-			PackingEffort: p.packingEffort, WorkBudget: p.workBudget, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods},
+			PackingEffort: p.packingEffort, WorkBudget: p.workBudget, SchedulerConfig: p.schedulerConfig, MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}
 	if _, disrupt := a.(*disruptAnswer); disrupt {
@@ -119,6 +121,7 @@ func parseCapture(text []byte) (*captureDocument, error) {
 
 func (o *objects) takeCapture(origin string, document *captureDocument) {
 	o.sale, o.options = document.Input.Sale, &document.Options
+	o.home = cmp.Or(o.home, document.Options.Namespace)
 	for i, text := range document.Input.Objects {
 		o.read(fmt.Sprintf("%s: input.objects[%d]", origin, i), text)
 	}

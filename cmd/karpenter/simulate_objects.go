@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,6 +50,8 @@ type objects struct {
 	// priorities by class; ordinary is that of pods without one.
 	priorities map[string]int32
 	ordinary   int32
+	// home is the namespace of objects that name none, default when empty.
+	home string
 	// mostPods is how many there may be; workloads are not expanded to more.
 	mostPods int
 	// newest is the newest timestamp of any object.
@@ -142,7 +145,7 @@ func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 		return false
 	}
 	if namespacedKind(object) && meta.GetNamespace() == "" {
-		meta.SetNamespace(metav1.NamespaceDefault)
+		meta.SetNamespace(cmp.Or(o.home, metav1.NamespaceDefault))
 	}
 	identity := fmt.Sprintf("%T %s", object, key(meta))
 	if first := o.seen[identity]; first != "" {

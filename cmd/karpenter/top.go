@@ -30,6 +30,8 @@ type view struct {
 	sort     string
 	reverse  bool
 	filter   string
+	// everywhere is the default, for hands that are used to -A.
+	everywhere bool
 	// now is the clock.
 	now func() time.Time
 }
@@ -63,6 +65,8 @@ With --once, or where standard output is no terminal, the whole is printed once,
 
 func (v *view) addFlags(flags *pflag.FlagSet) {
 	v.explanation.addFlags(flags)
+	v.live.addNamespace(flags, "show only waiting pods of this namespace (default: those of all namespaces)")
+	flags.BoolVarP(&v.everywhere, "all-namespaces", "A", false, "show waiting pods of all namespaces, as without --namespace")
 	flags.BoolVar(&v.once, "once", false, "print once, as plain text")
 	flags.DurationVar(&v.interval, "interval", 5*time.Second, "pause between two readings of the cluster, 1s or more")
 	flags.StringVar(&v.sort, "sort", "name", "column to sort nodes by: "+strings.Join(top.Orders(), ", "))
@@ -72,6 +76,8 @@ func (v *view) addFlags(flags *pflag.FlagSet) {
 
 func (v *view) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	switch {
+	case v.everywhere && v.live.namespace != "":
+		return usageErrorf("--all-namespaces and --namespace %s: give one of them", v.live.namespace)
 	case v.interval < leastInterval:
 		return usageErrorf("--interval is %s, want 1s or more", v.interval)
 	case !slices.Contains(top.Orders(), v.sort):
@@ -107,7 +113,7 @@ func (v *view) read(ctx context.Context) (*top.Fleet, error) {
 		return nil, err
 	}
 	d := w.decide(v.policy.options(), 1)
-	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods()}
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods(v.live.namespace)}
 	var used, usable quantity.Vector
 	var price int64
 	for _, n := range d.snap.Nodes {
@@ -166,9 +172,13 @@ func stateOf(n *model.Node) string {
 }
 
 // waitingPods are the pods without a node, those together that wait for the same; those without a place come first.
-func (d *decision) waitingPods() []top.Waiting {
+// Without a namespace they are those of all.
+func (d *decision) waitingPods(namespace string) []top.Waiting {
 	list := []top.Waiting{}
 	add := func(pods []*model.Pod, outcome, why string) {
+		if namespace != "" {
+			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return p.Namespace != namespace })
+		}
 		if pods = plan.Waiting(pods); len(pods) > 0 {
 			list = append(list, top.Waiting{Pod: pods[0].Key(), Count: len(pods), Outcome: outcome, Why: why})
 		}
@@ -198,14 +208,17 @@ func (d *decision) waitingPods() []top.Waiting {
 			add(n.Pods, "ExistingNode", n.Node)
 		}
 	}
-	return append(list, d.told.ignored()...)
+	return append(list, d.told.ignored(namespace)...)
 }
 
 // ignored are the pods that ask for no node, those together that wait for the same.
-func (t *told) ignored() []top.Waiting {
+func (t *told) ignored(namespace string) []top.Waiting {
 	var list []top.Waiting
 	at := map[string]int{}
 	for _, p := range t.idle {
+		if namespace != "" && !strings.HasPrefix(p.pod, namespace+"/") {
+			continue
+		}
 		why := p.why.Rejection.Reason
 		if i, known := at[why]; known {
 			list[i].Count++

@@ -162,7 +162,7 @@ func TestTopIgnoredPods(t *testing.T) {
 		idle = append(idle, p)
 	}
 	want := []top.Waiting{{Pod: "shop/p0", Count: 3, Outcome: "Ignored", Why: "gated"}, {Pod: "shop/p1", Count: 1, Outcome: "Ignored", Why: "unasked"}}
-	if diff := cmp.Diff(want, (&told{idle: idle}).ignored()); diff != "" {
+	if diff := cmp.Diff(want, (&told{idle: idle}).ignored("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -78,7 +78,7 @@ func (c *Controller) gate(name string) (on, said bool) {
 // Deployments nothing is known of them, which is no finding: a note says so.
 func (s *Source) controllers(ctx context.Context, f *Facts) {
 	var deployments appsv1.DeploymentList
-	options := []client.ListOption{client.Limit(pageSize)}
+	options := []client.ListOption{client.Limit(pageSize), client.InNamespace(s.Installed)}
 	for {
 		if err := s.Client.List(ctx, &deployments, append(options, client.Continue(deployments.Continue))...); err != nil {
 			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {

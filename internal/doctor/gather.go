@@ -46,6 +46,8 @@ type Source struct {
 	Account string
 	// Namespace is that of the pod that the doctor runs in; empty outside a cluster.
 	Namespace string
+	// Installed is the namespace that the controller is installed in; empty for any.
+	Installed string
 	// Expected are the definitions of this version.
 	Expected []*apiextensionsv1.CustomResourceDefinition
 }
