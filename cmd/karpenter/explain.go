@@ -138,7 +138,7 @@ func (o *objects) podOf(name string) *corev1.Pod {
 // outcome finds the pod in the decision.
 func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 	outcome := &podOutcome{Pod: key(pod)}
-	if why, idle := idleness(pod); idle && d.told.ignores(outcome.Pod) {
+	if why, idle := d.told.ignores(outcome.Pod); idle {
 		outcome.Outcome, outcome.Reasons = "Ignored", reasonsOf(d.snap, plan.Refusal{Verdict: why})
 		return outcome
 	}
@@ -187,13 +187,14 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	}
 }
 
-func (t *told) ignores(pod string) bool {
+// ignores says why a pod asks for no node, if it does not.
+func (t *told) ignores(pod string) (plan.Verdict, bool) {
 	for _, p := range t.idle {
 		if p.pod == pod {
-			return true
+			return p.why, true
 		}
 	}
-	return false
+	return plan.Verdict{}, false
 }
 
 func (o *podOutcome) refuse(snap *model.Snapshot, r plan.Refusal) {

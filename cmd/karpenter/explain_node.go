@@ -56,6 +56,8 @@ type nodeOutcome struct {
 	// CostPerHour and CostPerMonth count what nodes cost beyond their price.
 	CostPerHour  float64 `json:"costPerHour"`
 	CostPerMonth float64 `json:"costPerMonth"`
+	// Cordoned: kube-scheduler places no new pods on it, because of kubectl cordon or another controller.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// PodsToMove are those that somebody starts again elsewhere; MovePrice is what moving them is taken to cost.
 	PodsToMove int     `json:"podsToMove"`
 	MovePrice  float64 `json:"movePrice"`
@@ -140,7 +142,7 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 	cost := d.opts.CostOf(d.first, n)
 	o := &nodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.Price), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
-		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted}
+		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
 	if !n.ExpiresAt.IsZero() {
 		from := disruption.RenewFrom(n)
 		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
@@ -171,7 +173,7 @@ func (o *nodeOutcome) under(n *model.Node) {
 		o.Phase = "unreadable"
 		return
 	}
-	o.Phase = string(command.Phase)
+	o.Phase = string(command.Shown(n))
 	stored := decidedStep{Command: command}
 	step := stored.told()
 	o.Step = &step
@@ -239,6 +241,9 @@ func (o *nodeOutcome) text() string {
 	case "Kept":
 		b.WriteString("  stays\n")
 	}
+	if o.Cordoned {
+		fmt.Fprintf(&b, "  is cordoned: no new pods are placed on it; kubectl uncordon %s ends that\n", o.Node)
+	}
 	if o.PodsToMove > 0 {
 		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)
 	}
@@ -277,7 +282,7 @@ func (o *nodeOutcome) writeStep(b *strings.Builder) {
 		return
 	}
 	s := o.Step
-	fmt.Fprintf(b, ": %s, %s out, in %s, %s moved, saves %.4f USD per hour\n", s.Reason, names(s.Remove), additions(s.Add), plural(s.Moved, "pod"), s.Saving)
+	fmt.Fprintf(b, ": %s, %s out, in %s, %s moved, %s\n", s.Reason, names(s.Remove), additions(s.Add), plural(s.Moved, "pod"), savingPerHour(s.Saving))
 }
 
 func (o *nodeOutcome) writeAlone(b *strings.Builder) {
@@ -287,9 +292,11 @@ func (o *nodeOutcome) writeAlone(b *strings.Builder) {
 	case a.Code != "":
 		fmt.Fprintf(b, "  it would not leave alone either: %s\n", a.Message)
 	case len(a.Add) > 0:
-		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month, with %s bought\n", a.SavingPerHour, a.SavingPerMonth, additions(a.Add))
+		fmt.Fprintf(b, "  if it left alone: %s, %.2f a month, with %s launched\n", savingPerHour(a.SavingPerHour), max(a.SavingPerMonth, -a.SavingPerMonth), additions(a.Add))
+	case o.PodsToMove == 0:
+		fmt.Fprintf(b, "  if it left alone: %s, %.2f a month; it has no pods to move\n", savingPerHour(a.SavingPerHour), a.SavingPerMonth)
 	default:
-		fmt.Fprintf(b, "  if it left alone: saves %.4f USD per hour, %.2f a month; its pods have room elsewhere\n", a.SavingPerHour, a.SavingPerMonth)
+		fmt.Fprintf(b, "  if it left alone: %s, %.2f a month; its pods have room elsewhere\n", savingPerHour(a.SavingPerHour), a.SavingPerMonth)
 	}
 }
 
@@ -303,4 +310,12 @@ func (o *objects) nodeNames() []string {
 		names = append(names, c.object.Name)
 	}
 	return names
+}
+
+// savingPerHour is a saving in words; a negative one is a cost, as of nodes that are replaced for another reason than money.
+func savingPerHour(usd float64) string {
+	if usd < 0 {
+		return fmt.Sprintf("costs %.4f USD per hour more", -usd)
+	}
+	return fmt.Sprintf("saves %.4f USD per hour", usd)
 }

@@ -138,7 +138,7 @@ func TestExplainPool(t *testing.T) {
 			"  1 node stays (Underutilized), 0.5050 USD per hour: the pool's budget allows 1 node at once, and no more\n    may change at " + march.Format(time.RFC3339) + "\n",
 			"  1 node stays (Drifted), 0.1050 USD per hour: PodDisruptionBudget default/quorum allows no eviction",
 		}},
-		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would be begun now, saving 0.5050 USD per hour\n", "2 nodes stay (Underutilized), 1.0100 USD per hour: for example, node held is protected"}},
+		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would be begun now: saves 0.5050 USD per hour\n", "2 nodes stay (Underutilized), 1.0100 USD per hour: for example, node held is protected"}},
 	} {
 		arguments := []string{"explain", "pool", "default", "--kubeconfig", disruptedCluster(t, c.leaving), "--instance-types", types}
 		out, err := runProgram(t, "", arguments...)

@@ -36,9 +36,13 @@ type poolOutcome struct {
 	Blocked string `json:"blocked,omitempty"`
 	// Nodes are those that claims stand behind; NotReady, those of them that are not initialized or not ready.
 	fleetFigures
-	NotReady              int     `json:"notReady"`
-	LowerBoundPerHour     float64 `json:"lowerBoundPerHour"`
-	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
+	NotReady int `json:"notReady"`
+	// Terminating nodes are those whose machine is being terminated: budgets do not count them.
+	Terminating int `json:"terminating,omitempty"`
+	// Static is there for a pool with a fixed number of nodes.
+	Static                *staticOutcome `json:"static,omitempty"`
+	LowerBoundPerHour     float64        `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64        `json:"lowerBoundCostPerHour"`
 	// BudgetError is why nothing is allowed; Changes when the window of a budget opens or closes next.
 	Budgets     []budgetOutcome `json:"budgets"`
 	BudgetError string          `json:"budgetError,omitempty"`
@@ -50,6 +54,13 @@ type poolOutcome struct {
 	Kept   []keptCount      `json:"kept,omitempty"`
 	// PriceSource says where prices are from and of when; left out for invented ones.
 	PriceSource string `json:"priceSource,omitempty"`
+}
+
+// staticOutcome is how a pool with a fixed number of nodes stands.
+type staticOutcome struct {
+	Replicas int64 `json:"replicas"`
+	// Kept: the feature gate StaticCapacity is on in --feature-gates.
+	Kept bool `json:"kept"`
 }
 
 // budgetOutcome is what the budgets say for a reason.
@@ -137,6 +148,12 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 		if n.Stage != model.Initialized || !n.Ready {
 			o.NotReady++
 		}
+		if n.Terminating {
+			o.Terminating++
+		}
+	}
+	if pool.Static {
+		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
 	}
 	o.fleetFigures = fleetFigures{len(nodes), usd(price), usd(cost)}
 	price, cost = leastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
@@ -183,7 +200,7 @@ func (o *poolOutcome) addRollout(snap *model.Snapshot, nodes []*model.Node) {
 			r.drifted(n)
 		}
 		if command, err := plan.DecodeCommand(n.Command); err == nil && n.Command != "" {
-			r.underWay(string(command.Reason), string(command.Phase))
+			r.underWay(string(command.Reason), string(command.Shown(n)))
 		}
 	}
 	slices.SortFunc(r.Drifted, func(a, b driftCount) int { return strings.Compare(a.Reason, b.Reason) })
@@ -257,10 +274,16 @@ func (o *poolOutcome) text() string {
 	if o.LowerBoundCostPerHour > 0 {
 		fmt.Fprintf(&b, "  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
 	}
+	if s := o.Static; s != nil && s.Kept {
+		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", plural(o.Nodes, "node"), plural(int(s.Replicas), "replica"))
+	} else if s != nil {
+		fmt.Fprintf(&b, "  has %s, and none of them is kept while the feature gate StaticCapacity is off: give --feature-gates as the controller has them; "+
+			"settings.featureGates.staticCapacity of the chart switches it on\n", plural(int(s.Replicas), "replica"))
+	}
 	o.writeBudgets(&b)
 	o.writeRollout(&b)
 	if len(o.Steps) > 0 {
-		fmt.Fprintf(&b, "  %s would be begun now, saving %.4f USD per hour\n", plural(len(o.Steps), "step"), o.Saving)
+		fmt.Fprintf(&b, "  %s would be begun now: %s\n", plural(len(o.Steps), "step"), savingPerHour(o.Saving))
 	}
 	for _, k := range o.Kept {
 		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
@@ -297,6 +320,9 @@ func (o *poolOutcome) writeBudgets(b *strings.Builder) {
 	}
 	if o.Budgets[0].Leaving > 0 {
 		fmt.Fprintf(b, "; %s not ready, being deleted or in a command", plural(int(o.Budgets[0].Leaving), "node"))
+	}
+	if o.Terminating > 0 {
+		fmt.Fprintf(b, "; %s being terminated, which no longer count", plural(o.Terminating, "node"))
 	}
 	b.WriteByte('\n')
 	if o.Changes != nil {

@@ -186,6 +186,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	if err != nil {
 		return err
 	}
+	if len(w.problems) > 0 && len(w.pools)+len(w.pods)+len(w.nodes)+len(w.claims)+len(w.daemons)+len(w.workloads) == 0 {
+		return unreadable(w.problems, progress) // there is nothing to answer about
+	}
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
 	}

@@ -119,3 +119,23 @@ func (s *surroundings) Selector(namespace string, owner metav1.OwnerReference) *
 func ownerKey(namespace, kind, name string) string {
 	return fmt.Sprintf("%s %s/%s", kind, namespace, name)
 }
+
+// unbound is the first claim of a pod's volumes that is not bound to a volume; "" for none.
+func (s *surroundings) unbound(pod *corev1.Pod) string {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		name := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			name = pod.Name + "-" + v.Name
+		default:
+			continue
+		}
+		if claim := s.claims[pod.Namespace+"/"+name]; claim == nil || claim.Status.Phase != corev1.ClaimBound {
+			return name
+		}
+	}
+	return ""
+}

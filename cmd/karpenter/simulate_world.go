@@ -174,7 +174,7 @@ func (w *world) tell() *told {
 		spec, disposition := convert.Pod(p.object, v, around)
 		if disposition != convert.Ignore {
 			t.builder.UpsertPod(spec)
-		} else if why, idle := idleness(p.object); idle {
+		} else if why, idle := w.around.idleness(p.object); idle {
 			t.idle = append(t.idle, idlePod{key(p.object), why})
 		}
 	}
@@ -262,7 +262,7 @@ func (w *world) tellNodes(t *told, v *convert.Vocabulary) {
 }
 
 // idleness says what a pod waits for that is neither on a node nor over, and asks us for none.
-func idleness(pod *corev1.Pod) (plan.Verdict, bool) {
+func (s *surroundings) idleness(pod *corev1.Pod) (plan.Verdict, bool) {
 	if !waiting(pod) {
 		return plan.Verdict{}, false
 	}
@@ -275,7 +275,10 @@ func idleness(pod *corev1.Pod) (plan.Verdict, bool) {
 	case len(pod.Spec.SchedulingGates) > 0:
 		return because("spec.schedulingGates", "the pod has scheduling gates: %s", pod.Spec.SchedulingGates[0].Name)
 	case pod.Status.NominatedNodeName != "" && !convert.NominatedByUs(pod):
-		return because("status.nominatedNodeName", "kube-scheduler is making room for it on node %s", pod.Status.NominatedNodeName)
+		if claim := s.unbound(pod); claim != "" {
+			return because("status.nominatedNodeName", "kube-scheduler has chosen node %s for it and waits for PersistentVolumeClaim %s, which is not bound yet", pod.Status.NominatedNodeName, claim)
+		}
+		return because("status.nominatedNodeName", "kube-scheduler has chosen node %s for it: pods of lower priority have to end there first, or it is being bound", pod.Status.NominatedNodeName)
 	case ownedByNode(pod):
 		return because("metadata.ownerReferences", "the pod belongs to a DaemonSet or to a node: its node is there or will never be")
 	case pod.Spec.SchedulerName != "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:

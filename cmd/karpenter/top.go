@@ -145,6 +145,9 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
 		CapacityType: n.Labels[model.LabelCapacityType], State: stateOf(n), CPU: share(n.Used, n.Usable, quantity.CPU),
 		Memory: share(n.Used, n.Usable, quantity.Memory), Pods: len(n.Pods), Places: int(n.Usable.At(quantity.Pods)),
 	}
+	if n.Stage >= model.Registered {
+		line.Amounts = top.Amounts{UsedCPU: n.Used.At(quantity.CPU), UsableCPU: n.Usable.At(quantity.CPU), UsedMemory: n.Used.At(quantity.Memory), UsableMemory: n.Usable.At(quantity.Memory)}
+	}
 	if n.Ours() {
 		line.PricePerHour = usd(n.Price)
 	}
@@ -167,6 +170,8 @@ func stateOf(n *model.Node) string {
 		return n.Stage.String()
 	case !n.Ready:
 		return top.StateNotReady
+	case n.Cordoned():
+		return top.StateCordoned
 	}
 	return top.StateReady
 }

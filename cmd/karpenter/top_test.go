@@ -138,8 +138,15 @@ func TestTopJSON(t *testing.T) {
 	if got, want := strings.Join(names, ", "), "default-d leaving, default-a ready, system-1 ready"; got != want {
 		t.Errorf("nodes of zone a by price: %s, want %s", got, want)
 	}
-	if fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
-		t.Errorf("costs %v, at least %v", fleet.PricePerHour, fleet.LowerBoundPerHour)
+	// What is filtered is what is counted; the rest is said beside it.
+	if fleet.Pods != 3 || fleet.Of == nil || *fleet.Of != (top.Whole{Nodes: 6, Pods: 5, PricePerHour: 0.78}) || fleet.PricePerHour != 0.26 || fleet.LowerBoundPerHour != 0 || fleet.CPU <= 0 || fleet.CPU >= 1 {
+		t.Errorf("%+v of %+v", fleet, fleet.Of)
+	}
+	if out, err = runTop(t, "-o", "json"); err != nil || json.Unmarshal([]byte(out), &fleet) != nil || fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+		t.Errorf("%v: costs %v, at least %v", err, fleet.PricePerHour, fleet.LowerBoundPerHour)
+	}
+	if out, err = runTop(t, "--once", "--filter", "zone-a"); err != nil || !strings.Contains(out, "3 of 6 nodes, 3 of 5 pods;") || !strings.Contains(out, "0.2600 of 0.7800 USD per hour\n") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -23,9 +23,21 @@ type Fleet struct {
 	// plans, while those that stay by rule stay.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	// Of are the figures of the whole fleet where Filter left nodes out; nil where the others are those.
+	Of *Whole `json:"of,omitempty"`
 	// PriceSource says where prices are from and of when; empty for invented ones.
 	PriceSource string `json:"priceSource,omitempty"`
 }
+
+// Whole is what a filter has left nodes out of.
+type Whole struct {
+	Nodes        int     `json:"nodes"`
+	Pods         int     `json:"pods"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// Amounts are what pods ask for and what there is for pods: millicores, bytes.
+type Amounts struct{ UsedCPU, UsableCPU, UsedMemory, UsableMemory int64 }
 
 // Node is a node, or a claim that has none yet.
 type Node struct {
@@ -34,7 +46,7 @@ type Node struct {
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
-	// State is launching, launched, registered, ready, not ready, disrupted (its command has begun) or leaving.
+	// State is launching, launched, registered, ready, cordoned, not ready, disrupted (its command has begun) or leaving.
 	State  string  `json:"state"`
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
@@ -45,6 +57,8 @@ type Node struct {
 	PricePerHour float64 `json:"pricePerHour"`
 	// Age in seconds.
 	Age float64 `json:"ageSeconds"`
+	// Amounts are zero for claims that have no node yet.
+	Amounts Amounts `json:"-"`
 }
 
 // Waiting is pods that wait for the same reason.
@@ -113,14 +127,36 @@ func (w *Waiting) matches(text string) bool {
 	return strings.Contains(strings.ToLower(w.Pod+" "+w.Outcome+" "+w.Why), text)
 }
 
-// Filter keeps the nodes and pods in which the text occurs; an empty text keeps all. What is said of all of them
-// stays.
+// Filter keeps the nodes and pods in which the text occurs; an empty text keeps all. The figures are those of what is kept, and
+// Of has those of all; what any plan costs at least is known of all only.
 func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f
 	kept.Nodes, kept.Waiting = slices.Clone(f.Nodes), slices.Clone(f.Waiting)
-	if text = strings.ToLower(text); text != "" {
-		kept.Nodes = slices.DeleteFunc(kept.Nodes, func(n Node) bool { return !n.matches(text) })
-		kept.Waiting = slices.DeleteFunc(kept.Waiting, func(w Waiting) bool { return !w.matches(text) })
+	if text = strings.ToLower(text); text == "" {
+		return &kept
 	}
+	kept.Nodes = slices.DeleteFunc(kept.Nodes, func(n Node) bool { return !n.matches(text) })
+	kept.Waiting = slices.DeleteFunc(kept.Waiting, func(w Waiting) bool { return !w.matches(text) })
+	if len(kept.Nodes) == len(f.Nodes) {
+		return &kept
+	}
+	kept.Of = &Whole{Nodes: len(f.Nodes), Pods: f.Pods, PricePerHour: f.PricePerHour}
+	kept.Pods, kept.PricePerHour, kept.LowerBoundPerHour = 0, 0, 0
+	var sum Amounts
+	for i := range kept.Nodes {
+		n := &kept.Nodes[i]
+		kept.Pods += n.Pods
+		kept.PricePerHour += n.PricePerHour
+		sum.UsedCPU, sum.UsableCPU = sum.UsedCPU+n.Amounts.UsedCPU, sum.UsableCPU+n.Amounts.UsableCPU
+		sum.UsedMemory, sum.UsableMemory = sum.UsedMemory+n.Amounts.UsedMemory, sum.UsableMemory+n.Amounts.UsableMemory
+	}
+	kept.CPU, kept.Memory = part(sum.UsedCPU, sum.UsableCPU), part(sum.UsedMemory, sum.UsableMemory)
 	return &kept
+}
+
+func part(used, usable int64) float64 {
+	if usable <= 0 {
+		return 0
+	}
+	return float64(used) / float64(usable)
 }

@@ -91,6 +91,7 @@ func stateRole(state string) role {
 const (
 	StateReady     = "ready"
 	StateNotReady  = "not ready"
+	StateCordoned  = "cordoned"
 	StateDisrupted = "disrupted"
 	StateLeaving   = "leaving"
 )

@@ -34,7 +34,11 @@ func summary(f *Fleet, p paint) []string {
 			hopeless += w.Count
 		}
 	}
-	first := fmt.Sprintf("%s  %s, %s", f.At.UTC().Format("2006-01-02 15:04:05"), counted(len(f.Nodes), "node"), counted(f.Pods, "pod"))
+	nodes, pods := counted(len(f.Nodes), "node"), counted(f.Pods, "pod")
+	if f.Of != nil {
+		nodes, pods = fmt.Sprintf("%d of %s", len(f.Nodes), counted(f.Of.Nodes, "node")), fmt.Sprintf("%d of %s", f.Pods, counted(f.Of.Pods, "pod"))
+	}
+	first := fmt.Sprintf("%s  %s, %s", f.At.UTC().Format("2006-01-02 15:04:05"), nodes, pods)
 	if waiting > 0 {
 		first += fmt.Sprintf("; %s waiting", counted(waiting, "pod"))
 	}
@@ -55,6 +59,9 @@ func summary(f *Fleet, p paint) []string {
 // cost is the price against the bound: what part of it is known to be necessary.
 func cost(f *Fleet) string {
 	text := fmt.Sprintf("%.4f USD per hour", f.PricePerHour)
+	if f.Of != nil {
+		text = fmt.Sprintf("%.4f of %.4f USD per hour", f.PricePerHour, f.Of.PricePerHour)
+	}
 	if f.PricePerHour <= 0 || f.LowerBoundPerHour <= 0 {
 		return text
 	}

@@ -194,6 +194,11 @@ func (n *Node) Slack() Slack { return n.slack }
 // Ours reports whether a claim of ours stands behind the node.
 func (n *Node) Ours() bool { return n.Claim != "" }
 
+// Cordoned reports whether kube-scheduler places no new pods on the node (spec.unschedulable).
+func (n *Node) Cordoned() bool {
+	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == "node.kubernetes.io/unschedulable" })
+}
+
 // Daemon is a DaemonSet, encoded.
 type Daemon struct {
 	*DaemonSpec

@@ -188,6 +188,19 @@ func NewCommand(now time.Time, reason Reason, method string, candidates []Candid
 	return c
 }
 
+// Shown is the phase that a node shows, one of the command's, where that is further than what is written on its claim: writes
+// that the next controller can do without are left out.
+func (c Command) Shown(n *model.Node) Phase {
+	switch {
+	case c.Phase.Over():
+	case n.Deleting || n.Terminating:
+		return Draining
+	case c.Phase == Proposed && n.Disrupted:
+		return Cordoned
+	}
+	return c.Phase
+}
+
 // enter returns the command in another phase.
 func (c Command) enter(phase Phase, now time.Time) Command {
 	if c.Phase != phase {
