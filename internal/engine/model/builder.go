@@ -39,7 +39,11 @@ type Builder struct {
 	markNumbers map[string]int
 	counted     int
 	topology    map[string]int
-	classes     map[string]*class
+	// selectors are those of the marks, compiled; see selection.go.
+	selectors      []compiled
+	newestSelector string
+	values         valueTable
+	classes        map[string]*class
 	// dead marks are used by no shape; unmentioned is how many mentions went with their shapes, at most.
 	dead, unmentioned int
 	// volumes is how many resources count volumes.
@@ -104,7 +108,7 @@ func NewBuilder() *Builder {
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
 		pdbs:  map[string]*PDBSpec{},
 		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
-		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{},
+		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 	}
 	return b
 }

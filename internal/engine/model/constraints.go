@@ -21,23 +21,11 @@ type Selector struct {
 
 // Selects reports whether the selector selects a pod.
 func (s *Selector) Selects(namespace string, labels map[string]string) bool {
-	if s.Nothing || !s.AllNamespaces && !slices.Contains(s.Namespaces, namespace) {
+	if !s.looksInto(namespace) {
 		return false
 	}
-	for _, r := range s.Requirements {
-		value, has := labels[r.Key]
-		ok := false
-		switch r.Operator {
-		case label.In:
-			ok = has && slices.Contains(r.Values, value)
-		case label.NotIn:
-			ok = !has || !slices.Contains(r.Values, value)
-		case label.Exists:
-			ok = has
-		case label.DoesNotExist:
-			ok = !has
-		}
-		if !ok {
+	for i := range s.Requirements {
+		if !requires(&s.Requirements[i], labels) {
 			return false
 		}
 	}

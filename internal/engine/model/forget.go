@@ -26,6 +26,7 @@ func (b *Builder) forget() {
 	}
 	b.marks, b.users, b.markNumbers, b.topology = nil, nil, map[string]int{}, map[string]int{}
 	b.dead, b.unmentioned, b.counted = 0, 0, 0
+	b.values, b.selectors = valueTable{}, nil
 	b.mentions = newMentions()
 	for _, signature := range slices.Sorted(maps.Keys(b.shapes)) {
 		s := b.shapes[signature]

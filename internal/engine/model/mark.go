@@ -68,10 +68,14 @@ func (b *Builder) match(c *class) *matching {
 		m.matches, m.blocked = slices.Clip(c.current.matches), slices.Clip(c.current.blocked)
 	}
 	known := len(m.matches) + len(m.blocked)
+	selected, first := false, c.upTo
 	for ; c.upTo < len(b.marks); c.upTo++ {
 		mark := &b.marks[c.upTo]
+		if c.upTo == first || !b.selectors[c.upTo].repeats {
+			selected = b.selects(c.upTo, c)
+		}
 		switch {
-		case !mark.Selector.Selects(c.namespace, c.labels):
+		case !selected:
 		case mark.Carrier:
 			m.blocked = append(m.blocked, c.upTo)
 		default:
@@ -97,6 +101,7 @@ func (b *Builder) match(c *class) *matching {
 func (b *Builder) mark(m Mark) int {
 	key := appendBool(appendBool(nil, m.Carrier), m.Live)
 	key = appendText(key, m.Key)
+	prefix := len(key)
 	key = appendSelector(key, &m.Selector)
 	if known, ok := b.markNumbers[string(key)]; ok {
 		if b.users[known]++; b.users[known] == 1 {
@@ -106,6 +111,7 @@ func (b *Builder) mark(m Mark) int {
 	}
 	b.markNumbers[string(key)] = len(b.marks)
 	b.marks, b.users = append(b.marks, m), append(b.users, 1)
+	b.compileSelector(string(key[prefix:]))
 	return len(b.marks) - 1
 }
 

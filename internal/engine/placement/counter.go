@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -306,6 +307,7 @@ func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
 			t.list = append(t.list, slotCount{slot, m.Count})
 		}
 	}
+	sortSlots(t.list)
 	t.board(crew)
 	return t
 }
@@ -338,8 +340,9 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 	return atom
 }
 
-// tally counts marks on one node or bin: a short list. The tally of a bin that is being filled, which is asked all the
-// time, has its counts by slot instead, and the list only says which slots are in use.
+// tally counts marks on one node or bin: a list by ascending slot, so that it is searched in the logarithm of its length.
+// The tally of a bin that is being filled, which is asked all the time, has its counts by slot instead, and the list only
+// says, in any order, which slots are in use.
 type tally struct {
 	list   []slotCount
 	bySlot []int
@@ -349,14 +352,15 @@ type tally struct {
 
 type slotCount struct{ slot, count int }
 
+// compareSlot orders the list of a tally.
+func compareSlot(c slotCount, slot int) int { return cmp.Compare(c.slot, slot) }
+
 func (t *tally) at(slot int) int {
 	if t.bySlot != nil {
 		return t.bySlot[slot]
 	}
-	for i := range t.list {
-		if t.list[i].slot == slot {
-			return t.list[i].count
-		}
+	if at, found := slices.BinarySearchFunc(t.list, slot, compareSlot); found {
+		return t.list[at].count
 	}
 	return 0
 }
@@ -369,13 +373,11 @@ func (t *tally) add(slot, n int) {
 		t.bySlot[slot] += n
 		return
 	}
-	for i := range t.list {
-		if t.list[i].slot == slot {
-			t.list[i].count += n
-			return
-		}
+	at, found := slices.BinarySearchFunc(t.list, slot, compareSlot)
+	if !found {
+		t.list = slices.Insert(t.list, at, slotCount{slot: slot})
 	}
-	t.list = append(t.list, slotCount{slot, n})
+	t.list[at].count += n
 }
 
 // restart empties a tally that is asked all the time; there are so many slots.
@@ -397,5 +399,12 @@ func (t *tally) clone() tally {
 	for i, c := range t.list {
 		list[i] = slotCount{c.slot, t.at(c.slot)}
 	}
+	if t.bySlot != nil {
+		sortSlots(list)
+	}
 	return tally{list: list, nameless: t.nameless}
+}
+
+func sortSlots(list []slotCount) {
+	slices.SortFunc(list, func(a, b slotCount) int { return cmp.Compare(a.slot, b.slot) })
 }

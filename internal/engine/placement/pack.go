@@ -100,6 +100,8 @@ type packing struct {
 	// has no pods left is allPacked.
 	cpus, memories []int64
 	descending     bool
+	// apart are the slots of the first rules that keep the prospects off hosts.
+	apart []int
 	// dearest of the prospects: no bin is worth more than its resources times this.
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.

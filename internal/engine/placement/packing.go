@@ -15,11 +15,12 @@ const allPacked = -1
 
 // index notes what is looked up by the place in the list of prospects.
 func (k *packing) index() {
-	k.cpus, k.memories, k.descending = k.cpus[:0], k.memories[:0], true
+	k.cpus, k.memories, k.apart, k.descending = k.cpus[:0], k.memories[:0], k.apart[:0], true
 	for i, p := range k.prospects {
 		p.at = i
 		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
 		k.memories = append(k.memories, p.group.Requests.At(quantity.Memory))
+		k.apart = append(k.apart, p.rules.firstApart())
 		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 }
@@ -58,20 +59,32 @@ func (k *packing) compact() {
 	k.index()
 }
 
-// next is the first prospect from i on that does not ask for more cpu or memory than the bin has free. Prospects that are
-// looked at one by one count as asked.
+// noSlot stands for the slot of a rule that there is not.
+const noSlot = -1
+
+// firstApart is the slot of the first rule that keeps the pods off hosts: of those that keep each other off, the first
+// usually decides.
+func (r *rules) firstApart() int {
+	if len(r.hostApart) == 0 {
+		return noSlot
+	}
+	return r.hostApart[0]
+}
+
+// next is the first prospect from i on that does not ask for more cpu or memory than the bin has free, and that its
+// first rule does not keep off. Prospects that are looked at one by one count as asked.
 func (k *packing) next(b *bin, i int) int {
 	free := model.SlackOf(b.free)
 	if k.descending && i < len(k.cpus) && k.cpus[i] > free.CPU {
 		at, _ := slices.BinarySearchFunc(k.cpus[i:], free.CPU, func(cpu, free int64) int { return cmp.Compare(free, cpu) })
 		i += at
 	}
-	cpus, memories := k.cpus, k.memories[:len(k.cpus)]
+	cpus, memories, apart := k.cpus, k.memories[:len(k.cpus)], k.apart[:len(k.cpus)]
 	for ; i < len(cpus); i++ {
 		if memories[i] == allPacked {
 			continue
 		}
-		if k.asked++; cpus[i] <= free.CPU && memories[i] <= free.Memory {
+		if k.asked++; cpus[i] <= free.CPU && memories[i] <= free.Memory && (apart[i] == noSlot || b.tally.at(apart[i]) == 0) {
 			break
 		}
 	}

@@ -274,6 +274,7 @@ func (c *counters) touch(r *rules, g *model.Group) {
 			}
 		}
 	}
+	slices.Sort(r.hostTouched) // tallies are filled in their own order
 }
 
 func (r *rules) pin(key label.Key) {

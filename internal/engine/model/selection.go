@@ -1,0 +1,126 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Matching of classes against marks whose selectors list many values.
+//
+// Pods that keep each other off their hosts list each other: n selectors of n values each, which n classes are matched
+// against. A scan of the values makes that n^3. So the values of long lists are numbered, a long list is kept as sorted
+// numbers, and a class is looked up in it: the work is n^2 log n, and n^2 is the size of the input.
+
+// compiled is what is worked out about a mark's selector when the mark is interned.
+type compiled struct {
+	// lists are the values of the requirements as sorted numbers, nil for each requirement with few; nil when no requirement
+	// has many.
+	lists [][]int32
+	// repeats: the selector is that of the mark before, as that of a carrier is.
+	repeats bool
+}
+
+// compileSelector compiles the selector of the newest mark, which has the canonical form.
+func (b *Builder) compileSelector(canonical string) {
+	c := compiled{repeats: len(b.selectors) > 0 && b.newestSelector == canonical}
+	if c.repeats {
+		c.lists = b.selectors[len(b.selectors)-1].lists
+	} else {
+		c.lists = b.values.lists(&b.marks[len(b.marks)-1].Selector)
+	}
+	b.selectors, b.newestSelector = append(b.selectors, c), canonical
+}
+
+// fewValues are scanned.
+const fewValues = 8
+
+// valueTable numbers the values that long lists of selectors have, by key.
+type valueTable map[string]map[string]int32
+
+// number returns the value's number, a new one when it has none.
+func (v valueTable) number(key, value string) int32 {
+	byValue := v[key]
+	if byValue == nil {
+		byValue = map[string]int32{}
+		v[key] = byValue
+	}
+	n, known := byValue[value]
+	if !known {
+		n = int32(len(byValue))
+		byValue[value] = n
+	}
+	return n
+}
+
+// lists numbers the values of the selector's requirements, see compiled.
+func (v valueTable) lists(s *Selector) [][]int32 {
+	var lists [][]int32
+	for i, r := range s.Requirements {
+		if len(r.Values) <= fewValues || r.Operator != label.In && r.Operator != label.NotIn {
+			continue
+		}
+		if lists == nil {
+			lists = make([][]int32, len(s.Requirements))
+		}
+		lists[i] = make([]int32, len(r.Values))
+		for j, value := range r.Values {
+			lists[i][j] = v.number(r.Key, value)
+		}
+		slices.Sort(lists[i])
+	}
+	return lists
+}
+
+// selects is Selector.Selects for a mark and a class.
+func (b *Builder) selects(mark int, c *class) bool {
+	s := &b.marks[mark].Selector
+	lists := b.selectors[mark].lists
+	if lists == nil {
+		return s.Selects(c.namespace, c.labels)
+	}
+	if !s.looksInto(c.namespace) {
+		return false
+	}
+	for i := range s.Requirements {
+		r := &s.Requirements[i]
+		if lists[i] == nil {
+			if !requires(r, c.labels) {
+				return false
+			}
+			continue
+		}
+		value, has := c.labels[r.Key]
+		if has {
+			var n int32
+			if n, has = b.values[r.Key][value]; has {
+				_, has = slices.BinarySearch(lists[i], n)
+			}
+		}
+		if has != (r.Operator == label.In) {
+			return false
+		}
+	}
+	return true
+}
+
+// looksInto reports whether the selector selects pods of the namespace at all.
+func (s *Selector) looksInto(namespace string) bool {
+	return !s.Nothing && (s.AllNamespaces || slices.Contains(s.Namespaces, namespace))
+}
+
+// requires reports whether the labels satisfy the requirement.
+func requires(r *label.Requirement, labels map[string]string) bool {
+	value, has := labels[r.Key]
+	switch r.Operator {
+	case label.In:
+		return has && slices.Contains(r.Values, value)
+	case label.NotIn:
+		return !has || !slices.Contains(r.Values, value)
+	case label.Exists:
+		return has
+	case label.DoesNotExist:
+		return !has
+	}
+	return false
+}
