@@ -60,6 +60,7 @@ type controllerOptions struct {
 	featureGates        string
 	schedulerConfig     string
 	nodePriceText       string
+	workBudget          int
 	safeToEvict         bool
 	// placement and defaultSpread are what the flags above come to.
 	placement     placement.Options
@@ -85,6 +86,13 @@ type controllerOptions struct {
 // leastMemory, in bytes, is less than the controller needs in any cluster: with such a limit it would only collect
 // garbage.
 const leastMemory = 64 << 20
+
+// defaultWorkBudget is more than the plans of ordinary clusters take (10,000 pods of 500 kinds: 800,000), and a few seconds
+// of one processor.
+const defaultWorkBudget = 20_000_000
+
+// searchBudgets is how many work budgets one search for savings has: a fleet of 5,000 nodes takes about seven.
+const searchBudgets = 25
 
 // longestValidation leaves a command time for its work before it is rolled back.
 const longestValidation = 5 * time.Minute
@@ -132,6 +140,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
+	f.IntVar(&o.workBudget, "work-budget", defaultWorkBudget, "how many questions (may these pods go there?) one plan may ask, and, 25 times as many, one search for savings; pods that were not reached are planned next, the namespaces in turn (0: any number)")
 	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the instance types on sale (default: a built-in catalogue)")
 	o.aws.addFlags(f)
@@ -206,6 +215,8 @@ func (o *controllerOptions) complete() error {
 		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
 	case o.validation < 0 || o.validation > longestValidation:
 		return usageErrorf("--disruption-validation is %s, want zero to %s", o.validation, longestValidation)
+	case o.workBudget < 0:
+		return usageErrorf("--work-budget is %d, want zero or more", o.workBudget)
 	case o.electionLease < 2*time.Second:
 		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
 	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:
@@ -253,7 +264,7 @@ func (o *controllerOptions) checkProvider() error {
 
 // readPlacement reads what the flags say about placing pods.
 func (o *controllerOptions) readPlacement() error {
-	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort"}
+	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort", WorkBudget: o.workBudget}
 	var err error
 	if o.placement.NodePrice, err = convert.NodePrice(o.nodePriceText); err != nil {
 		return usageErrorf("--node-overhead-price: %w", err)

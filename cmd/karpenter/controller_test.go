@@ -50,7 +50,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "honor-safe-to-evict": "false",
-		"default-instance-profile": "",
+		"default-instance-profile": "", "work-budget": "20000000",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
@@ -94,11 +94,11 @@ func TestControllerPlacement(t *testing.T) {
 		want      placement.Options
 		spread    int
 	}{
-		{nil, placement.Options{NodePrice: placement.ProductionNodePrice}, 0},
-		{[]string{"--preference-policy=Ignore", "--min-values-policy=BestEffort", "--node-overhead-price=0"},
+		{nil, placement.Options{NodePrice: placement.ProductionNodePrice, WorkBudget: defaultWorkBudget}, 0},
+		{[]string{"--preference-policy=Ignore", "--min-values-policy=BestEffort", "--node-overhead-price=0", "--work-budget=0"},
 			placement.Options{IgnorePreferences: true, RelaxMinValues: true, NodePrice: -1}, 0},
 		{[]string{"--node-overhead-price=0.25", "--scheduler-config={podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}"},
-			placement.Options{NodePrice: 250_000_000}, 1},
+			placement.Options{NodePrice: 250_000_000, WorkBudget: defaultWorkBudget}, 1},
 	} {
 		o, err := readOptions(t, nil, append(c.arguments, "--cloud-provider=kwok")...)
 		if err != nil {

@@ -307,7 +307,7 @@ func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 
 // disruption is what the flags say about which nodes may leave.
 func (w *wiring) disruption() disruption.Options {
-	return disruption.Options{Placement: w.o.placement, SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
+	return disruption.Options{Placement: w.o.placement, WorkBudget: searchBudgets * w.o.workBudget, SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
 }
 
 // addLoops adds the loops and returns the one that knows which pods a node was bought for.

@@ -55,6 +55,7 @@
   (list "IGNORE_DRA_REQUESTS" $s.ignoreDRARequests)
   (list "DISRUPTION_VALIDATION" $s.disruptionValidation)
   (list "NODE_OVERHEAD_PRICE" $s.nodeOverheadPrice)
+  (list "WORK_BUDGET" $s.workBudget)
   (list "POD_PLACEMENT" $s.podPlacement)
   (list "HONOR_SAFE_TO_EVICT" $s.honorSafeToEvict)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)

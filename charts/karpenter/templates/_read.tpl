@@ -224,7 +224,7 @@ tables:
       errorOutputPaths, replicas]
   - path: settings
     keys: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
-      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, podPlacement, honorSafeToEvict, schedulerConfig,
+      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, workBudget, podPlacement, honorSafeToEvict, schedulerConfig,
       kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
       leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
       vmMemoryOverheadPercent, interruptionQueue, reservedENIs, defaultInstanceProfile, disableDryRun, enableZonalShift, amiRefreshInterval,

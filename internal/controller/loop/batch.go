@@ -24,25 +24,39 @@ func wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, o
 	}
 }
 
-// window is how long a batch lasts: until the bell was silent for idle, or longest has passed.
-type window struct{ idle, longest time.Duration }
+// window is how long a batch lasts: until the bell was silent for idle, or longest has passed; or until enough, which is
+// asked once in each idle if it is there, says that no more need come.
+type window struct {
+	idle, longest time.Duration
+	enough        func() bool
+}
 
 // batch waits, after a first ring of the bell, for its last. It is false when the context ended.
 func batch(ctx context.Context, clk clock.WithTicker, bell <-chan struct{}, w window) bool {
 	end := clk.NewTimer(w.longest)
 	defer end.Stop()
+	var look <-chan time.Time
+	if w.enough != nil && w.longest > w.idle {
+		ticker := clk.NewTicker(w.idle)
+		defer ticker.Stop()
+		look = ticker.C()
+	}
+	silence := clk.NewTimer(w.idle)
+	defer func() { silence.Stop() }()
 	for {
-		silence := clk.NewTimer(w.idle)
 		select {
 		case <-ctx.Done():
-			silence.Stop()
 			return false
 		case <-bell:
 			silence.Stop()
+			silence = clk.NewTimer(w.idle)
+		case <-look:
+			if w.enough() {
+				return true
+			}
 		case <-silence.C():
 			return true
 		case <-end.C():
-			silence.Stop()
 			return true
 		}
 	}

@@ -69,7 +69,7 @@ func (d *Disrupt) Start(ctx context.Context) error {
 		// 1. Wait for the timer, for the moment at which a node may go, or for news.
 		rang, ok := wait(ctx, d.Clock, d.pause(), d.Changed, nil)
 		if rang != nil {
-			ok = batch(ctx, d.Clock, d.Changed, window{d.Timers.BatchIdle, d.Timers.BatchIdle})
+			ok = batch(ctx, d.Clock, d.Changed, window{idle: d.Timers.BatchIdle, longest: d.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil

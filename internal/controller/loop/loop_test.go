@@ -602,11 +602,11 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	asleep()
 	begin := w.clock.Now()
 	ring()
-	waitForTimers(t, w.clock, 2)
+	waitForTimers(t, w.clock, 3)
 	for w.clock.Since(begin) < 9*time.Second {
 		w.clock.Step(900 * time.Millisecond)
 		ring()
-		waitForTimers(t, w.clock, 2)
+		waitForTimers(t, w.clock, 3)
 	}
 	w.clock.Step(time.Second)
 	if at := passes.next(t).Sub(begin); at != 10*time.Second {
@@ -616,7 +616,7 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	asleep()
 	begin = w.clock.Now()
 	ring()
-	waitForTimers(t, w.clock, 2)
+	waitForTimers(t, w.clock, 3)
 	w.clock.Step(time.Second)
 	if at := passes.next(t).Sub(begin); at != time.Second {
 		t.Errorf("pass %s after the ring, want 1s", at)

@@ -71,6 +71,11 @@ type Provision struct {
 	// beyond is how many pods the last tick could not promise a node that has all the promises it may.
 	beyond int
 
+	// unfinished: the last tick's work budget did not suffice for all pods, or pods of another namespace came while its
+	// claims were written. took is how long it decided.
+	unfinished bool
+	took       time.Duration
+
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision
@@ -100,14 +105,20 @@ func (p *Provision) await(ctx context.Context) bool {
 	switch {
 	case !ok || rang == nil:
 		return ok
-	case rang == moved: // pods move as long as kube-scheduler binds: that must not make the batch longer
-		return batch(ctx, p.Clock, p.Pending, window{p.Timers.BatchIdle, p.Timers.BatchIdle})
+	case rang == moved || p.unfinished: // pods move as long as kube-scheduler binds: that must not make the batch longer
+		return batch(ctx, p.Clock, p.Pending, window{idle: p.Timers.BatchIdle, longest: p.Timers.BatchIdle})
 	}
-	return batch(ctx, p.Clock, p.Pending, window{p.Timers.BatchIdle, p.Timers.BatchMax})
+	var look arrivals
+	return batch(ctx, p.Clock, p.Pending, window{idle: p.Timers.BatchIdle, longest: p.Timers.BatchMax,
+		enough: func() bool { return look.settled(p.Snapshot(), p.seen) }})
 }
 
-// pause is how long to wait when nothing rings: less after a tick that left something undone.
+// pause is how long to wait when nothing rings: less after a tick that left something undone. Where the work budget did
+// not suffice, as long as was decided, so that plans take half of one processor at most.
 func (p *Provision) pause() time.Duration {
+	if p.unfinished {
+		return min(max(p.took, p.Timers.BatchIdle), p.Timers.PodRetrigger)
+	}
 	if p.retries == 0 {
 		return p.Timers.PodRetrigger
 	}
@@ -125,8 +136,9 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.measure(snap, decided, at.decided.Sub(began), id)
 	logSlow(log, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
-	done := p.Writer.Provision(ctx, p.Snapshot, decided)
+	done, all := p.write(ctx, decided)
 	at.done = p.Clock.Now()
+	p.unfinished, p.took = !all || decided.Unfinished(), at.decided.Sub(began)
 	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold: for what of the
 	// plan was still right, as the cluster is now.
 	nominations := p.nominate(ctx, done.Plan)

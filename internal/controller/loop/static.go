@@ -58,7 +58,7 @@ func (s *Static) Start(ctx context.Context) error {
 		s.Tick(ctx)
 		rang, ok := wait(ctx, s.Clock, s.pause(), s.Changed, nil)
 		if rang != nil {
-			ok = batch(ctx, s.Clock, s.Changed, window{s.Timers.BatchIdle, s.Timers.BatchIdle})
+			ok = batch(ctx, s.Clock, s.Changed, window{idle: s.Timers.BatchIdle, longest: s.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil

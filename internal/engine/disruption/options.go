@@ -16,6 +16,9 @@ type Options struct {
 	SpotToSpot bool
 	// NoSearch leaves out the search for a cheaper fleet, which is what costs time: nodes in use are not looked at.
 	NoSearch bool
+	// WorkBudget is how many questions (placement.Options.WorkBudget) all what-ifs of a search for savings may ask together;
+	// 0 means any number. The nodes that were not asked about when they are spent stay.
+	WorkBudget int
 	// Static: static pools are in use (gate StaticCapacity).
 	Static bool
 }

@@ -72,15 +72,22 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 	for _, n := range wasted {
 		s.waste[n.Name] = true
 	}
-	for len(wasted) > 0 {
+	for len(wasted) > 0 && !s.spent() {
 		var batch []*model.Node
 		batch, wasted = s.handful(wasted)
 		rest = append(rest, s.batch(s.free(batch))...)
+	}
+	for _, n := range wasted {
+		delete(s.waste, n.Name)
+		s.keep(n, plan.Verdict{Code: plan.NotReached, Node: n.Name})
 	}
 	s.singles(rest)
 	s.cover()
 	return s.commands()
 }
+
+// spent reports whether the work budget is.
+func (s *search) spent() bool { return s.opts.WorkBudget > 0 && s.work > s.opts.WorkBudget }
 
 // commands are what was found.
 func (s *search) commands() []plan.Command {
@@ -173,7 +180,7 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	order := s.prospects(nodes)
 	tried := map[int]trial{}
 	try := func(n int) {
-		if _, done := tried[n]; n > 0 && n <= len(order) && !done {
+		if _, done := tried[n]; n > 0 && n <= len(order) && !done && !s.spent() {
 			tried[n] = s.tryFirst(order, n)
 		}
 	}
@@ -395,6 +402,10 @@ func (s *search) accept(changes []*change) {
 // singles asks about every node alone.
 func (s *search) singles(nodes []*model.Node) {
 	for _, n := range nodes {
+		if s.spent() {
+			s.keep(n, plan.Verdict{Code: plan.NotReached, Node: n.Name})
+			continue
+		}
 		now := s.free(s.affordable([]*model.Node{n}))
 		if len(now) == 0 {
 			continue

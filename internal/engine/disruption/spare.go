@@ -174,6 +174,7 @@ func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Po
 	opts := w.opts.Placement
 	opts.Closed, opts.Bought = func(*model.Node) bool { return true }, w.bought
 	p := placement.Schedule(&what, opts)
+	w.work += p.Work
 	if len(p.Refused) > 0 {
 		return nil, p.Refused[0].Pods[0]
 	}

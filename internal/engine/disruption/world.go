@@ -29,6 +29,8 @@ type world struct {
 	memory *placement.Memory
 	// bought are the claims that this run decided on, and those that provisioning will buy for who is pending.
 	bought []plan.NewClaim
+	// work is how many questions the what-ifs asked.
+	work int
 }
 
 // settle makes the world of a snapshot, in which certain nodes are gone.
@@ -49,6 +51,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	if len(after.Groups) > 0 {
 		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
 	}
+	w.work = p.Work
 	w.bought = p.Claims
 	for _, placed := range p.Placed {
 		w.taken[placed.Node] = true
@@ -110,6 +113,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 	opts := w.opts.Placement
 	opts.Closed, opts.Moving, opts.Memory, opts.Bought = closed, w.moving, w.memory, w.bought
 	p := placement.Schedule(what, opts)
+	w.work += p.Work
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
 			if n := origin[pod]; n != nil && pod.Rejected == nil {

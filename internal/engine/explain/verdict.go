@@ -125,7 +125,7 @@ var sayings = [...]saying{
 	plan.ReservationTaken: {"ReservationTaken", reservationTaken},
 	plan.TypesSpared:      {"TypesSpared", says("types with devices are left to pods that ask for some")},
 	plan.NoPlaceFound:     {"NoPlaceFound", says("beside the other pods that wait no place was found")},
-	plan.NotReached:       {"NotReached", says("the work budget was spent before their turn came")},
+	plan.NotReached:       {"NotReached", says("the work budget was spent before this was reached")},
 
 	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
 		return "a pod on " + o.node() + " takes host port " + strconv.FormatInt(o.Have, 10)

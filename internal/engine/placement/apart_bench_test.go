@@ -19,7 +19,7 @@ func BenchmarkApart(b *testing.B) {
 			b.ReportAllocs()
 			w := mutuallyApart(pods)
 			for b.Loop() {
-				placement.Schedule(w.snapshot(nil), placement.Options{})
+				b.ReportMetric(float64(placement.Schedule(w.snapshot(nil), placement.Options{}).Work), "questions")
 			}
 		})
 	}

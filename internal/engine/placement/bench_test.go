@@ -85,6 +85,7 @@ func benchmark(b *testing.B, snap *model.Snapshot) {
 	}
 	b.ReportMetric(float64(price)/model.Nano, "USD/hour")
 	b.ReportMetric(float64(len(p.Claims)), "nodes")
+	b.ReportMetric(float64(p.Work), "questions")
 	refused := 0
 	for _, r := range p.Refused {
 		refused += len(r.Pods)

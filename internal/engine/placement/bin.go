@@ -323,6 +323,9 @@ func (r *run) joinBin(l *lot, b *bin) {
 	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
 		return
 	}
+	if limit, _ := r.onHost(l.task, &b.tally, false); limit == 0 {
+		return
+	}
 	for _, wish := range l.rows {
 		row := make(label.Row, r.snap.Space.Words())
 		if !r.snap.Space.And(row, b.row, wish) {

@@ -3,6 +3,7 @@ package placement_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -115,4 +116,61 @@ func TestWorkBudgetStarvesNobody(t *testing.T) {
 		w = w.launching(p.Claims)
 	}
 	t.Error("after 200 plans somebody who fits has no place")
+}
+
+// beside adds a pod of another namespace that any node would take.
+func (w world) beside(priority int32) world {
+	w.pods = append(w.pods, model.PodSpec{UID: "harmless", Namespace: "harmless", Name: "harmless", Created: epoch, Priority: priority, Reschedulable: true,
+		Requests: []quantity.Amount{{Name: "cpu", Value: 100}, {Name: "pods", Value: 1}}})
+	return w
+}
+
+func isPlaced(p *plan.Provision, uid string) bool {
+	return slices.ContainsFunc(p.Order, func(pod *model.Pod) bool { return pod.UID == uid })
+}
+
+// TestWorkBudgetIsSharedByNamespaces: beside 1,500 pods of another namespace that keep each other off their hosts, and for
+// which the budget does not suffice, a harmless pod has its place in the first plan; and the work stays near the budget.
+func TestWorkBudgetIsSharedByNamespaces(t *testing.T) {
+	const budget = 1_000_000
+	snap := mutuallyApart(1_500).beside(0).snapshot(nil)
+	p := placement.Schedule(snap, placement.Options{WorkBudget: budget})
+	if !p.Unfinished() {
+		t.Fatal("the budget suffices: this shows nothing")
+	}
+	if !isPlaced(p, "harmless") {
+		t.Error("the harmless pod has no place")
+	}
+	if len(p.Claims) < 100 {
+		t.Errorf("%d claims, want a plan that uses what it may ask", len(p.Claims))
+	}
+	if p.Work > 2*budget {
+		t.Errorf("%d questions were asked, want no more than twice the budget of %d", p.Work, budget)
+	}
+}
+
+// TestWorkBudgetStarvesNoNamespace: groups of a higher priority that fit nowhere and take the whole budget do not keep a
+// harmless pod of another namespace from its place for ever.
+func TestWorkBudgetStarvesNoNamespace(t *testing.T) {
+	w := crowd(400).beside(0)
+	for round := range 50 {
+		b := model.NewBuilder()
+		for _, p := range w.pools {
+			b.UpsertPool(p)
+		}
+		for _, n := range w.nodes {
+			b.UpsertNode(n)
+		}
+		for _, p := range w.pods {
+			b.UpsertPod(p)
+		}
+		p := placement.Schedule(b.Snapshot(epoch.Add(time.Duration(round)*7*time.Second)), placement.Options{WorkBudget: 12_000})
+		if isPlaced(p, "harmless") {
+			return
+		}
+		if !p.Unfinished() {
+			t.Fatal("the budget suffices: this shows nothing")
+		}
+	}
+	t.Error("after 50 plans the harmless pod has no place")
 }

@@ -69,6 +69,7 @@ func (r *run) schedule() *plan.Provision {
 	r.listPlacements()
 	r.listClaims()
 	r.listRefusals()
+	r.result.Work = r.work
 	return r.result
 }
 

@@ -25,6 +25,13 @@ type Provision struct {
 	Refused []Refusal
 	// Order is all placed pods, in an order in which each is admissible at its turn.
 	Order []*model.Pod
+	// Work is how many questions were asked to make the plan, see placement.Options.
+	Work int
+}
+
+// Unfinished reports whether the work budget ended the plan before every pod was reached.
+func (p *Provision) Unfinished() bool {
+	return slices.ContainsFunc(p.Refused, func(r Refusal) bool { return r.Verdict.Code == NotReached })
 }
 
 // Waiting are those of the pods that are pending. The others still run, on nodes that are leaving: they have their

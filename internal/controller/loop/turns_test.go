@@ -1,0 +1,85 @@
+package loop_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// A batch ends when the pods of one namespace have all come, though others of another still come.
+func TestProvisionBatchesByNamespace(t *testing.T) {
+	w := newWorld()
+	passes := ticks{make(chan time.Time, 10)}
+	bell := make(chan struct{}, 1)
+	p := w.provision(func(*model.Snapshot) *plan.Provision {
+		passes.to <- w.clock.Now()
+		return &plan.Provision{}
+	})
+	p.Pending = bell
+	asleep := started(t, w.clock, p.Start)
+	asleep()
+	begin := w.clock.Now()
+	w.mu.Lock()
+	w.pending("harmless", "")
+	w.pods["uid-harmless"].Namespace = "other"
+	w.mu.Unlock()
+	for i := range 5 {
+		w.mu.Lock()
+		w.pending(fmt.Sprint("p", i), "")
+		w.mu.Unlock()
+		bell <- struct{}{}
+		until(t, "the bell is heard", func() bool { return len(bell) == 0 })
+		waitForTimers(t, w.clock, 3)
+		w.clock.Step(900 * time.Millisecond)
+		if len(passes.to) > 0 {
+			break
+		}
+	}
+	if at := passes.next(t).Sub(begin); at > 3*time.Second {
+		t.Errorf("pass %s after the first ring, want one as soon as the harmless pod was alone for a second", at)
+	}
+}
+
+// Where a plan has many claims they are created some at a time, the namespaces in turn, and no further when pods of a
+// namespace wait that it knows nothing of: those are planned at once.
+func TestProvisionWritesInTurns(t *testing.T) {
+	const many = 150
+	for _, late := range []bool{false, true} {
+		w := newWorld()
+		for i := range many {
+			w.pending(fmt.Sprintf("a%03d", i), "")
+		}
+		w.pending("b", "")
+		w.pods["uid-b"].Namespace = "small"
+		p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+			decided := &plan.Provision{}
+			for _, g := range snap.Groups {
+				for _, pod := range g.Pods {
+					decided.Order = append(decided.Order, pod)
+					decided.Claims = append(decided.Claims, plan.NewClaim{Name: "claim-" + pod.Name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{pod}})
+				}
+			}
+			if late {
+				w.pending("late", "")
+				w.pods["uid-late"].Namespace = "late"
+			}
+			return decided
+		})
+		p.Tick(t.Context())
+		all := many + 1
+		if late {
+			all = 100
+		}
+		if len(w.nodes) != all {
+			t.Errorf("late %v: %d claims, want %d", late, len(w.nodes), all)
+		}
+		if at := slices.IndexFunc(w.log, func(l string) bool { return strings.HasSuffix(l, "claim-b") || strings.Contains(l, "claim-b ") }); at < 0 || at > 2 {
+			t.Errorf("late %v: the claim of the small namespace was created at place %d, want it among the first", late, at)
+		}
+	}
+}
