@@ -116,18 +116,23 @@ type Provisioned struct {
 	Dropped []plan.Dropped
 	// Outcomes of the claims of Plan, in their order.
 	Outcomes []Outcome
+	// Reserved are the outcomes of the reservations on claims that are there.
+	Reserved []Outcome
 }
 
-// Provision creates the claims of a plan as far as the newest snapshot still agrees with it.
+// Provision creates the claims of a plan as far as the newest snapshot still agrees with it. Reservations on claims that are there
+// come first: a process that finds the new claims without them would plan the other pods anew.
 func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) Provisioned {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	kept, dropped := plan.CheckProvision(newest(), p)
+	snap := newest()
+	kept, dropped := plan.CheckProvision(snap, p)
+	reserved := x.Do(ctx, plan.Reservations(snap, kept))
 	actions := make([]plan.Action, len(kept.Claims))
 	for i, claim := range kept.Claims {
 		actions[i] = plan.CreateClaim{NewClaim: claim, Reason: telemetry.CreatedProvisioned}
 	}
-	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions)}
+	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions), Reserved: reserved}
 }
 
 // Act decides on the newest snapshot and does what is decided, before any other loop decides anything: the check and the

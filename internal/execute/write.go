@@ -38,6 +38,8 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationConsolidated, a.At.UTC().Format(time.RFC3339))
 	case plan.MarkExpecting:
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationExpecting, a.At.UTC().Format(time.RFC3339))
+	case plan.ReservePods:
+		err = x.reserve(ctx, a)
 	case plan.SetDisruptionReason:
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
 	case plan.ClearDisruptionReason:
@@ -58,6 +60,15 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	return nil
+}
+
+// reserve writes the pods that a claim is reserved for, or takes the annotation off when there are none.
+func (x *Executor) reserve(ctx context.Context, a plan.ReservePods) error {
+	var pods any
+	if len(a.Pods) > 0 {
+		pods = strings.Join(a.Pods, " ")
+	}
+	return x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationReserved, pods)
 }
 
 func taint(node *corev1.Node) bool {

@@ -82,6 +82,8 @@ type claim struct {
 	lastPodEvent time.Time
 	// promised are the uids of the pods that it was bought for.
 	promised []string
+	// reserved are the words of the pods that plans put there since.
+	reserved []string
 	// owners are the apps, by index of promised, of those that ran elsewhere.
 	owners []string
 	// replacement: a consolidation bought it.

@@ -92,6 +92,7 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	if c.initialized.IsZero() && (n == nil || !n.initialized) {
 		spec.Promised, spec.Owners = c.promised, c.owners
 	}
+	reserve(&spec, c.reserved)
 	switch {
 	case n == nil && c.launched.IsZero():
 		spec.Requirements = slices.Concat(c.requirements, exactly(c.labels))
@@ -120,6 +121,21 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	}
 	spec.Labels, spec.Taints = n.labels, n.taints
 	return spec
+}
+
+// reserve adds what a claim is reserved for to what it promises.
+func reserve(spec *model.NodeSpec, words []string) {
+	if spec.ReservedFor = words; len(words) == 0 {
+		return
+	}
+	spec.Promised, spec.Owners = slices.Clip(spec.Promised), append(slices.Clip(spec.Owners), make([]string, len(spec.Promised)-len(spec.Owners))...)
+	for _, word := range words {
+		uid, owner, _ := strings.Cut(word, "/")
+		spec.Promised, spec.Owners = append(spec.Promised, uid), append(spec.Owners, owner)
+	}
+	if !slices.ContainsFunc(spec.Owners, func(owner string) bool { return owner != "" }) {
+		spec.Owners = nil
+	}
 }
 
 func exactly(labels map[string]string) []label.Requirement {
@@ -297,4 +313,33 @@ func names(pods []*model.Pod) string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
+}
+
+// with is the facts once the actions are written: reservations and nominations.
+func (f facts) with(actions []plan.Action) facts {
+	f.pods, f.nodes = slices.Clone(f.pods), slices.Clone(f.nodes)
+	nominate := func(uid, node string) {
+		for i := range f.pods {
+			if f.pods[i].UID == uid {
+				f.pods[i].Nominated = node
+			}
+		}
+	}
+	for _, action := range actions {
+		switch a := action.(type) {
+		case plan.ReservePods:
+			for i := range f.nodes {
+				if n := &f.nodes[i]; n.ClaimUID == a.UID {
+					own := len(n.Promised) - len(n.ReservedFor)
+					n.Promised, n.Owners = n.Promised[:own:own], n.Owners[:min(own, len(n.Owners)):min(own, len(n.Owners))]
+					reserve(n, a.Pods)
+				}
+			}
+		case plan.NominatePod:
+			nominate(a.UID, a.Node)
+		case plan.ClearNomination:
+			nominate(a.UID, "")
+		}
+	}
+	return f
 }

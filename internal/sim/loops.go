@@ -74,12 +74,13 @@ func (p *process) plan() {
 		p.busy = p.w.now.Add(p.w.between(500*time.Millisecond, 5*time.Second))
 	}
 	p.then = func() {
-		kept, dropped := p.w.opts.CheckProvision(p.snapshot(), decided)
+		snap := p.snapshot()
+		kept, dropped := p.w.opts.CheckProvision(snap, decided)
 		for _, d := range dropped {
 			p.w.say("process %d drops claim %s: code %d", p.id, d.Claim, d.Verdict.Code)
 		}
 		p.w.check.kept(p, kept)
-		var actions []plan.Action
+		actions := p.w.opts.Reserve(snap, kept)
 		for _, c := range kept.Claims {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}

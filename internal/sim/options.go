@@ -14,8 +14,10 @@ type Options struct {
 	// Schedule plans, on the seats that the last plan of the process gave its pods; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
-	Propose        func(*model.Snapshot, disruption.Options) disruption.Proposal
-	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
+	// Reserve notes on claims what else in the API does not remember of a plan.
+	Reserve func(*model.Snapshot, *plan.Provision) []plan.Action
+	Propose func(*model.Snapshot, disruption.Options) disruption.Proposal
+	Resume  func(*model.Snapshot, ...plan.Command) []plan.Command
 	// Advance takes one step with every command, in order, with the same budgets.
 	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
 	// Static says what static pools lack and have too much of.
@@ -42,6 +44,7 @@ func Production() Options {
 	return Options{
 		Schedule:       schedule,
 		CheckProvision: plan.CheckProvision,
+		Reserve:        plan.Reservations,
 		Propose:        disruption.Propose,
 		Resume:         plan.Resume,
 		Advance:        advance,

@@ -208,6 +208,8 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).consolidated = a.At })
 	case plan.MarkExpecting:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).expecting = a.At.Truncate(time.Second) })
+	case plan.ReservePods:
+		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reserved = a.Pods })
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:

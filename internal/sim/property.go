@@ -30,8 +30,8 @@ func (f *Failure) String() string {
 const (
 	// Audited: an independent judge finds every plan right.
 	Audited = "audited"
-	// Idempotent: with a plan's claims in flight, its process buys nothing more; nor, where the plan was made without a past,
-	// one that knows nothing else. Otherwise every restart, and every second look, costs money.
+	// Idempotent: with a plan's claims in flight, and its reservations and nominations written, its process launches nothing
+	// more; nor does one that knows nothing else. Otherwise every restart, and every second look, costs money.
 	Idempotent = "idempotent"
 	// Deterministic: the same facts and the same plan before, told in another order, give the same plan. Otherwise no
 	// capture could be replayed, and two replicas would name one claim differently.
@@ -109,27 +109,27 @@ func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
 	if again := text(c.w.opts.Schedule(known.fresh(c.rng), j.last)); again != told {
 		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, told)
 	}
-	c.idempotent(known, j)
+	c.idempotent(known, snap, j)
 }
 
-// idempotent asks the process itself, and, where the plan was made without a past, one that knows nothing else. Seats that are
-// only in a process's memory are lost with it, and a plan made anew may then need another node.
-func (c *checks) idempotent(known facts, j judged) {
+// idempotent asks the process itself, and one that knows what is in the API and nothing else.
+func (c *checks) idempotent(known facts, snap *model.Snapshot, j judged) {
 	if len(j.decided.Claims) == 0 {
 		return
 	}
-	known.nodes = slices.Clone(known.nodes)
+	known = known.with(c.w.opts.Reserve(snap, j.decided))
 	for i := range j.decided.Claims {
 		n := &j.decided.Claims[i]
 		created := claimOf(c.w.setting, n)
 		created.uid, created.created = "uid-of-"+n.Name, known.now
 		known.nodes = append(known.nodes, nodeSpec(created, nil))
 	}
-	pasts := []*plan.Provision{j.decided}
-	if j.last == nil {
-		pasts = append(pasts, nil)
-	}
-	for _, last := range pasts {
+	nominations, _ := plan.Nominations(known.fresh(nil), j.decided)
+	nominated := known.with(nominations)
+	for _, last := range []*plan.Provision{j.decided, nil} {
+		if last == nil {
+			known = nominated
+		}
 		if again := c.w.opts.Schedule(known.fresh(c.rng), last); len(again.Claims) > 0 {
 			c.fail(Idempotent, "with the claims of\n%s\nin flight, the next plan (after a restart: %t) is\n%s", text(j.decided), last == nil, text(again))
 		}

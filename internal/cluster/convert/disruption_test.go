@@ -47,6 +47,7 @@ type life struct {
 	Since, ExpiresAt, Sent, Due time.Time
 	Bounded, Replaces           bool
 	BoughtFor, Owners, Promised []string
+	Reserved                    []string
 }
 
 func TestLifeOfANode(t *testing.T) {
@@ -71,7 +72,10 @@ func TestLifeOfANode(t *testing.T) {
 		"pods came nobody knows when":  {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
 		"nobody is expected":           {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "", func(l *life) { l.Due = time.Time{} }},
 		"expected nobody knows when":   {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
-		"bought for nobody":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
+		"reserved for more": {"pods: u1 u2", "pods: u1 u2, karpenter-go.github.io/reserved: u3 u4/set", func(l *life) {
+			l.Promised, l.Owners, l.Reserved = []string{"u1", "u2", "u3", "u4"}, []string{"", "", "", "set"}, []string{"u3", "u4/set"}
+		}},
+		"bought for nobody": {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(agedText, c.from, c.to, 1)
@@ -92,7 +96,7 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.Owners, n.Promised}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.Owners, n.Promised, n.ReservedFor}
 }
 
 // TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.

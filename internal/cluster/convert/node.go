@@ -62,10 +62,13 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 
 // addLife says why the claim was created and what will end it.
 func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
-	pods, owners := promises(claim.Annotations[karpv1.AnnotationPods])
-	if spec.BoughtFor = pods; spec.Stage < model.Initialized {
-		spec.Promised, spec.Owners = pods, owners
+	pods, reserved := claim.Annotations[karpv1.AnnotationPods], claim.Annotations[karpv1.AnnotationReserved]
+	spec.BoughtFor, _ = promises(pods)
+	if spec.Stage >= model.Initialized {
+		pods = ""
 	}
+	spec.Promised, spec.Owners = promises(pods + " " + reserved)
+	spec.ReservedFor = reservedWords(reserved)
 	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationConsolidated]); err == nil {
 		spec.ConsolidatedAt = at.UTC()

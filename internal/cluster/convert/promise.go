@@ -2,7 +2,15 @@ package convert
 
 import "strings"
 
-// promises reads the value of karpv1.AnnotationPods, words of model.Pod.Promise separated by spaces: the UIDs of the pods,
+// reservedWords are those of a text, nil for none.
+func reservedWords(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Fields(text)
+}
+
+// promises reads the values of karpv1.AnnotationPods and karpv1.AnnotationReserved, words of model.Pod.Promise separated by spaces: the UIDs of the pods,
 // and by their index those of the controllers, nil when none is named.
 func promises(text string) (pods, owners []string) {
 	for i, word := range strings.Fields(text) {

@@ -260,7 +260,7 @@ func (p *Provision) promise(decided *plan.Provision) {
 
 // report tells the log, and notes whether to come back soon.
 func (p *Provision) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
-	undone := append(execute.Failures(done.Outcomes), execute.Failures(nominations)...)
+	undone := slices.Concat(execute.Failures(done.Outcomes), execute.Failures(done.Reserved), execute.Failures(nominations))
 	for _, o := range undone {
 		var notNow *execute.NotNowError
 		if errors.As(o.Err, &notNow) {

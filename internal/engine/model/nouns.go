@@ -213,9 +213,11 @@ type NodeSpec struct {
 	// Requirements and Requests are the claim's while Stage is Launching. A machine for it has at least the requests.
 	Requirements []label.Requirement
 	Requests     []quantity.Amount
-	// Promised are the UIDs of the pods that the claim was bought for, until Stage is Initialized. They are planned onto
-	// it first, so that a plan made again, also after a restart, says the same.
+	// Promised are the UIDs of the pods that the claim was created for, until Stage is Initialized, and then of those that it is
+	// ReservedFor. They are planned onto it first, so that a plan made again, also after a restart, says the same.
 	Promised []string
+	// ReservedFor are the words (Pod.Promise) of the pods that a plan put onto the node later, as the claim has them.
+	ReservedFor []string
 	// Owners are, by index of Promised, the controllers (UIDs) of those pods that ran on a node that was leaving when the
 	// claim was bought for them, empty for the others; nil when there are none. A pod that comes in such a pod's place
 	// has another UID and the same controller.

@@ -60,6 +60,13 @@ type MarkExpecting struct {
 	At         time.Time
 }
 
+// ReservePods notes on a claim, as words of model.Pod.Promise, the pods that a plan put onto its node beside those that the claim
+// was created for. None takes the note off.
+type ReservePods struct {
+	Claim, UID string
+	Pods       []string
+}
+
 // NominatePod promises a pod a node in status.nominatedNodeName.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
@@ -77,6 +84,7 @@ func (CreateClaim) action()           {}
 func (DeleteClaim) action()           {}
 func (MarkConsolidated) action()      {}
 func (MarkExpecting) action()         {}
+func (ReservePods) action()           {}
 func (NominatePod) action()           {}
 func (ClearNomination) action()       {}
 
@@ -99,6 +107,9 @@ func (a MarkConsolidated) String() string {
 }
 func (a MarkExpecting) String() string {
 	return "note on claim " + a.Claim + " that pods are sent to it"
+}
+func (a ReservePods) String() string {
+	return fmt.Sprintf("reserve claim %s for %d pods", a.Claim, len(a.Pods))
 }
 func (a NominatePod) String() string {
 	return fmt.Sprintf("nominate pod %s/%s to node %s", a.Namespace, a.Name, a.Node)

@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// What else in the API does not remember of a plan is reserved: pods that join a claim in flight, pods that still run on a node that
+// leaves. Pods that the claim was created for, that are nominated or are about to be are not; nor is what is reserved written
+// again, unless a pod goes elsewhere now.
+func TestReservations(t *testing.T) {
+	joined := func(w *world) { w.pend("joined", "") }
+	pods := func(names ...string) (list []*model.Pod) {
+		for _, name := range names {
+			list = append(list, &model.Pod{UID: "uid-" + name, Name: name})
+		}
+		return list
+	}
+	moving := &model.Pod{UID: "uid-moving", Name: "moving", Node: "n9", Controller: model.Owner{UID: "set"}}
+	reserve := func(pods ...string) []plan.Action {
+		return []plan.Action{plan.ReservePods{Claim: "c0", UID: "uid-c0", Pods: pods}}
+	}
+	onto := func(node string, pods []*model.Pod) *plan.Provision {
+		return &plan.Provision{Placed: []plan.Placement{{Node: node, Pods: pods}}}
+	}
+	for name, test := range map[string]struct {
+		stage    model.Stage
+		before   func(*world)
+		reserved []string
+		planned  *plan.Provision
+		want     []plan.Action
+	}{
+		"joins a claim in flight":   {model.Launched, joined, nil, onto("n0", pods("bought", "joined")), reserve("uid-joined")},
+		"reserved already":          {model.Launched, joined, []string{"uid-joined"}, onto("n0", pods("bought", "joined")), nil},
+		"gone since":                {model.Launched, nil, nil, onto("n0", pods("joined")), nil},
+		"about to be nominated":     {model.Registered, joined, nil, onto("n0", pods("joined")), nil},
+		"still runs elsewhere":      {model.Initialized, nil, nil, onto("n0", []*model.Pod{moving}), reserve("uid-moving/set")},
+		"what is bound stays noted": {model.Initialized, nil, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
+		"goes to another node now":  {model.Launched, joined, []string{"uid-joined"}, onto("n1", pods("joined")), reserve()},
+		"goes to a new claim now":   {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Claims: []plan.NewClaim{{Name: "new", Pods: pods("joined")}}}, reserve()},
+		"has no place any more":     {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Refused: []plan.Refusal{{Pods: pods("joined")}}}, reserve()},
+		"not planned at all":        {model.Launched, func(w *world) { joined(w); w.pend("other", "") }, []string{"uid-joined", "uid-other"}, onto("n0", pods("other")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			n := w.nodes["c0"]
+			n.Stage, n.BoughtFor, n.ReservedFor = test.stage, []string{"uid-bought"}, test.reserved
+			w.pend("bought", "")
+			if test.before != nil {
+				test.before(w)
+			}
+			got := plan.Reservations(w.snapshot(), test.planned)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of more pods than may be nominated to a node at a time the rest is reserved.
+func TestReservationsBeyondNominations(t *testing.T) {
+	w := newWorld(t, 1)
+	w.nodes["c0"].Stage = model.Registered
+	var pods []*model.Pod
+	for i := range plan.MostPromises + 2 {
+		name := string(rune('a'+i/26)) + string(rune('a'+i%26))
+		w.pend(name, "")
+		pods = append(pods, &model.Pod{UID: "uid-" + name, Name: name})
+	}
+	got := plan.Reservations(w.snapshot(), &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: pods}}})
+	want := []plan.Action{plan.ReservePods{Claim: "c0", UID: "uid-c0", Pods: []string{pods[plan.MostPromises].UID, pods[plan.MostPromises+1].UID}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
