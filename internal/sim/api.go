@@ -46,7 +46,9 @@ type object interface {
 // pod is a pod; those of a daemon are bound from the start.
 type pod struct {
 	meta
-	app           string
+	app string
+	// revision is that of the app's rollout by which it was made.
+	revision      int
 	requests      []quantity.Amount
 	alternatives  [][]label.Requirement
 	tolerations   []model.Toleration

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -62,6 +63,9 @@ func podSpec(p *pod) (model.PodSpec, bool) {
 	case p.app != "":
 		spec.Labels = map[string]string{labelApp: p.app}
 		spec.Controller = model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
+		if p.revision > 0 {
+			spec.Controller.UID = fmt.Sprintf("%s-%d", p.app, p.revision)
+		}
 	}
 	p.relate(&spec)
 	if p.node != "" {

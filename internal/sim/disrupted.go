@@ -85,7 +85,9 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 func (d departure) leaves(of *claim) {
 	if d.command.Reason == plan.Empty {
 		d.empty(of.node, d.pods)
-		d.expected(of)
+		if !d.wrongClock() {
+			d.expected(of)
+		}
 	}
 	if of.grace > 0 && (d.command.Reason == plan.Drifted || d.command.Reason == plan.Expired) {
 		return // the drain ends in any case
@@ -94,7 +96,7 @@ func (d departure) leaves(of *claim) {
 		if q.node != of.node || of.node == "" || q.daemon || !q.deleting.IsZero() {
 			continue
 		}
-		if q.protected.After(d.w.now) {
+		if q.protected.After(d.w.now) && (!d.wrongClock() || q.protected.Equal(model.Forever)) {
 			d.fail(ProtectionHolds, "node %s is removed, %s forbids it until %v", of.node, q.name, q.protected)
 		}
 		for _, b := range d.pdbs {
@@ -225,7 +227,7 @@ func housing(pods []*pod, seats []*seat, work *int) bool {
 
 // evicted is ProtectionHolds: the API has let the pod go, though the process could have known better.
 func (c *checks) evicted(q *pod) {
-	if q.protected.After(c.w.now) && c.w.now.Sub(q.forbade) > c.w.setting.lag+recently {
+	if q.protected.After(c.w.now) && !c.wrongClock() && c.w.now.Sub(q.forbade) > c.w.setting.lag+recently {
 		c.fail(ProtectionHolds, "%s is evicted, it forbids that until %v", q.name, q.protected)
 	}
 }

@@ -26,6 +26,7 @@
 //     not exist.
 //   - Histories from the seed Related on have apps whose pods spread, want to be near others or apart from them, or have
 //     disks that stay in the zone of their first pod (relation.go). kube-scheduler holds to that by rules written anew.
+//   - Histories from the seed Wide on have more that goes wrong around the controller: wide.go.
 //   - Evictions are answered as the API does, by the status of PodDisruptionBudgets, which a controller brings up to date a
 //     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound;
 //     in some histories those who make them are starved now and then.

@@ -60,8 +60,8 @@ func Parse(text string) (History, error) {
 		if d.At, err = time.ParseDuration(at); err != nil {
 			return History{}, fmt.Errorf("line %d: time of %s: %w", i+1, d.What, err)
 		}
-		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) {
-			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s, %s", i+1, d.What, strings.Join(mischief, ", "), strings.Join(rarely, ", "))
+		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) && !slices.Contains(widely, d.What) {
+			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(slices.Concat(mischief, rarely, widely), ", "))
 		}
 		h.Disturbances = append(h.Disturbances, d)
 	}
@@ -95,6 +95,9 @@ func NewHistory(seed uint64) History {
 		for range 3 {
 			h.Disturbances = append(h.Disturbances, Disturbance{time.Duration(rng.Int64N(int64(at) + 1)), "starve", 0, rng.IntN(1000)})
 		}
+	}
+	if seed >= Wide {
+		widen(&h, at)
 	}
 	return h
 }
@@ -136,7 +139,9 @@ func (w *world) disturb(d Disturbance) {
 			w.api.markDeleted(c.key(), c.uid)
 		}
 	default:
-		if !w.disturbRules(d) {
+		if slices.Contains(widely, d.What) {
+			w.disturbWidely(d)
+		} else if !w.disturbRules(d) {
 			w.disturbCloud(d)
 		}
 	}
@@ -265,7 +270,7 @@ func Run(h History, opts Options) *Result {
 // settle ends all mischief, waits until the world is at rest, and looks at it.
 func (w *world) settle(until time.Time) {
 	w.say("-- calm")
-	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved = true, 0, 0, nil, time.Time{}
+	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
 	w.cloud.drought(0)
 	w.lastForEver()
 	w.check.most = 10 + 2*len(w.api.claims())

@@ -28,7 +28,7 @@ func (p *process) reconcile() {
 	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		switch {
 		case !p.due(c):
-		case c.deleting.IsZero() && c.expireAfter > 0 && p.w.now.Sub(c.created) >= c.expireAfter:
+		case c.deleting.IsZero() && c.expireAfter > 0 && p.clock().Sub(c.created) >= c.expireAfter:
 			p.chore("delete claim "+c.name+", expired", func() { p.w.api.markDeleted(c.key(), c.uid) })
 		case !c.deleting.IsZero():
 			p.finalize(c, nodes[p.machineOf(c)])
@@ -52,7 +52,7 @@ func (p *process) reconcile() {
 // age keeps the condition Drifted.
 func (p *process) age(c *claim) {
 	if drifted := c.generation != p.w.setting.templates[c.pool].generation; drifted == c.drifted.IsZero() {
-		p.chore("claim "+c.name+" has drifted", func() { p.edit(c, func(o object) { o.(*claim).drifted = p.w.now }) })
+		p.chore("claim "+c.name+" has drifted", func() { p.edit(c, func(o object) { o.(*claim).drifted = p.clock() }) })
 	}
 }
 
@@ -67,6 +67,9 @@ func (p *process) chore(text string, do func()) {
 }
 
 func (p *process) edit(o object, edit func(object)) {
+	if p.w.throttles() {
+		return
+	}
 	p.w.api.update(o.key(), o.header().uid, o.header().version, edit)
 }
 
@@ -84,7 +87,7 @@ func (p *process) machineOf(c *claim) string {
 func (p *process) launch(c *claim) {
 	said := p.calls[c.uid]
 	switch {
-	case said != nil && said.lost && p.w.now.Sub(c.created) > launchLiveness:
+	case said != nil && said.lost && p.clock().Sub(c.created) > launchLiveness:
 		p.chore("delete claim "+c.name+", never launched", func() { p.w.api.markDeleted(c.key(), c.uid) })
 	case said == nil || said.lost:
 		p.chore("ask the cloud for claim "+c.name, func() { p.ask(c) })
@@ -96,7 +99,7 @@ func (p *process) launch(c *claim) {
 		p.chore("note "+m.id+" on claim "+c.name, func() {
 			p.edit(c, func(o object) {
 				c := o.(*claim)
-				c.provider, c.launched, c.capacity, c.allocatable = m.id, p.w.now, m.kind.Capacity, m.kind.Allocatable
+				c.provider, c.launched, c.capacity, c.allocatable = m.id, p.clock(), m.kind.Capacity, m.kind.Allocatable
 				c.labels = maps.Clone(c.labels)
 				maps.Copy(c.labels, m.labels)
 			})
@@ -134,19 +137,19 @@ func (p *process) ask(c *claim) {
 // join registers and initialises the node of a launched claim.
 func (p *process) join(c *claim, n *node) {
 	switch {
-	case c.registered.IsZero() && n == nil && p.w.now.Sub(c.launched) > registrationLiveness:
+	case c.registered.IsZero() && n == nil && p.clock().Sub(c.launched) > registrationLiveness:
 		p.chore("delete claim "+c.name+", never registered", func() { p.w.api.markDeleted(c.key(), c.uid) })
 	case n == nil || !c.initialized.IsZero():
 	case c.registered.IsZero() && !n.registered:
 		p.register(c, n)
 	case c.registered.IsZero():
 		p.chore("claim "+c.name+" is registered", func() {
-			p.edit(c, func(o object) { o.(*claim).registered, o.(*claim).node = p.w.now, n.name })
+			p.edit(c, func(o object) { o.(*claim).registered, o.(*claim).node = p.clock(), n.name })
 		})
 	case n.ready && !n.initialized:
 		p.chore("node "+n.name+" is initialised", func() { p.edit(n, func(o object) { o.(*node).initialized = true }) })
 	case n.ready:
-		p.chore("claim "+c.name+" is initialised", func() { p.edit(c, func(o object) { o.(*claim).initialized = p.w.now }) })
+		p.chore("claim "+c.name+" is initialised", func() { p.edit(c, func(o object) { o.(*claim).initialized = p.clock() }) })
 	}
 }
 
@@ -193,7 +196,7 @@ func (p *process) finalize(c *claim, n *node) {
 				p.w.api.remove(c.key(), c.uid)
 			}
 		case c.terminating.IsZero():
-			p.edit(c, func(o object) { o.(*claim).terminating = p.w.now })
+			p.edit(c, func(o object) { o.(*claim).terminating = p.clock() })
 		}
 	})
 }
@@ -229,18 +232,18 @@ func (p *process) drain(n *node) {
 		left = true
 		switch {
 		case !q.deleting.IsZero():
-		case !deadline.IsZero() && p.w.now.After(deadline.Add(-podGrace)):
+		case !deadline.IsZero() && p.clock().After(deadline.Add(-podGrace)):
 			p.chore("delete "+q.name+" by force", func() {
 				if live := p.w.api.pod(q.name); live != nil && live.uid == q.uid {
 					p.w.deletePod(live)
 				}
 			})
-		case !q.protected.After(p.w.now):
+		case !q.protected.After(p.clock()):
 			p.chore("evict "+q.name, func() { p.w.evict(q.name, q.uid) })
 		}
 	}
 	p.pause(n, time.Second)
-	if left || p.w.now.Sub(n.deleting) < drainMin {
+	if left || p.clock().Sub(n.deleting) < drainMin {
 		return
 	}
 	p.chore("take down node "+n.name, func() {
@@ -267,10 +270,10 @@ func (p *process) notePodEvent(name string) {
 		return
 	}
 	c, _ := p.view.seen[claimKind][p.claimName(n)].(*claim)
-	if c == nil || c.initialized.IsZero() || p.w.now.Sub(c.lastPodEvent) < 5*time.Second {
+	if c == nil || c.initialized.IsZero() || p.clock().Sub(c.lastPodEvent) < 5*time.Second {
 		return
 	}
-	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.w.now.Truncate(time.Second) }) })
+	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.clock().Truncate(time.Second) }) })
 }
 
 func (p *process) claimName(n *node) string {

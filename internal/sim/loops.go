@@ -86,7 +86,7 @@ func (p *process) plan() {
 		}
 		p.carryOut(actions, func() {
 			for _, placed := range kept.Placed {
-				p.promised[placed.Node] = p.w.now.Add(nomination)
+				p.promised[placed.Node] = p.clock().Add(nomination)
 			}
 			nominations, _ := plan.Nominations(p.snapshot(), kept)
 			p.carryOut(nominations, nil)

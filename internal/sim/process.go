@@ -154,16 +154,16 @@ func (p *process) watch() {
 func (p *process) snapshot() *model.Snapshot {
 	p.w.setting.roll(p.w.now)
 	for name, until := range p.promised {
-		if !until.After(p.w.now) {
+		if !until.After(p.clock()) {
 			delete(p.promised, name)
 		}
 	}
-	return p.store.snapshot(p.w.setting, p.w.now, p.view, p.promised)
+	return p.store.snapshot(p.w.setting, p.clock(), p.view, p.promised)
 }
 
 // facts are the same, for a snapshot of one's own.
 func (p *process) facts() facts {
-	return factsOf(p.w.setting, p.w.now, p.view.sorted, p.promised)
+	return factsOf(p.w.setting, p.clock(), p.view.sorted, p.promised)
 }
 
 // carryOut queues actions; then is called when they are done, whatever became of them.
@@ -233,7 +233,7 @@ func (p *process) send(do func() object) bool {
 	if !p.w.calm && p.w.flaky.After(p.w.now) {
 		fault = p.w.rng.IntN(5)
 	}
-	if fault == 1 {
+	if fault == 1 || p.w.throttles() {
 		return false
 	}
 	written := do()
@@ -277,7 +277,7 @@ func (p *process) patchNode(name, uid string, change func(*node) bool) bool {
 
 func (p *process) createClaim(a plan.CreateClaim) bool {
 	pool := p.w.setting.pool(a.NewClaim.Pool)
-	if pool == nil || pool.UID != a.NewClaim.PoolUID {
+	if pool == nil || pool.UID != a.NewClaim.PoolUID || p.w.forbids() {
 		return false
 	}
 	fresh := claimOf(p.w.setting, &a.NewClaim)

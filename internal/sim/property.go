@@ -320,7 +320,7 @@ func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 	}
 	c.budgets(p, of, reason)
 	c.removed[of.uid] = true
-	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet && !c.justUntainted(of.node) {
+	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet && !c.justUntainted(of.node) && !c.wrongClock() {
 		c.empty(of.node, c.w.api.pods())
 	}
 }

@@ -38,7 +38,7 @@ func (r relation) String() string {
 // relate gives some apps relations, and some disks. It draws from numbers of its own, so that the rest of a world does not
 // depend on it.
 func (s *setting) relate(seed uint64) {
-	if seed < Related {
+	if !related(seed) {
 		return
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x4e1a7ed))

@@ -92,6 +92,7 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 		s.apps = append(s.apps, someApp(rng, i))
 	}
 	s.relate(seed)
+	s.even(seed)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -47,39 +48,30 @@ func (y *tally) add(seed uint64, r *Result) {
 }
 
 var (
-	first     = flag.Uint64("first-history", 0, "number of the first history")
+	first     = flag.Uint64("first-history", 0, "number of the first history; 0 with KARPENTER_NIGHTLY for one that the date says")
 	histories = flag.Uint64("histories", 0, "how many histories happen; 0 for 300, with KARPENTER_NIGHTLY 10000")
 )
 
 // TestHistories lets many histories happen, as many at a time as there are processors. The first that fails is printed
 // as short as it could be made, to be put into testdata.
 func TestHistories(t *testing.T) {
-	seeds := *histories
-	switch {
-	case seeds > 0:
-	case os.Getenv("KARPENTER_NIGHTLY") != "":
-		seeds = 10_000
-	default:
-		seeds = 300
-	}
+	first, seeds := chosen()
+	t.Logf("histories %d to %d", first, first+seeds-1)
 	all, next := tally{seen: map[string]bool{}}, atomic.Uint64{}
-	next.Store(*first)
-	end := *first + seeds
+	next.Store(first)
+	end := first + seeds
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a history makes much garbage and keeps little
 	var running sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
 			for n := next.Add(1) - 1; n < end; n = next.Add(1) - 1 {
-				seed := n / 2
-				if n%2 == 1 { // of every two histories one has pods that ask something of each other
-					seed += Related
-				}
+				seed := numbered(n)
 				r := Run(NewHistory(seed), Production())
 				if all.add(seed, r); r.Failure != nil {
-					t.Logf("history %d, seed %d: %v", n, seed, r.Failure)
+					t.Logf("history %d, seed %d: %v\nagain: go test ./internal/sim -run 'TestHistories$' -first-history %d -histories 1", n, seed, r.Failure, n)
 				}
 				if (n+1)%100 == 0 {
-					t.Logf("%d histories of %d have begun", n+1-*first, seeds)
+					t.Logf("%d histories of %d have begun", n+1-first, seeds)
 				}
 			}
 		})
@@ -96,6 +88,35 @@ func TestHistories(t *testing.T) {
 			t.Errorf("nothing in %d histories says %q", seeds, what)
 		}
 	}
+}
+
+// chosen are the first history and their number. Every night has 10,000 of its own.
+func chosen() (begin, count uint64) {
+	begin, count = *first, *histories
+	nightly := os.Getenv("KARPENTER_NIGHTLY") != ""
+	switch {
+	case count > 0:
+	case nightly:
+		count = 10_000
+	default:
+		count = 300
+	}
+	if nightly && begin == 0 {
+		year, month, day := time.Now().UTC().Date()
+		begin = uint64(year*10_000+int(month)*100+day) * 10_000
+	}
+	return begin, count
+}
+
+// numbered is the seed of a history: of every two one has pods that ask something of each other.
+func numbered(n uint64) uint64 {
+	switch {
+	case n >= Wide:
+		return n
+	case n%2 == 1:
+		return n/2 + Related
+	}
+	return n / 2
 }
 
 // TestKnownHistories lets those happen again that once failed. They fail no more for the bug's sake alone: the world
@@ -139,9 +160,31 @@ func report(t *testing.T, h History) {
 	t.Errorf("%v\n\nThe history:\n\n%s\nWhat happened:\n\n%s", r.Failure, short, strings.Join(r.Trace, "\n"))
 }
 
+// TestWideWorlds: all that wide worlds have more happens, and the properties hold.
+func TestWideWorlds(t *testing.T) {
+	seen := map[string]bool{"is rolled out as revision": false, "-- recreate": false, "-- throttle": false, "-- quota": false,
+		"the clock of the controller is wrong": false, "the clock of the controller is right again": false}
+	for seed := Wide; seed < Wide+18; seed++ {
+		r := Run(NewHistory(seed), Production())
+		if r.Failure != nil {
+			report(t, NewHistory(seed))
+		}
+		for _, line := range r.Trace {
+			for what := range seen {
+				seen[what] = seen[what] || strings.Contains(line, what)
+			}
+		}
+	}
+	for what, happened := range seen {
+		if !happened {
+			t.Errorf("nothing says %q", what)
+		}
+	}
+}
+
 // TestSameSeedSameTrace: a history depends on nothing but itself.
 func TestSameSeedSameTrace(t *testing.T) {
-	for seed := range uint64(4) {
+	for _, seed := range []uint64{0, 1, 2, 3, Wide, Wide + 1} {
 		first, second := Run(NewHistory(seed), Production()), Run(NewHistory(seed), Production())
 		if first.Hash() != second.Hash() {
 			t.Fatalf("seed %d: the second run differs (-first +second):\n%s", seed, cmp.Diff(first.Trace, second.Trace))

@@ -28,8 +28,12 @@ type world struct {
 	// lives for (0: for ever), calm that no more mischief happens.
 	flaky   time.Time
 	starved time.Time
-	crash   int
-	calm    bool
+	// throttled and quota are until when the API server refuses writes and claims, wrong until when the clock of the controller,
+	// off by skew, cannot be relied on.
+	throttled, quota, wrong time.Time
+	skew                    time.Duration
+	crash                   int
+	calm                    bool
 	// related: pods may ask something of each other.
 	related bool
 	// ambush lies in wait for its moment; nil if none does.
@@ -51,7 +55,7 @@ type world struct {
 func newWorld(seed uint64, opts Options) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
 	w.now = epoch
-	w.setting, w.related = newSetting(seed, w.rng), seed >= Related
+	w.setting, w.related = newSetting(seed, w.rng), related(seed)
 	w.api = newAPI(func() time.Time { return w.now })
 	w.cloud = &cloud{w: w, refused: map[place]time.Time{}}
 	w.check = newChecks(w)
@@ -126,23 +130,34 @@ func (w *world) fill() {
 	for _, a := range w.setting.apps {
 		there := byApp[a.name]
 		for range a.replicas - len(there) {
-			p := a.pod
-			if a.disks {
-				if p.disk = a.freeDisk(used); p.disk == "" {
-					break // until those that are leaving have gone
-				}
-				used[p.disk], p.zone = true, w.zones[p.disk]
+			if !w.makePod(a, used) {
+				break // until those that are leaving have gone
 			}
-			a.made++
-			p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
-			p.protected = a.protection(w.now)
-			w.api.create(&p)
+		}
+		if w.roll(a, there, used) {
+			continue
 		}
 		for _, p := range there[min(len(there), a.replicas):] {
 			w.deletePod(p)
 		}
 	}
 	w.owned = w.api.version
+}
+
+// makePod creates a pod of the app; false when it has to wait for a disk.
+func (w *world) makePod(a *app, used map[string]bool) bool {
+	p := a.pod
+	if a.disks {
+		if p.disk = a.freeDisk(used); p.disk == "" {
+			return false
+		}
+		used[p.disk], p.zone = true, w.zones[p.disk]
+	}
+	a.made++
+	p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
+	p.protected = a.protection(w.now)
+	w.api.create(&p)
+	return true
 }
 
 // scale gives an app another number of replicas; who comes last goes first, or at random.

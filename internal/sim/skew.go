@@ -1,0 +1,25 @@
+package sim
+
+import "time"
+
+// Clocks that jump: that of the machine on which the controller runs is set forward or back, and some time later right again. What the
+// controller reads off its clock is wrong meanwhile; its timers are not, and neither is the clock of the API server.
+
+// mended is how long a clock stays wrong.
+const mended = 2 * time.Minute
+
+// jump sets the clock of all processes wrong.
+func (w *world) jump(by time.Duration) {
+	w.say("the clock of the controller is wrong by %v", by)
+	w.skew, w.wrong = by, w.now.Add(2*mended)
+	w.after(mended, func() {
+		w.say("the clock of the controller is right again")
+		w.skew = 0
+	})
+}
+
+// clock is what a process takes for the time.
+func (p *process) clock() time.Time { return p.w.now.Add(p.w.skew) }
+
+// wrongClock reports whether decisions may rest on a clock that is or was wrong. Rules about times cannot hold then.
+func (c *checks) wrongClock() bool { return c.w.wrong.After(c.w.now) }
