@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
+	"os"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,9 +49,28 @@ func (w *wiring) addConversion() error {
 		Client: api, Namespace: ownNamespace(""), Service: w.o.service, ServicePort: w.o.servicePort, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
 		Clock: w.clock, Log: log,
 	}
+	if server.ClientCA, err = clientAuthority(w.o.webhookClientCA); err != nil {
+		return err
+	}
 	if err := w.mgr.Add(beforeCaches{start: server.Start}); err != nil || w.o.webhookPort == 0 {
 		return err
 	}
 	storage := &conversion.Storage{Client: api, Classes: w.o.cloudProvider == "aws", Clock: w.clock, Log: log}
 	return w.mgr.Add(manager.RunnableFunc(storage.Start))
+}
+
+// clientAuthority reads certificates from a file; without one there is none.
+func clientAuthority(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading --webhook-client-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("reading --webhook-client-ca: %s has no certificate in PEM", file)
+	}
+	return pool, nil
 }

@@ -46,6 +46,8 @@ type controllerOptions struct {
 	service     string
 	servicePort int // 0: the webhook's
 	webhookPort int
+	// webhookClientCA is a file with certificates.
+	webhookClientCA string
 
 	logLevel    string
 	logEncoding string
@@ -126,6 +128,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
 	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook (NAME:PORT if its port is not --webhook-port); without one older versions of the API are not served")
+	f.StringVar(&o.webhookClientCA, "webhook-client-ca", "", "file with the certificates (PEM) of the authority whose clients the conversion webhook answers; empty for any client, because an API server offers no certificate to conversion webhooks by itself")
 	f.IntVar(&o.webhookPort, "webhook-port", 8443, "port of the conversion webhook, here and, unless --karpenter-service says another, of the Service; 0 switches it off, and older versions of the API are refused")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logEncoding, "log-encoding", encodingJSON, "json: one JSON object a line; console: lines to read")

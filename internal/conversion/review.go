@@ -3,135 +3,208 @@ package conversion
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// longestReview, in bytes, bounds what one request may make us read. The API server sends lists whole; those of thousands
-// of objects in an older version are a tenth of this.
-const longestReview = 64 << 20
-
-// expiryFor is how long a pool's expiry is believed.
-const expiryFor = 10 * time.Second
-
-// reviewer answers ConversionReviews.
+// reviewer answers ConversionReviews. Objects are read, converted and written one at a time, so that a list costs no more
+// memory than its largest object.
 type reviewer struct {
-	client client.Reader
-	now    func() time.Time
-	log    logr.Logger
-
-	lock  sync.Mutex
-	known map[string]expiry // by pool
+	expiries *expiries
+	gate     *gate
+	log      logr.Logger
 }
 
-// expiry is what a pool said; empty if there is no such pool.
-type expiry struct {
-	age string
-	at  time.Time
+func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *reviewer {
+	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: log}
 }
 
-// ServeHTTP converts what the API server sends.
+// ServeHTTP converts the objects that the API server sends.
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	review := &apiextensionsv1.ConversionReview{}
-	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, longestReview)).Decode(review); err != nil || review.Request == nil {
-		http.Error(w, fmt.Sprintf("want a ConversionReview with a request: %v", err), http.StatusBadRequest)
+	select {
+	case r.gate.under <- struct{}{}:
+		defer func() { <-r.gate.under }()
+	default:
+		refuse(w, errBusy)
 		return
 	}
-	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	converted, err := r.convert(request.Context(), review.Request)
+	if request.ContentLength > longestReview {
+		refuse(w, &tooLongError{fmt.Sprintf("the request has %d bytes, want at most %d", request.ContentLength, longestReview)})
+		return
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), longestTime)
+	defer cancel()
+	place := &pass{}
+	if request.ContentLength < 0 || request.ContentLength > shortReview {
+		place.places = r.gate.long
+	}
+	if err := place.enter(ctx); err != nil {
+		refuse(w, err)
+		return
+	}
+	defer func() { place.leave() }()
+	body := &meter{from: http.MaxBytesReader(w, request.Body, longestReview), room: &r.gate.room}
+	defer body.close()
+	// With HTTP/1 the answer begins while the request is still being read; HTTP/2 always allows that.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	r.answer(ctx, w, newReview(body), place)
+}
+
+// answer converts the objects of a request. A body that cannot be read is refused if nothing has been answered yet.
+func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, review *review, place *pass) {
+	answer := &answer{to: w}
+	err := review.each(func(raw json.RawMessage) error {
+		if !answer.begun {
+			answer.begin(review.uid)
+		}
+		converted, err := r.convert(ctx, raw, review.version, place)
+		if err != nil {
+			return err
+		}
+		return answer.add(converted)
+	})
+	if err != nil && !answer.begun {
+		refuse(w, err)
+		return
+	}
+	if !answer.begun {
+		answer.begin(review.uid)
+	}
+	result := metav1.Status{Status: metav1.StatusSuccess}
 	if err != nil {
-		r.log.Error(err, "objects could not be converted", "version", review.Request.DesiredAPIVersion)
-		response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+		message := short(err.Error())
+		r.log.Info("objects could not be converted", "version", short(review.version), "why", message)
+		result = metav1.Status{Status: metav1.StatusFailure, Message: message}
 	}
-	response.ConvertedObjects = converted
-	review.Request, review.Response = nil, response
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(review); err != nil {
-		r.log.V(1).Info("the API server did not wait for a conversion", "why", err.Error())
+	if err := answer.end(result); err != nil {
+		r.log.V(1).Info("the API server did not wait for a conversion", "why", short(err.Error()))
 	}
 }
 
-func (r *reviewer) convert(ctx context.Context, request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtension, error) {
-	converted := make([]runtime.RawExtension, 0, len(request.Objects))
-	for i := range request.Objects {
-		var object map[string]any
-		if err := utiljson.Unmarshal(request.Objects[i].Raw, &object); err != nil {
-			return nil, fmt.Errorf("reading an object to be converted: %w", err)
-		}
-		converter, err := r.converter(ctx, object)
-		if err != nil {
-			return nil, err
-		}
-		result, err := converter.Convert(object, request.DesiredAPIVersion)
-		if err != nil {
-			return nil, err
-		}
-		if result["metadata"] == nil { // pruning in a server-side apply leaves objects without any; the answer has to have some
-			result["metadata"] = map[string]any{}
-		}
-		raw, err := json.Marshal(result)
-		if err != nil {
-			return nil, fmt.Errorf("writing a converted object: %w", err)
-		}
-		converted = append(converted, runtime.RawExtension{Raw: raw})
+// refuse answers a request of which nothing was converted.
+func refuse(w http.ResponseWriter, err error) {
+	var long *tooLongError
+	var longer *http.MaxBytesError
+	switch {
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, short(err.Error()), http.StatusServiceUnavailable)
+	case errors.As(err, &long), errors.As(err, &longer):
+		http.Error(w, short(err.Error()), http.StatusRequestEntityTooLarge)
+	default:
+		http.Error(w, short(fmt.Sprintf("want a ConversionReview with a request: %v", err)), http.StatusBadRequest)
 	}
-	return converted, nil
 }
 
-// converter knows when the object expires, if its pool has to be asked for that.
-func (r *reviewer) converter(ctx context.Context, object map[string]any) (beta.Converter, error) {
-	pool := beta.PoolToAsk(object)
-	if pool == "" {
-		return beta.Converter{}, nil
+// errAsk says that a pool has to be asked before the object can be converted.
+var errAsk = errors.New("a pool has to be asked")
+
+// convert converts one object while no other is being converted. The API server may have to convert pools here before it can
+// list them, so a list is asked for outside of the turn.
+// While it waits for that, the request gives up its place, which the conversion of the pools may need.
+func (r *reviewer) convert(ctx context.Context, raw []byte, version string, place *pass) ([]byte, error) {
+	if err := affordable(raw); err != nil {
+		return nil, err
 	}
-	age, err := r.expiryOf(ctx, pool)
-	return beta.Converter{Expiry: func(string) string { return age }}, err
+	converted, pool, err := r.inTurn(ctx, raw, version, r.expiries.known)
+	if !errors.Is(err, errAsk) {
+		return converted, err
+	}
+	place.leave()
+	age, err := r.expiries.of(ctx, pool)
+	if again := place.enter(ctx); err == nil {
+		err = again
+	}
+	if err != nil {
+		return nil, err
+	}
+	converted, _, err = r.inTurn(ctx, raw, version, func(string) (string, bool) { return age, true })
+	return converted, err
 }
 
-// expiryOf asks the API server, at most every few seconds for one pool. What it says of the pool may in turn have been
-// converted here; that asks nobody.
-func (r *reviewer) expiryOf(ctx context.Context, pool string) (string, error) {
-	r.lock.Lock()
-	known, ok := r.known[pool]
-	r.lock.Unlock()
-	if ok && r.now().Sub(known.at) < expiryFor {
-		return known.age, nil
+func (r *reviewer) inTurn(ctx context.Context, raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error) {
+	release, err := take(ctx, r.gate.turn)
+	if err != nil {
+		return nil, "", err
 	}
-	found := &unstructured.Unstructured{}
-	found.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePool"))
-	if err := r.client.Get(ctx, client.ObjectKey{Name: pool}, found); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("asking when claims of pool %s expire: %w", pool, err)
-	} else if apierrors.IsNotFound(err) {
-		found = nil
+	defer release()
+	var object map[string]any
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
+		return nil, "", fmt.Errorf("reading an object to be converted: %w", err)
 	}
-	age := ""
-	if found != nil {
-		age, _, _ = unstructured.NestedString(found.Object, "spec", "template", "spec", "expireAfter")
+	var converter beta.Converter
+	if pool = beta.PoolToAsk(object); pool != "" {
+		age, ok := known(pool)
+		if !ok {
+			return nil, pool, errAsk
+		}
+		converter.Expiry = func(string) string { return age }
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	for name, e := range r.known {
-		if r.now().Sub(e.at) >= expiryFor {
-			delete(r.known, name)
+	result, err := converter.Convert(object, version)
+	if err != nil {
+		return nil, "", err
+	}
+	if result["metadata"] == nil { // pruning in a server-side apply leaves objects without any; the answer has to have some
+		result["metadata"] = map[string]any{}
+	}
+	written, err := json.Marshal(result)
+	if err != nil {
+		return nil, "", fmt.Errorf("writing a converted object: %w", err)
+	}
+	return written, "", nil
+}
+
+// answer writes a ConversionReview object by object. The result comes last, when it is known.
+type answer struct {
+	to    io.Writer
+	begun bool
+	some  bool
+	err   error
+}
+
+func (a *answer) begin(uid string) {
+	a.begun = true
+	if w, ok := a.to.(http.ResponseWriter); ok {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	quoted, err := json.Marshal(uid)
+	a.err = errors.Join(a.err, err)
+	a.write(`{"kind":"ConversionReview","apiVersion":"`+apiextensionsv1.SchemeGroupVersion.String()+`","response":{"uid":`, string(quoted), `,"convertedObjects":[`)
+}
+
+func (a *answer) add(object []byte) error {
+	if a.some {
+		a.write(",")
+	}
+	a.some = true
+	if a.err == nil {
+		_, a.err = a.to.Write(object)
+	}
+	return a.err
+}
+
+func (a *answer) end(result metav1.Status) error {
+	text, err := json.Marshal(result)
+	a.err = errors.Join(a.err, err)
+	a.write(`],"result":`, string(text), "}}\n")
+	return a.err
+}
+
+func (a *answer) write(texts ...string) {
+	for _, text := range texts {
+		if a.err == nil {
+			_, a.err = io.WriteString(a.to, text)
 		}
 	}
-	if r.known == nil {
-		r.known = map[string]expiry{}
-	}
-	r.known[pool] = expiry{age, r.now()}
-	return age, nil
 }

@@ -18,12 +18,12 @@ import (
 // deaf is an API server that does not answer.
 type deaf struct{ client.Reader }
 
-func (deaf) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("no answer")
 }
 
 func TestReview(t *testing.T) {
-	r := &reviewer{client: deaf{}, now: time.Now, log: logr.Discard()}
+	r := newReviewer(deaf{}, time.Now, logr.Discard())
 	review := func(version, objects string) string {
 		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"` + version + `","objects":` + objects + `}}`
 	}
@@ -39,7 +39,19 @@ func TestReview(t *testing.T) {
 		{"another kind", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"Provisioner"}]`), 200, "want a NodePool", 0},
 		{"no object", review("karpenter.sh/v1", `[1]`), 200, "reading an object", 0},
 		{"a claim whose pool cannot be asked", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodeClaim","metadata":{"labels":{"karpenter.sh/nodepool":"a"}},"spec":{}}]`),
-			200, "asking when claims of pool a expire", 0},
+			200, "asking when claims expire", 0},
+		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`), 200, "want a NodePool", 1},
+		{"fields that nothing reads", `{"kind":"ConversionReview","x":[{"request":1}],"request":{"y":{},"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":null,"z":[]}}`, 200, "", 0},
+		{"one long text", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"`+strings.Repeat("é", 1<<20)+`"}]`), 200, "converting é", 0},
+		{"an object that is too long", review("karpenter.sh/v1", `["`+strings.Repeat("a", longestObject+100<<10)+`"]`), 413, "", 0},
+		{"a field that is too long", `{"kind":"` + strings.Repeat("a", 5<<20) + `"}`, 413, "", 0},
+		{"a version that is too long", review(strings.Repeat("a", 300), `[]`), 413, "", 0},
+		{"objects before the version", `{"request":{"uid":"1","objects":[{}]}}`, 400, "", 0},
+		{"cut off", strings.TrimSuffix(review("karpenter.sh/v1", `[]`), "}}"), 400, "", 0},
+		{"cut off after an object", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},`)[:140+len("apiVersion")], 400, "", 0},
+		{"too many brackets", review("karpenter.sh/v1", `[`+strings.Repeat("[", 20000)), 400, "", 0},
+		{"a list", `[]`, 400, "", 0},
+		{"two requests", `{"request":{"uid":"1"},"request":{"uid":"2"}}`, 400, "", 0},
 		{"no request", `{}`, 400, "", 0},
 		{"no JSON", `a`, 400, "", 0},
 	} {
@@ -47,7 +59,10 @@ func TestReview(t *testing.T) {
 			w := httptest.NewRecorder()
 			r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(test.body)))
 			if w.Code != test.code {
-				t.Fatalf("code %d, want %d: %s", w.Code, test.code, w.Body)
+				t.Fatalf("code %d, want %d: %s", w.Code, test.code, short(w.Body.String()))
+			}
+			if got := w.Body.Len(); test.objects == 0 && got > 2*longestText+200 {
+				t.Errorf("the answer to a wrong request has %d bytes", got)
 			}
 			if test.code != http.StatusOK {
 				return

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server is the webhook on one replica. All fields but Look and Listener are needed.
+// Server is the webhook on one replica. All fields but Look, Listener and ClientCA are needed.
 type Server struct {
 	// Client asks the API server itself, without a cache: caches may have to wait for us.
 	Client client.WithWatch
@@ -35,6 +36,9 @@ type Server struct {
 	Port        int
 	// Listener is what is listened on first, if somebody has opened the port already.
 	Listener net.Listener
+	// ClientCA, if set, is who has to have signed the certificates of clients; others are turned away. An API server offers
+	// a certificate to conversion webhooks only behind a proxy that adds one.
+	ClientCA *x509.CertPool
 	// SecretNamespace is where SecretName is.
 	SecretNamespace string
 	Clock           clock.WithTicker
@@ -142,7 +146,7 @@ func (s *Server) settle(ctx context.Context) error {
 // serve listens until the context ends.
 func (s *Server) serve(ctx context.Context) {
 	mux := http.NewServeMux()
-	mux.Handle(Path, &reviewer{client: s.Client, now: s.Clock.Now, log: s.Log})
+	mux.Handle(Path, newReviewer(s.Client, s.Clock.Now, s.Log))
 	for ctx.Err() == nil {
 		err := s.listen(ctx, mux)
 		if err == nil {
@@ -162,11 +166,7 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 			return err
 		}
 	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes: the API server tells whom it concerns
-		TLSConfig: &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}},
-	}
+	server := s.bounded(handler)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -176,11 +176,26 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 		_ = server.Shutdown(brief)
 	})
 	defer stop()
-	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ServeTLS(&crowd{Listener: listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-ended
 	return nil
+}
+
+// bounded is a server whose clients cost a bounded amount of memory and time, whatever they send.
+func (s *Server) bounded(handler http.Handler) *http.Server {
+	settings := &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if s.ClientCA != nil {
+		settings.ClientCAs, settings.ClientAuth = s.ClientCA, tls.RequireAndVerifyClientCert
+	}
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
+		IdleTimeout: 90 * time.Second, MaxHeaderBytes: 16 << 10,
+		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes: the API server reports its own
+		TLSConfig: settings,
+	}
 }
 
 // watch looks when somebody changes a definition, such as an upgrade of the chart that it is part of.

@@ -157,6 +157,34 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestNetworkPolicyOfWebhook holds the rule of the webhook's port to the value that says what may reach it.
+func TestNetworkPolicyOfWebhook(t *testing.T) {
+	subnet := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/24"}}
+	for _, test := range []struct {
+		name string
+		from []any
+		want []networkingv1.NetworkPolicyPeer
+	}{
+		{"any source", []any{}, nil},
+		{"one subnet", []any{values{"ipBlock": values{"cidr": "10.0.0.0/24"}}}, []networkingv1.NetworkPolicyPeer{subnet}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			with := minimal().set("networkPolicy.enabled", true).set("networkPolicy.webhookFrom", test.from)
+			policy := decode[networkingv1.NetworkPolicy](t, render(t, mainChart, with), "NetworkPolicy")
+			rules := map[string][]networkingv1.NetworkPolicyPeer{}
+			for _, rule := range policy.Spec.Ingress {
+				for _, port := range rule.Ports {
+					rules[port.Port.String()] = rule.From
+				}
+			}
+			want := map[string][]networkingv1.NetworkPolicyPeer{"http-metrics": nil, "http": nil, "https-webhook": test.want}
+			if diff := cmp.Diff(want, rules); diff != "" {
+				t.Errorf("sources by port (-want +have):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestNetworkPolicy holds the policy to the addresses that credentials come from, in clusters of either family.
 func TestNetworkPolicy(t *testing.T) {
 	policy := decode[networkingv1.NetworkPolicy](t, render(t, mainChart, minimal().set("networkPolicy.enabled", true)), "NetworkPolicy")

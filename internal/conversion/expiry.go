@@ -1,0 +1,97 @@
+package conversion
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+const (
+	// expiryFor is how long a list of pools is believed.
+	expiryFor = 10 * time.Second
+	// expiryPause is the least time between two lists of pools, whatever is asked.
+	expiryPause = time.Second
+)
+
+// expiries knows when the claims of each pool expire. It lists all pools at once, so that requests that name any number of
+// pools, existing or not, cost the API server one list per second at most.
+type expiries struct {
+	client client.Reader
+	now    func() time.Time
+	wait   func(context.Context, time.Duration)
+
+	reading sync.Mutex // held while the pools are listed
+
+	lock sync.Mutex
+	ages map[string]string // by pool; what the last list said
+	at   time.Time         // when the last list began
+}
+
+// known is the expireAfter of a pool if the last list is fresh and has the pool.
+func (e *expiries) known(pool string) (string, bool) {
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	age, ok := e.ages[pool]
+	return age, ok && e.now().Sub(e.at) < expiryFor
+}
+
+// of is the expireAfter of a pool, empty for a pool that does not exist. A pool that the last list does not have may be newer
+// than the list, so the answer comes from a list that began after the call.
+func (e *expiries) of(ctx context.Context, pool string) (string, error) {
+	asked := e.now()
+	if age, ok := e.known(pool); ok {
+		return age, nil
+	}
+	e.reading.Lock()
+	defer e.reading.Unlock()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("asking when claims expire: %w", ctx.Err())
+	}
+	e.lock.Lock()
+	at := e.at
+	e.lock.Unlock()
+	if at.Before(asked) {
+		if pause := expiryPause - asked.Sub(at); pause > 0 {
+			e.wait(ctx, pause)
+		}
+		if err := e.list(ctx); err != nil {
+			return "", err
+		}
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	return e.ages[pool], nil
+}
+
+func (e *expiries) list(ctx context.Context) error {
+	at := e.now()
+	found := &unstructured.UnstructuredList{}
+	found.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePoolList"))
+	if err := e.client.List(ctx, found); err != nil {
+		return fmt.Errorf("asking when claims expire: %w", err)
+	}
+	ages := make(map[string]string, len(found.Items))
+	for i := range found.Items {
+		ages[found.Items[i].GetName()], _, _ = unstructured.NestedString(found.Items[i].Object, "spec", "template", "spec", "expireAfter")
+	}
+	e.lock.Lock()
+	defer e.lock.Unlock()
+	e.ages, e.at = ages, at
+	return nil
+}
+
+// pauseFor waits for d or for the end of the context.
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
