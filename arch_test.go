@@ -98,6 +98,11 @@ var importRules = []importRule{
 		because: "convert is pure: objects in, model out; who has a client fetches them",
 	},
 	{
+		from:    "./internal/wire",
+		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
+		because: "documents are bounded before anything else sees them: it knows the API types and no reader of them",
+	},
+	{
 		from:    "./internal/cloud",
 		never:   []string{"./internal/engine/bitset", "./internal/engine/label"},
 		because: "the provider interface is plain strings and integers, for the person who adds a provider",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -25,6 +26,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // newControllerCommand makes the verb that runs in the cluster: it buys nodes for pending pods and lets empty ones go.
@@ -149,6 +151,7 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
+	config.Wrap(boundWire)
 	brief := rest.CopyConfig(config)
 	brief.Timeout = connectTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(brief)
@@ -164,6 +167,13 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 			config.Host, karpv1.GroupVersion, err)
 	}
 	return config, server, nil
+}
+
+// boundWire keeps what cannot be decoded in bounded work from the clients of a connection.
+func boundWire(next http.RoundTripper) http.RoundTripper {
+	return wire.Transport(next, func(f wire.Fault) {
+		ctrl.Log.Error(nil, "a field of a stored object cannot be read; the object is set aside", "kind", f.Kind, "name", f.Name, "field", f.Field, "why", f.Why)
+	})
 }
 
 // serverVersion asks the API server for its version, such as v1.36.1.

@@ -2,12 +2,17 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"os"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // connection says which cluster is meant, as kubectl's flags do.
@@ -45,6 +50,9 @@ func (c *connection) config() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "karpenter/" + programVersion()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return wire.Transport(next, func(f wire.Fault) { fmt.Fprintln(os.Stderr, "karpenter: cannot read", f) })
+	})
 	return config, nil
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // oneLine is the text of an error without line breaks.
@@ -79,7 +81,7 @@ func wrongQuantity(path string, object any) (field, value string) {
 			if amounts, ok := object[key].(map[string]any); ok && slices.Contains([]string{"requests", "limits", "capacity", "allocatable"}, key) {
 				for _, name := range sortedKeys(amounts) {
 					text := fmt.Sprint(amounts[name])
-					if _, err := resource.ParseQuantity(text); err != nil {
+					if _, err := karpv1.ParseQuantity(text); err != nil {
 						return at + "." + name, text
 					}
 				}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // Reading files: every document of every file becomes an object, or a problem that names file, object and field. A
@@ -284,7 +285,23 @@ func (o *objects) read(origin string, text []byte) {
 		}
 		return
 	}
-	o.readObject(fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name)), &head, text)
+	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
+	switch _, faults, err := wire.Bound(text); {
+	case err != nil:
+		o.problem(fmt.Errorf("%s: %w", origin, err))
+	case len(faults) > 0:
+		o.unreadable(origin, &head, faults[0])
+	default:
+		o.readObject(origin, &head, text)
+	}
+}
+
+// unreadable sets an object aside that would take for ever to decode.
+func (o *objects) unreadable(origin string, head *objectHead, fault wire.Fault) {
+	o.problem(fmt.Errorf("%s: %s: %s", origin, fault.Field, fault.Why))
+	if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
+		o.refusePool(head.Metadata.Name, fmt.Errorf("%s: %s", fault.Field, fault.Why))
+	}
 }
 
 // readObject takes one object, completed with the defaults of its schema.

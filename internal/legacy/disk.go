@@ -6,9 +6,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // volumeSize is how a class writes the size of a volume.
@@ -48,7 +47,7 @@ func (c *cloudPart) diskSize(at string, value any) any {
 		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "has no unit: read as %sGi", text)
 		return text + "Gi"
 	}
-	amount, err := resource.ParseQuantity(text)
+	amount, err := karpv1.ParseQuantity(text)
 	if err != nil || amount.Sign() <= 0 {
 		return value // the API says what is wrong with it
 	}

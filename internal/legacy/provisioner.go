@@ -229,7 +229,7 @@ func amountOf(value any) (resource.Quantity, bool) {
 	if !ok {
 		return resource.Quantity{}, false
 	}
-	amount, err := resource.ParseQuantity(strings.TrimSpace(text))
+	amount, err := karpv1.ParseQuantity(strings.TrimSpace(text))
 	return amount, err == nil && amount.Sign() >= 0
 }
 

@@ -2,13 +2,23 @@ package legacy
 
 import (
 	"errors"
+	"fmt"
 
 	"sigs.k8s.io/json"
+
+	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // recode reads an untyped value, which is at the path, into a type of the API; fields that it does not have are noted.
 func recode(value, into any, at string, notes *notes) error {
-	unknown, err := json.UnmarshalStrict([]byte(show(value)), into, json.DisallowUnknownFields)
+	encoded, faults, err := wire.Bound([]byte(show(value)))
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%s.%s: %s", at, faults[0].Field, faults[0].Why)
+	}
+	unknown, err := json.UnmarshalStrict(encoded, into, json.DisallowUnknownFields)
 	if err != nil {
 		return err
 	}

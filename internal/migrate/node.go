@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Values with their comments. A path is a list of names of fields; what is not there is nil, and nil has nothing below it.
@@ -274,11 +275,11 @@ func alikeScalars(a, b *yaml.Node) bool {
 		y, err := time.ParseDuration(b.Value)
 		return err == nil && x == y
 	}
-	x, err := resource.ParseQuantity(a.Value)
+	x, err := karpv1.ParseQuantity(a.Value)
 	if err != nil {
 		return false
 	}
-	y, err := resource.ParseQuantity(b.Value)
+	y, err := karpv1.ParseQuantity(b.Value)
 	return err == nil && x.Cmp(y) == 0
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
@@ -162,11 +161,11 @@ func (r *repair) amounts(path string) {
 	for _, name := range fields(list) {
 		node := at(list, name)
 		value := strings.TrimSpace(text(node))
-		if _, err := resource.ParseQuantity(value); err == nil {
+		if _, err := karpv1.ParseQuantity(value); err == nil {
 			continue
 		}
 		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi", "TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
-		if _, err := resource.ParseQuantity(wanted); err != nil || value == "" {
+		if _, err := karpv1.ParseQuantity(wanted); err != nil || value == "" {
 			r.note(Impossible, path+"."+name, "is %q, want an amount such as 1000 or 1000Gi", value)
 			continue
 		}

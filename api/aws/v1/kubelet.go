@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // KubeletConfiguration is a part of the kubelet's own configuration, kubelet.config.k8s.io/v1beta1
@@ -205,7 +207,7 @@ func (k *KubeletConfiguration) MaxPodsNumber() (pods int32, ok bool) {
 func Reserved(entries map[string]string) map[string]resource.Quantity {
 	amounts := map[string]resource.Quantity{}
 	for name, text := range entries {
-		if amount, err := resource.ParseQuantity(text); err == nil {
+		if amount, err := karpv1.ParseQuantity(text); err == nil {
 			amounts[name] = amount
 		}
 	}
@@ -223,7 +225,7 @@ func (k *KubeletConfiguration) Expressions() []string {
 	}
 	for name, entries := range map[string]map[string]string{"kubeReserved": k.KubeReserved, "systemReserved": k.SystemReserved} {
 		for key, text := range entries {
-			if _, err := resource.ParseQuantity(text); err != nil {
+			if _, err := karpv1.ParseQuantity(text); err != nil {
 				paths = append(paths, "kubelet."+name+"."+key)
 			}
 		}

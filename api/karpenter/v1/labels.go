@@ -77,6 +77,10 @@ const OwnAnnotationPrefix = "karpenter-go.github.io/"
 // AnnotationCommand holds the disruption command that a claim takes part in, as JSON.
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
+// AnnotationUnreadable names a field that could not be read in bounded work, such as a quantity with an exponent of ten digits. It is put
+// on the object as it is read, and never written.
+const AnnotationUnreadable = OwnAnnotationPrefix + "unreadable"
+
 // AnnotationNodeOverheadPrice, on a pool, is what each of its nodes costs beyond its price, in decimal USD per hour.
 const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
 

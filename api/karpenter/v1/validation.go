@@ -21,6 +21,7 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 	spec := template.Child("spec")
 	return slices.Concat(
 		validateOwnLabels(pool),
+		validateReadable(pool.Annotations),
 		validateLimits(pool.Spec.Limits),
 		validateLabels(template.Child("metadata", "labels"), pool.Spec.Template.ObjectMeta.Labels, rules),
 		validateTaints(spec, &pool.Spec.Template.Spec),
@@ -97,6 +98,15 @@ func validateOwnLabels(pool *NodePool) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateReadable refuses a pool of which a field was replaced because it cannot be read.
+func validateReadable(annotations map[string]string) field.ErrorList {
+	if what := annotations[AnnotationUnreadable]; what != "" {
+		path, why, _ := strings.Cut(what, ": ")
+		return field.ErrorList{field.Invalid(field.NewPath(path), "", "cannot be read: "+why)}
+	}
+	return nil
 }
 
 func validateLimits(limits corev1.ResourceList) field.ErrorList {

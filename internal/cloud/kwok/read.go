@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -234,7 +233,7 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 func amounts(field string, texts map[string]amount) (map[string]int64, error) {
 	parsed := make(map[string]int64, len(texts))
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		quantity, err := resource.ParseQuantity(string(texts[name]))
+		quantity, err := karpv1.ParseQuantity(string(texts[name]))
 		if err != nil || quantity.Sign() < 0 {
 			return nil, fmt.Errorf("%s[%q]: is %q, want a quantity of zero or more such as \"2\", \"500m\" or \"4Gi\"", field, name, string(texts[name]))
 		}

@@ -70,7 +70,7 @@ func finish(file string) (kind string, err error) {
 	kind = definition.Spec.Names.Kind
 	for i := range definition.Spec.Versions {
 		root := definition.Spec.Versions[i].Schema.OpenAPIV3Schema
-		for _, rule := range rulesOf[kind] {
+		for _, rule := range append([]rule{quantities}, rulesOf[kind]...) {
 			if err := rule(root); err != nil {
 				return "", err
 			}

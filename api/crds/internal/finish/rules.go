@@ -74,6 +74,36 @@ const (
 	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 )
 
+// Patterns of quantities: what controller-gen writes, and what a quantity may be. An exponent of ten digits takes for ever to parse; other
+// exponents than whole numbers are no quantities for Kubernetes either.
+const (
+	anyQuantity     = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	boundedQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,3}))?$`
+	longestQuantity = 64
+)
+
+// quantities bounds every quantity of a schema.
+func quantities(s *schema) error {
+	if s.XIntOrString && (s.Pattern == anyQuantity || s.Pattern == boundedQuantity) {
+		s.Pattern, s.MaxLength = boundedQuantity, new(int64(longestQuantity))
+	}
+	for name, child := range s.Properties {
+		if err := quantities(&child); err != nil {
+			return err
+		}
+		s.Properties[name] = child
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		if err := quantities(s.AdditionalProperties.Schema); err != nil {
+			return err
+		}
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		return quantities(s.Items.Schema)
+	}
+	return nil
+}
+
 // A provider has a label domain, of which users may require some keys only. If it guards
 // labels, a pool's template can set no others either.
 type provider struct {

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
@@ -61,7 +60,7 @@ func (k *Kubelet) reservations() (r reservations, err error) {
 func reservedAmounts(field string, texts map[string]string) (map[string]int64, error) {
 	amounts := map[string]int64{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		quantity, err := resource.ParseQuantity(texts[name])
+		quantity, err := karpv1.ParseQuantity(texts[name])
 		if err != nil || quantity.Sign() < 0 {
 			return nil, fmt.Errorf("kubelet.%s[%q]: is %q, want a quantity such as 100m or 1Gi", field, name, texts[name])
 		}
@@ -88,7 +87,7 @@ func (k *Kubelet) threshold(signal string, unset threshold) (threshold, error) {
 		}
 		return threshold{part: percentage / 100}, nil
 	}
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := karpv1.ParseQuantity(text)
 	if err != nil || quantity.Sign() < 0 {
 		return unset, wrong
 	}

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // kubeletFields has, per line, a field of kubelet.config.k8s.io/v1beta1 and the kind of its value: those of the struct
@@ -114,7 +114,7 @@ func validThreshold(text string) bool {
 		number, err := strconv.ParseFloat(percentage, 64)
 		return err == nil && number >= 0 && number <= 100
 	}
-	amount, err := resource.ParseQuantity(text)
+	amount, err := karpv1.ParseQuantity(text)
 	return err == nil && amount.Sign() >= 0
 }
 

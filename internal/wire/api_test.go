@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/api/crds"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+)
+
+const poolText = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","spec":{"template":{"spec":{"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"},
+	"requirements":[{"key":"kubernetes.io/os","operator":"In","values":["linux"]}]}}}}`
+
+// unbounded takes the bounds of quantities and durations out of a schema.
+func unbounded(s *apiextensionsv1.JSONSchemaProps) {
+	if s.XIntOrString {
+		s.Pattern, s.MaxLength = "", nil
+	}
+	for name, child := range s.Properties {
+		if name == "terminationGracePeriod" {
+			child.XValidations = nil
+		}
+		unbounded(&child)
+		s.Properties[name] = child
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		unbounded(s.AdditionalProperties.Schema)
+	}
+}
+
+// TestInformer: pools that were stored before the definition bounded quantities and durations keep an informer from no other.
+func TestInformer(t *testing.T) {
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range definitions {
+		for i := range d.Spec.Versions {
+			unbounded(d.Spec.Versions[i].Schema.OpenAPIV3Schema)
+		}
+	}
+	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
+	config.WarningHandler = rest.NoWarnings{}
+	var lock sync.Mutex
+	told := map[string]bool{}
+	bounded := rest.CopyConfig(config)
+	bounded.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return Transport(next, func(f Fault) {
+			lock.Lock()
+			defer lock.Unlock()
+			told[f.Name+" "+f.Field] = true
+		})
+	})
+	scheme := runtime.NewScheme()
+	if err := karpv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(name string, change func(spec map[string]any)) {
+		t.Helper()
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON([]byte(poolText)); err != nil {
+			t.Fatal(err)
+		}
+		object.SetName(name)
+		change(object.Object["spec"].(map[string]any))
+		if err := writer.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit := func(spec map[string]any) { spec["limits"] = map[string]any{"cpu": "1e-1000000000"} }
+	create("listed", limit)
+	create("long", func(spec map[string]any) {
+		spec["template"].(map[string]any)["spec"].(map[string]any)["terminationGracePeriod"] = "99999999999h"
+	})
+	pools, err := cache.New(bounded, cache.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pools.GetInformer(t.Context(), &karpv1.NodePool{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = pools.Start(t.Context()) }()
+	if !pools.WaitForCacheSync(t.Context()) {
+		t.Fatal("the informer has no first list")
+	}
+	var list karpv1.NodePoolList
+	if err := pools.List(t.Context(), &list); err != nil || len(list.Items) != 2 {
+		t.Fatalf("the first list has %d pools, want 2: %v", len(list.Items), err)
+	}
+	create("watched", limit)
+	create("good", func(map[string]any) {})
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for len(list.Items) < 4 {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the informer has %d pools", len(list.Items))
+		case <-again.C:
+		}
+		if err := pools.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range list.Items {
+		pool := &list.Items[i]
+		errs := karpv1.Validate(pool, karpv1.LabelRules{}).ToAggregate()
+		refused := errs != nil && strings.Contains(errs.Error(), "spec.limits.cpu: Invalid value")
+		if want := pool.Name == "listed" || pool.Name == "watched"; refused != want {
+			t.Errorf("%s: refused %t, want %t: %v", pool.Name, refused, want, errs)
+		}
+		lock.Lock()
+		if want := pool.Name == "listed" || pool.Name == "watched"; told[pool.Name+" spec.limits.cpu"] != want {
+			t.Errorf("%s was told: %t, want %t", pool.Name, !want, want)
+		}
+		lock.Unlock()
+		if grace := pool.Spec.Template.Spec.TerminationGracePeriod; pool.Name == "long" && (grace == nil || *grace != metav1.Duration{Duration: 2562047 * time.Hour}) {
+			t.Errorf("a duration that is too long is read as %v", grace)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Fault is a field of an object that cannot be read, and its replacement.
+type Fault struct {
+	Kind, Name string
+	// Field is the path of the field, such as spec.limits.cpu.
+	Field string
+	Why   string
+}
+
+func (f Fault) String() string {
+	return fmt.Sprintf("%s %s: %s: %s", f.Kind, f.Name, f.Field, f.Why)
+}
+
+// amountParents are the fields whose members are quantities, in our kinds and in those of Kubernetes.
+var amountParents = []string{
+	"limits", "requests", "capacity", "allocatable", "resources", "overhead", "podFixed", "hard", "used", "default", "defaultRequest", "min", "max",
+	"allocatedResources",
+}
+
+// amountFields are fields that are quantities themselves.
+var amountFields = []string{"volumeSize", "sizeLimit", "divisor", "maximumVolumeSize"}
+
+// durationFields are the fields that are read by time.ParseDuration, and are errors beyond its range.
+var durationFields = []string{"duration", "terminationGracePeriod", "imageMinimumGCAge", "evictionSoftGracePeriod"}
+
+// longest is the longest duration in whole hours.
+const longest = "2562047h"
+
+// mostDepth is how deep the objects and lists of a document may be nested. Those of Kubernetes are not a tenth of this deep.
+const mostDepth = 250
+
+// Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, and what it replaced. A
+// document without any, which is nearly every one, is returned as it is. The error is that of a document that is no JSON,
+// or that is nested too deep.
+func Bound(document []byte) ([]byte, []Fault, error) {
+	if !suspicious(document) {
+		return document, nil, nil
+	}
+	if Depth(document) > mostDepth {
+		return nil, nil, fmt.Errorf("objects and lists are nested more than %d deep", mostDepth)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, nil, err
+	}
+	w := &walk{}
+	w.value(nil, tree)
+	if !w.changed {
+		return document, nil, nil
+	}
+	bounded, err := json.Marshal(tree)
+	return bounded, w.faults, err
+}
+
+// suspicious reports whether the text may have a quantity with a long exponent, a long quantity, or a long duration: after a digit or a
+// point an e with more digits than a bounded one has; or so many digits that no quantity or duration has them.
+func suspicious(text []byte) bool {
+	const manyDigits = 7 // 10,000,000 s is less than four months, 10,000,000 h is too long
+	digits := 0
+	for i, c := range text {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+			continue
+		case (c == 'e' || c == 'E') && i > 0 && (digits > 0 || text[i-1] == '.') && longExponent(text[i+1:]):
+			return true
+		case digits >= manyDigits && (c == 's' || c == 'm' || c == 'h') || digits > karpv1.LongestQuantity/2:
+			return true
+		}
+		digits = 0
+	}
+	return digits > karpv1.LongestQuantity/2
+}
+
+func longExponent(text []byte) bool {
+	text = bytes.TrimLeft(text[:min(len(text), 6)], "+-")
+	if len(text) < 4 {
+		return false
+	}
+	return !slices.ContainsFunc(text[:4], func(c byte) bool { return c < '0' || c > '9' })
+}
+
+// walk goes through a tree and replaces what cannot be read.
+type walk struct {
+	// object is the innermost object with a kind, or an item of a list: what faults are named for.
+	object  map[string]any
+	kind    string
+	faults  []Fault
+	changed bool
+}
+
+func (w *walk) value(path []string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if isObject(path) {
+			object, kind := w.object, w.kind
+			w.object, w.kind = value, text(value, "kind", strings.TrimSuffix(kind, "List"))
+			w.fields(nil, value)
+			w.object, w.kind = object, kind
+			return
+		}
+		w.fields(path, value)
+	case []any:
+		for i, member := range value {
+			w.value(append(slices.Clone(path), fmt.Sprint(i)), member)
+		}
+	}
+}
+
+// isObject reports whether an object may begin at a path: that of the document, an item of a list, or the object of an event.
+func isObject(path []string) bool {
+	return len(path) == 0 || len(path) == 2 && path[0] == "items" || len(path) == 1 && path[0] == "object"
+}
+
+func (w *walk) fields(path []string, fields map[string]any) {
+	for _, name := range sorted(fields) {
+		at := append(slices.Clone(path), name)
+		parent := ""
+		if len(path) > 0 {
+			parent = path[len(path)-1]
+		}
+		amount := slices.Contains(amountParents, parent) || slices.Contains(amountFields, name)
+		duration := slices.Contains(durationFields, name) || parent == "evictionSoftGracePeriod"
+		switch value := fields[name].(type) {
+		case string:
+			if amount {
+				w.amount(at, fields, name, value)
+			} else if duration {
+				w.duration(fields, name, value)
+			}
+		case json.Number:
+			if amount {
+				w.amount(at, fields, name, value.String())
+			}
+		default:
+			w.value(at, value)
+		}
+	}
+}
+
+func (w *walk) amount(at []string, fields map[string]any, name, value string) {
+	if strings.Trim(value, "0123456789.+-eEinumkKMGTP") != "" {
+		return // not a quantity, which its reader says as soon as it sees the first other character
+	}
+	err := karpv1.BoundQuantity(value)
+	if err == nil {
+		return
+	}
+	fields[name], w.changed = "0", true
+	fault := Fault{Kind: w.kind, Field: strings.Join(at, "."), Why: err.Error()}
+	if metadata, ok := w.object["metadata"].(map[string]any); ok {
+		fault.Name = text(metadata, "name", "")
+		if namespace := text(metadata, "namespace", ""); namespace != "" {
+			fault.Name = namespace + "/" + fault.Name
+		}
+		note(metadata, fault)
+	}
+	w.faults = append(w.faults, fault)
+}
+
+// note writes the fault on the object.
+func note(metadata map[string]any, fault Fault) {
+	annotations, ok := metadata["annotations"].(map[string]any)
+	if !ok {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	if _, noted := annotations[karpv1.AnnotationUnreadable]; !noted {
+		annotations[karpv1.AnnotationUnreadable] = fault.Field + ": " + fault.Why
+	}
+}
+
+func (w *walk) duration(fields map[string]any, name, value string) {
+	if _, err := time.ParseDuration(value); err != nil && len(value) > 0 && strings.Trim(value, "0123456789hms") == "" {
+		fields[name], w.changed = longest, true
+	}
+}
+
+func text(fields map[string]any, name, otherwise string) string {
+	if s, ok := fields[name].(string); ok {
+		return s
+	}
+	return otherwise
+}
+
+func sorted(fields map[string]any) []string {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Depth is how deep the objects and lists of a JSON text, or of a YAML text in flow style, are nested. Brackets in strings count,
+// quoted brackets of one kind seldom do: the result is an upper bound.
+func Depth(text []byte) int {
+	deepest, depth := 0, 0
+	for _, c := range text {
+		switch c {
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth = max(depth-1, 0)
+		}
+	}
+	return deepest
+}
