@@ -31,11 +31,19 @@ func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 		}
 		all = append(all, append(slices.Clone(selector), v.term(&terms[i])...))
 	}
+	if len(all) > manyTerms {
+		if all = label.Union(all); len(all) == 1 && len(all[0]) == 0 {
+			return nil // any node will do
+		}
+	}
 	if len(all) == 0 {
 		all = [][]label.Requirement{{nowhere(model.LabelHostname)}}
 	}
 	return all
 }
+
+// manyTerms is how many node affinity terms are kept as they are written; of more, those that differ in one requirement are merged.
+const manyTerms = 16
 
 // term is everything that a node selector term asks for at once.
 func (v *Vocabulary) term(t *corev1.NodeSelectorTerm) []label.Requirement {

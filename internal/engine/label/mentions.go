@@ -16,6 +16,7 @@ type Mentions struct {
 	keys    map[string]*mentioned
 	version uint64
 	space   *Space // of this version, or nil
+	values  int
 }
 
 // mentioned is what one key's requirements tell apart.
@@ -68,6 +69,9 @@ func (m *Mentions) Key(key string) {
 	m.key(key)
 }
 
+// Len is how many values are mentioned, of all keys.
+func (m *Mentions) Len() int { return m.values }
+
 // Version changes if and only if something new was mentioned. Rows of one version can be used together.
 func (m *Mentions) Version() uint64 {
 	return m.version
@@ -104,6 +108,7 @@ func (m *Mentions) key(name string) *mentioned {
 func (m *Mentions) value(key *mentioned, value string) {
 	if _, ok := key.values[value]; !ok {
 		key.values[value] = struct{}{}
+		m.values++
 		m.changed(key)
 	}
 }

@@ -406,3 +406,56 @@ func TestOrderOfMentionsDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// TestUnion: alternatives mean the same after those that differ in one requirement are merged.
+func TestUnion(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	merged := 0
+	for round := range 3000 {
+		var alternatives [][]Requirement
+		var all []Requirement
+		for range 1 + rng.Intn(6) {
+			var reqs []Requirement
+			for range rng.Intn(4) {
+				r := Requirement{Key: string(rune('a' + rng.Intn(3))), Operator: []Operator{In, In, NotIn, NotIn, Exists, DoesNotExist, Gt}[rng.Intn(7)]}
+				switch r.Operator {
+				case In, NotIn:
+					for range rng.Intn(3) {
+						r.Values = append(r.Values, string(rune('x'+rng.Intn(3))))
+					}
+				case Gt:
+					r.Values = []string{"3"}
+				}
+				reqs, all = append(reqs, r), append(all, r)
+			}
+			alternatives = append(alternatives, reqs)
+		}
+		union := Union(alternatives)
+		if len(union) < len(alternatives) {
+			merged++
+		}
+		nodes := universe(all)
+		nodes = slices.DeleteFunc(nodes, func(n node) bool { return len(n.value) > 2 && n.value != "unmentioned" })
+		meets := func(alternatives [][]Requirement, labels map[string]node) bool {
+			return slices.ContainsFunc(alternatives, func(reqs []Requirement) bool {
+				return !slices.ContainsFunc(reqs, func(r Requirement) bool { return !r.allows(labels[r.Key]) })
+			})
+		}
+		for range 100 {
+			labels := map[string]node{"a": nodes[rng.Intn(len(nodes))], "b": nodes[rng.Intn(len(nodes))], "c": nodes[rng.Intn(len(nodes))]}
+			if before, after := meets(alternatives, labels), meets(union, labels); before != after {
+				t.Fatalf("round %d: %v became %v; %v meets them: %t and %t", round, alternatives, union, labels, before, after)
+			}
+		}
+	}
+	if merged < 500 {
+		t.Errorf("in %d of 3000 rounds something was merged: the test says too little", merged)
+	}
+	many := make([][]Requirement, 6000)
+	for i := range many {
+		many[i] = []Requirement{{Key: "t", Operator: NotIn, Values: []string{fmt.Sprint(i)}}, {Key: "z", Operator: In, Values: []string{"b", "a"}}}
+	}
+	if diff := cmp.Diff([][]Requirement{{{Key: "z", Operator: In, Values: []string{"b", "a"}}}}, Union(many)); diff != "" {
+		t.Errorf("6,000 alternatives (-want +got):\n%s", diff)
+	}
+}

@@ -46,6 +46,12 @@ type Builder struct {
 	classes        map[string]*class
 	// dead marks are used by no shape; unmentioned is how many mentions went with their shapes, at most.
 	dead, unmentioned int
+	// terms is how many alternatives and preferences all shapes have beyond a few; fresh are the shapes that were not admitted yet;
+	// shapesChanged says that shapes that were set aside may be admitted now, of which there are so many.
+	terms         int
+	fresh         []*shapeRecord
+	asides        int
+	shapesChanged bool
 	// volumes is how many resources count volumes.
 	volumes int
 
@@ -72,6 +78,9 @@ type podRecord struct {
 type shapeRecord struct {
 	*Shape
 	refs int
+	// terms and values are what the rows of the shape's groups cost (admit.go); aside is why none are made, nil if they are.
+	terms, values int
+	aside         *Rejection
 	// groups are the frozen groups of the pending pods of the shape.
 	groups []*Group
 	// pending are the pods that wait, each at its own place.
@@ -259,6 +268,7 @@ func (b *Builder) DeleteDaemon(uid string) {
 
 // Snapshot freezes the world as it is at now.
 func (b *Builder) Snapshot(now time.Time) *Snapshot {
+	b.admit()
 	b.forget()
 	b.renumber()
 	if space := b.mentions.Space(); space != b.space {

@@ -33,7 +33,9 @@ func (b *Builder) forget() {
 		shape := *s.Shape
 		shape.SpreadMarks, shape.TermMarks, shape.CarrierMarks = nil, nil, nil
 		s.Shape = &shape
-		b.mentionShape(&shape)
+		if s.aside == nil {
+			b.mentionShape(&shape)
+		}
 		b.markShape(&shape)
 	}
 	for uid, record := range b.pods {
@@ -60,6 +62,11 @@ func (b *Builder) forget() {
 // release forgets a shape that the last pod of is gone.
 func (b *Builder) release(s *shapeRecord) {
 	delete(b.shapes, s.Signature)
+	b.terms -= s.terms
+	b.shapesChanged = b.shapesChanged || b.asides > 0
+	if s.aside != nil {
+		b.asides--
+	}
 	for _, m := range s.marks() {
 		if b.users[m]--; b.users[m] == 0 {
 			b.dead++
@@ -72,7 +79,9 @@ func (b *Builder) release(s *shapeRecord) {
 		}
 	}
 	for _, reqs := range slices.Concat(s.Alternatives, s.VolumeAlternatives) {
-		b.unmentioned += len(reqs)
+		for _, r := range reqs {
+			b.unmentioned += max(1, len(r.Values))
+		}
 	}
 }
 

@@ -20,9 +20,13 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	b.version++
 	shape := b.intern(&spec)
 	shape.refs++
+	rejected := spec.Rejected
+	if rejected == nil {
+		rejected = shape.aside
+	}
 	pod := &Pod{
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
-		Rejected: spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
+		Rejected: rejected, crowded: rejected != spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
 		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec),
 	}
@@ -31,7 +35,7 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	switch {
 	case spec.State == Bound:
 		b.bind(pod)
-	case spec.Rejected != nil:
+	case rejected != nil:
 		b.rejectedDirty = true
 	default:
 		record.at = len(shape.pending)
@@ -135,7 +139,7 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 			}
 		}
 	}
-	b.mentionShape(shape.Shape)
+	b.weigh(shape)
 	b.markShape(shape.Shape)
 	b.shapes[shape.Signature] = shape
 	return shape

@@ -122,13 +122,15 @@ type Shape struct {
 // Pod is one pod of a shape.
 type Pod struct {
 	*Shape
-	Labels         map[string]string
-	UID            string
-	Name           string
-	Created        time.Time
-	Node           string
-	Nominated      string
-	Rejected       *Rejection
+	Labels    map[string]string
+	UID       string
+	Name      string
+	Created   time.Time
+	Node      string
+	Nominated string
+	Rejected  *Rejection
+	// crowded says that Rejected is the builder's (admit.go).
+	crowded        bool
 	Controller     Owner
 	Daemon         bool
 	Reschedulable  bool
