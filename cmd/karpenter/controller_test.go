@@ -50,7 +50,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// beyond the table
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "honor-safe-to-evict": "false",
-		"default-instance-profile": "", "work-budget": "20000000",
+		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
