@@ -10,15 +10,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// watchCost measures, from time to time, what the fleet costs and what it would cost at least. Both are of one snapshot, so
-// that their quotient means something. It costs a second of one processor at most (boundWork).
-func (w *wiring) watchCost(ctx context.Context) error {
+// watchBound works out, from time to time, what the fleet would cost at least. That takes a second of one processor at most
+// (boundWork). What it does cost is worked out whenever it is asked for (package census).
+func (w *wiring) watchBound(ctx context.Context) error {
 	ticker := time.NewTicker(w.o.timers.Bound)
 	defer ticker.Stop()
 	for {
-		price, least := w.cost(w.store.Snapshot(w.clock.Now()))
-		w.metrics.ClusterCost.Set(float64(price) / model.Nano)
-		w.metrics.ClusterCostBound.Set(float64(least) / model.Nano)
+		now := w.clock.Now()
+		w.metrics.ClusterCostBound.Set(float64(w.bound(w.store.Snapshot(now))) / model.Nano)
+		w.metrics.ClusterCostBoundTime.Set(float64(now.UnixMilli()) / 1000)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -45,14 +45,8 @@ func (w *wiring) price(claim *karpv1.NodeClaim) float64 {
 	return float64(pool.Types.PriceOf(t, claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType])) / model.Nano
 }
 
-// cost is the price of our nodes, and the least price of any for their pods, in nano-USD per hour.
-func (w *wiring) cost(snap *model.Snapshot) (price, least int64) {
-	ours := func(n *model.Node) bool { return n.Ours() }
-	for _, n := range snap.Nodes {
-		if ours(n) {
-			price += n.Price
-		}
-	}
-	least, _ = leastCost(snap, w.disruption(), ours)
-	return price, least
+// bound is the least price of any nodes for the pods on ours, in nano-USD per hour.
+func (w *wiring) bound(snap *model.Snapshot) int64 {
+	least, _ := leastCost(snap, w.disruption(), func(n *model.Node) bool { return n.Ours() })
+	return least
 }

@@ -350,7 +350,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	}
 	return provision, errors.Join(
 		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(static.Start)),
-		w.mgr.Add(w.whenSynced(aside.Start)), w.mgr.Add(w.whenSynced(w.watchCost)))
+		w.mgr.Add(w.whenSynced(aside.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
 }
 
 // whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
@@ -391,6 +391,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Timers: timers, Clock: w.clock,
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
+		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health, Barren: newTypeless(w.provider, w.store.Vocabulary()).why},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{

@@ -52,10 +52,12 @@ func TestControllers(t *testing.T) {
 		{"garbage is collected both ways", testGarbage},
 		{"many claims at once", testManyClaims},
 		{"a budget holds the drain, and the drain the machine", testBudgetHoldsDrain},
+		{"a drain that goes well is quiet", testQuietDrain},
 		{"daemons leave after workloads", testGroupsInOrder},
 		{"pods that stay or forbid", testPodsThatStayOrForbid},
 		{"a deleted node takes its claim along", testNodeDeleted},
 		{"a dead node is not drained", testDeadNode},
+		{"a do-not-disrupt that cannot be read", testUnreadableProtection},
 		{"a node removed by force takes its claim along", testNodeRemovedByForce},
 		{"a node removed by force may come back", testNodeComesBack},
 		{"the pool's label is put back", testPoolLabel},
@@ -522,6 +524,25 @@ func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
 	}
 }
 
+// A roll-out that goes well is refused evictions too: a drain says what it waits for only after a while.
+func testQuietDrain(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.timers.DrainQuiet = time.Hour
+	w.start()
+	claim, node := w.running("quiet")
+	w.pod("kept", node, nil)
+	budget := w.budget("kept")
+	w.remove(claim)
+	w.until("the eviction is refused", func() bool { return testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("429")) >= 3 })
+	w.remove(budget)
+	w.gone(claim)
+	for _, e := range w.said() {
+		if strings.Contains(e, telemetry.ReasonFailedDraining) {
+			t.Errorf("event %q", e)
+		}
+	}
+}
+
 func testGroupsInOrder(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -567,7 +588,7 @@ func testPodsThatStayOrForbid(t *testing.T, s *apiServer) {
 	plain := w.pod("plain", node, nil)
 	w.remove(claim)
 	w.until("the plain pod is evicted", func() bool { return w.podGone(plain) })
-	w.untilSaid("pods are waiting to be evicted")
+	w.untilSaid("waiting to be evicted")
 	if w.podGone(precious) || w.podGone(tolerant) || !w.cloud.has(claim.Status.ProviderID) {
 		t.Error("a pod that forbids it, or stays, was evicted, or the machine ended")
 	}

@@ -108,6 +108,9 @@ type Timers struct {
 	// Eviction and EvictionMax bound the exponential back-off of one pod's eviction (core 6.3).
 	Eviction    time.Duration
 	EvictionMax time.Duration
+	// DrainQuiet is for how long a drain waits for pods before an event says so: a roll-out that goes well is refused evictions
+	// too.
+	DrainQuiet time.Duration
 	// EvictionAnswer bounds one request to evict a pod.
 	EvictionAnswer time.Duration
 	// InstancePoll and InstancePollMax bound the growing pause between questions whether a machine is gone; the first
@@ -174,6 +177,7 @@ func Production() Timers {
 		PodStuck:        time.Minute,
 		Eviction:        100 * time.Millisecond,
 		EvictionMax:     10 * time.Second,
+		DrainQuiet:      time.Minute,
 		EvictionAnswer:  10 * time.Second,
 		InstancePoll:    250 * time.Millisecond,
 		InstancePollMax: 5 * time.Second,
@@ -205,7 +209,7 @@ func (t *Timers) all() []timer {
 		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"notice", &t.Notice}, {"drain-reserve", &t.DrainReserve}, {"pod-stuck", &t.PodStuck},
-		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"eviction-answer", &t.EvictionAnswer},
+		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"drain-quiet", &t.DrainQuiet}, {"eviction-answer", &t.EvictionAnswer},
 		{"instance-poll", &t.InstancePoll}, {"instance-poll-max", &t.InstancePollMax},
 		{"consistency", &t.Consistency}, {"pod-event", &t.PodEvent}, {"counting", &t.Counting}, {"class-recheck", &t.ClassRecheck},
 	}

@@ -86,7 +86,7 @@ func quick() controller.Timers {
 	t.Retry, t.RetryMax = 20*time.Millisecond, 200*time.Millisecond
 	t.HookRetry = 10 * time.Millisecond
 	t.Collection = 100 * time.Millisecond
-	t.Drain, t.DrainMin = 50*time.Millisecond, time.Millisecond
+	t.Drain, t.DrainMin, t.DrainQuiet = 50*time.Millisecond, time.Millisecond, 0
 	t.Eviction, t.EvictionMax = 10*time.Millisecond, 50*time.Millisecond
 	t.InstancePoll, t.InstancePollMax = 10*time.Millisecond, 100*time.Millisecond
 	t.Counting = 20 * time.Millisecond
@@ -172,6 +172,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 			Clock: clock.RealClock{}, BeforeReady: w.beforeReady, Attempted: health.Record,
 			Price: func(*karpv1.NodeClaim) float64 { return w.price },
 		},
+		&nodeclaim.Protections{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&nodeclaim.Consistency{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&node.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},

@@ -178,7 +178,10 @@ func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []
 	}
 	e := FailedDraining(node, text)
 	e.Related = pod
-	e.Key = append(append(e.Key, podKey(pod)...), budgets...) // not silenced by the drain's own count of pods
+	if len(budgets) == 0 {
+		budgets = podKey(pod)
+	}
+	e.Key = append(e.Key, budgets...) // once for all pods of a budget, and not silenced by the drain's own count of pods
 	return e
 }
 

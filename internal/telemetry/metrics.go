@@ -130,9 +130,9 @@ type Metrics struct {
 	// ConsolidationMoves counts consolidations by the pools whose nodes they take. Labels: decision, nodepool, policy.
 	ConsolidationMoves *prometheus.CounterVec
 
-	// ClusterCost is what all nodes of ours cost, and ClusterCostBound what any fleet for their pods costs at least, both from
-	// the same snapshot, in USD per hour. Our own.
-	ClusterCost, ClusterCostBound prometheus.Gauge
+	// ClusterCostBound is what any fleet for the pods on our nodes costs at least, in USD per hour, and ClusterCostBoundTime
+	// when that was worked out, in seconds since 1970. What they do cost is Objects.ClusterCost. Our own.
+	ClusterCostBound, ClusterCostBoundTime prometheus.Gauge
 
 	// ClusterStateNodes is the number of nodes that we mirror.
 	ClusterStateNodes prometheus.Gauge
@@ -251,8 +251,8 @@ func (f factory) disruption(m *Metrics) {
 }
 
 func (f factory) state(m *Metrics) {
-	m.ClusterCost = f.gauge("cluster", "cost", "What the nodes of all NodePools cost, USD per hour.").WithLabelValues()
-	m.ClusterCostBound = f.gauge("cluster", "cost_bound", "What any nodes for the same pods cost at least, USD per hour.").WithLabelValues()
+	m.ClusterCostBound = f.gauge("cluster", "cost_bound", "What any nodes for the same pods cost at least, USD per hour; worked out every 5 minutes.").WithLabelValues()
+	m.ClusterCostBoundTime = f.gauge("cluster", "cost_bound_timestamp_seconds", "When the bound was worked out, seconds since 1970.").WithLabelValues()
 	const s = "cluster_state"
 	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
 	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()

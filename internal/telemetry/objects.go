@@ -21,6 +21,8 @@ type Objects struct {
 	NodeLifetime                                                                                        *prometheus.Desc
 	// ClusterUtilization is requests by allocatable of all nodes, in percent. Label: resource_type.
 	ClusterUtilization *prometheus.Desc
+	// ClusterCost is what all nodes of ours cost at the time of the question, USD per hour. Our own.
+	ClusterCost *prometheus.Desc
 	// PoolCost is what the nodes of a pool cost, USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
 	// UnsyncedTime is for how long the mirror has not been complete; 0 when it is.
@@ -133,6 +135,7 @@ func (d describer) gauge(subsystem, name, help string, labels ...string) *promet
 
 func (d describer) summary() {
 	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "What pods ask for, of what all nodes have, in percent.", "resource_type")
+	d.of.ClusterCost = d.gauge("cluster", "cost", "What the nodes of all NodePools cost, USD per hour.")
 	d.of.PoolCost = d.gauge("nodepools", "cost_total", "What the nodes of a NodePool cost, USD per hour.", "nodepool")
 	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds", "For how long the mirror of the cluster has not been complete; 0 when it is.")
 }

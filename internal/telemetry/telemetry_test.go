@@ -337,3 +337,25 @@ func TestPasses(t *testing.T) {
 		t.Errorf("between passes one has been running for %v s", got)
 	}
 }
+
+// A PodDisruptionBudget that holds a node is one event for all of its pods; another budget, and a pod that is held by none, has
+// its own.
+func TestRefusedEvictionsAreToldOncePerBudget(t *testing.T) {
+	sink := events.NewFakeRecorder(10)
+	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	for _, c := range []struct {
+		pod     string
+		budgets []string
+		told    int
+	}{{"a", []string{"web"}, 1}, {"b", []string{"web"}, 0}, {"c", []string{"db"}, 1}, {"d", nil, 1}, {"e", nil, 1}, {"e", nil, 0}} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: c.pod}}
+		recorder.Emit(telemetry.EvictionRefused(node, pod, "no", c.budgets))
+		if got := len(sink.Events); got != c.told {
+			t.Errorf("pod %s of budgets %v: %d events, want %d", c.pod, c.budgets, got, c.told)
+		}
+		for len(sink.Events) > 0 {
+			<-sink.Events
+		}
+	}
+}

@@ -92,6 +92,43 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRunbooks: each alert leads to its section of the manual, on a page that the installation may choose.
+func TestRunbooks(t *testing.T) {
+	const own = "https://wiki.example.org/karpenter"
+	for _, c := range []struct{ set, want string }{
+		{"https://github.com/karpenter-go/karpenter/blob/main/docs/operations.md", "https://github.com/karpenter-go/karpenter/blob/main/docs/operations.md#"}, {own, own + "#"}, {"", ""},
+	} {
+		shown := render(t, mainChart, values(minimal().set("prometheusRule.enabled", true).set("prometheusRule.runbookBaseURL", c.set))).of("PrometheusRule")
+		text, err := json.Marshal(shown.Object["spec"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec rulefmt.RuleGroups
+		if err := json.Unmarshal(text, &spec); err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, group := range spec.Groups {
+			for _, rule := range group.Rules {
+				count++
+				want := c.want
+				if want != "" {
+					want += strings.ToLower(rule.Alert)
+				}
+				if got := rule.Annotations["runbook_url"]; got != want {
+					t.Errorf("%s has the runbook %q, want %q", rule.Alert, got, want)
+				}
+			}
+		}
+		if count != len(rules(t)) {
+			t.Errorf("%d alerts are rendered, want %d", count, len(rules(t)))
+		}
+	}
+	if set := render(t, mainChart, values(minimal().set("prometheusRule.enabled", true))).of("PrometheusRule"); !strings.Contains(fmt.Sprint(set.Object), "operations.md#karpenterdown") {
+		t.Error("by default alerts lead to no section of docs/operations.md")
+	}
+}
+
 // shows are, for each alert, two hours of series with which it fires, and with which it does not.
 var shows = map[string]struct{ bad, good string }{
 	"KarpenterDown":            {`up 1x120`, `karpenter_build_info 1x120`},

@@ -17,7 +17,7 @@ import (
 )
 
 // quickTimers make the real binary do sooner what a user can wait for.
-var quickTimers = []string{"--timers=disruption-poll=1s,drain-min=1s,collection=5s,leak=20s,class-recheck=5s,repair-retry=1s,validation=2s"}
+var quickTimers = []string{"--timers=disruption-poll=1s,drain-min=1s,drain-quiet=1s,collection=5s,leak=20s,class-recheck=5s,repair-retry=1s,validation=2s"}
 
 // controller is `karpenter controller` in a process of its own.
 type controller struct {

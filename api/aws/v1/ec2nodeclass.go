@@ -3,6 +3,8 @@ package v1
 import (
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // EC2NodeClass says how machines are made on Amazon EC2.
@@ -176,4 +178,6 @@ func (c *EC2NodeClass) StatusConditions(opts ...status.ForOption) status.Conditi
 func (c *EC2NodeClass) GetConditions() []status.Condition { return c.Status.Conditions }
 
 // SetConditions implements status.Object.
-func (c *EC2NodeClass) SetConditions(conditions []status.Condition) { c.Status.Conditions = conditions }
+func (c *EC2NodeClass) SetConditions(conditions []status.Condition) {
+	c.Status.Conditions = karpv1.WithReasons(conditions)
+}

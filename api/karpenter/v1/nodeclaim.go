@@ -130,4 +130,6 @@ func (c *NodeClaim) StatusConditions(opts ...status.ForOption) status.ConditionS
 func (c *NodeClaim) GetConditions() []status.Condition { return c.Status.Conditions }
 
 // SetConditions implements status.Object.
-func (c *NodeClaim) SetConditions(conditions []status.Condition) { c.Status.Conditions = conditions }
+func (c *NodeClaim) SetConditions(conditions []status.Condition) {
+	c.Status.Conditions = WithReasons(conditions)
+}

@@ -253,4 +253,6 @@ func (p *NodePool) StatusConditions(opts ...status.ForOption) status.ConditionSe
 func (p *NodePool) GetConditions() []status.Condition { return p.Status.Conditions }
 
 // SetConditions implements status.Object.
-func (p *NodePool) SetConditions(conditions []status.Condition) { p.Status.Conditions = conditions }
+func (p *NodePool) SetConditions(conditions []status.Condition) {
+	p.Status.Conditions = WithReasons(conditions)
+}

@@ -5,6 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Group is the API group of KWOKNodeClass, and the domain of the kwok provider's labels.
@@ -85,5 +87,5 @@ func (c *KWOKNodeClass) GetConditions() []status.Condition { return c.Status.Con
 
 // SetConditions implements status.Object.
 func (c *KWOKNodeClass) SetConditions(conditions []status.Condition) {
-	c.Status.Conditions = conditions
+	c.Status.Conditions = karpv1.WithReasons(conditions)
 }

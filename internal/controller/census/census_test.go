@@ -188,6 +188,7 @@ func TestCollect(t *testing.T) {
 		`karpenter_cluster_utilization_percent{resource_type="cpu"} 10`,
 		`karpenter_cluster_utilization_percent{resource_type="pods"} 0.9090909090909091`,
 		`karpenter_nodepools_cost_total{nodepool="pool-0"} 0.1`,
+		`karpenter_cluster_cost 0.1`,
 		`operator_node_status_condition_count{karpenter_kwok_sh_kwoknodeclass="default",karpenter_sh_initialized="true",karpenter_sh_nodepool="pool-0",name="",namespace="",reason="Kubelet",status="False",type="DiskPressure"} 1`,
 		`operator_nodepool_status_condition_count{name="pool-0",namespace="",reason="Ready",status="True",type="Ready"} 1`,
 		`operator_nodepool_status_condition_current_status_seconds{name="pool-0",namespace="",reason="Ready",status="True",type="Ready"} 60`,
@@ -240,7 +241,7 @@ func TestCollectDetail(t *testing.T) {
 	})
 	// What is gone has no series.
 	p.pods, p.nodes, p.claims, p.specs, p.pools = nil, nil, nil, nil, nil
-	if diff := cmp.Diff([]string{"karpenter_cluster_state_unsynced_time_seconds 0"}, exposed(t, registry)); diff != "" {
+	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0"}, exposed(t, registry)); diff != "" {
 		t.Errorf("of an empty cluster, -want +got:\n%s", diff)
 	}
 }

@@ -29,6 +29,7 @@ func there(n *model.Node) bool { return n.Stage >= model.Registered }
 // fleet sends what is known of all nodes together.
 func (s sending) fleet(snap *model.Snapshot) {
 	var used, usable quantity.Vector
+	var all int64
 	cost := map[string]int64{}
 	for _, pool := range snap.Pools {
 		cost[pool.Name] = 0
@@ -36,6 +37,7 @@ func (s sending) fleet(snap *model.Snapshot) {
 	for _, n := range snap.Nodes {
 		if n.Ours() {
 			cost[n.Pool] += n.Price
+			all += n.Price
 		}
 		if there(n) {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)
@@ -46,6 +48,7 @@ func (s sending) fleet(snap *model.Snapshot) {
 			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), name)
 		}
 	}
+	s.send(s.ClusterCost, float64(all)/model.Nano)
 	for _, pool := range slices.Sorted(maps.Keys(cost)) {
 		s.send(s.PoolCost, float64(cost[pool])/model.Nano, pool)
 	}

@@ -100,6 +100,9 @@ func (l left) why() string {
 		named = append(named, fmt.Sprintf("%s/%s forbids it by %s%s", pod.Namespace, pod.Name, p.By, until))
 	}
 	text := fmt.Sprintf("%d pods are waiting to be evicted", len(l.waiting))
+	if len(l.waiting) == 1 {
+		text = "1 pod is waiting to be evicted"
+	}
 	if len(l.held) > 0 {
 		text += fmt.Sprintf(", %d of them until their places are ready", len(l.held))
 	}

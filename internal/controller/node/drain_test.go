@@ -159,6 +159,7 @@ func TestWhy(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
+		{[]corev1.Pod{pod("a")}, "1 pod is waiting to be evicted"},
 		{[]corev1.Pod{pod("a"), pod("b")}, "2 pods are waiting to be evicted"},
 		{[]corev1.Pod{pod("a"), pod("b", guarded("true", 0)), pod("c", guarded("10m", time.Minute))},
 			"3 pods are waiting to be evicted: ns/b forbids it by karpenter.sh/do-not-disrupt, ns/c forbids it by karpenter.sh/do-not-disrupt until 2026-01-01T00:09:00Z"},

@@ -47,10 +47,11 @@ func code(err error) int {
 	return 0
 }
 
-// complain says on the node which pod keeps it, what the API said, and which budgets the pod has.
+// complain says on the node, once it has been drained for a while, which pod keeps it, what the API said, and which budgets the
+// pod has.
 func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
 	node := &corev1.Node{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil || !e.r.tells(node) {
 		return
 	}
 	var budgets policyv1.PodDisruptionBudgetList

@@ -123,7 +123,14 @@ func (r *Reconciler) push(l *leave, left left) {
 			r.Recorder.Emit(telemetry.ProtectedUntil(pod, p.Until))
 		}
 	}
-	r.Recorder.Emit(telemetry.FailedDraining(l.node, left.why()))
+	if r.tells(l.node) {
+		r.Recorder.Emit(telemetry.FailedDraining(l.node, left.why()))
+	}
+}
+
+// tells reports whether the drain of the node has lasted so long that events say what it waits for.
+func (r *Reconciler) tells(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil && r.Clock.Now().Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
 }
 
 // terms are what the drain of this node is judged by.

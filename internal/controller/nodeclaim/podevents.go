@@ -190,7 +190,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	if !unnoted {
 		return ctrl.Result{}, nil
 	}
-	claims, err := p.claims(ctx, m.Node)
+	claims, err := claimsOn(ctx, p.Client, p.classes, m.Node)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -212,17 +212,17 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// claims are those of ours of a node: one, unless something is wrong; none when the node is gone or not ours.
-func (p *PodEvents) claims(ctx context.Context, name string) ([]karpv1.NodeClaim, error) {
+// claimsOn are the claims of ours of a node: one, unless something is wrong; none when the node is gone or not ours.
+func claimsOn(ctx context.Context, reader client.Reader, classes controller.Classes, name string) ([]karpv1.NodeClaim, error) {
 	node := &corev1.Node{}
-	if err := p.Client.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
 		return nil, client.IgnoreNotFound(err)
 	}
 	var claims karpv1.NodeClaimList
-	if err := p.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
+	if err := reader.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("listing the claims of node %s: %w", name, err)
 	}
-	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !p.classes.Owns(c.Spec.NodeClassRef) }), nil
+	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !classes.Owns(c.Spec.NodeClassRef) }), nil
 }
 
 // due is when a pod event is to be noted, false when never: the claim shows it or a later one already. An

@@ -115,20 +115,20 @@ func note(pool *karpv1.NodePool, served status.Condition, now time.Time) {
 }
 
 func nobodyAnswered() status.Condition {
-	return status.Condition{Status: metav1.ConditionFalse, Reason: karpv1.ReasonNotAnswered, Message: "no controller of the pool's provider has said that it is there"}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: karpv1.ReasonNotAnswered, Message: "no controller of this NodePool's cloud provider has answered"}
 }
 
 func takenBack() status.Condition {
-	return status.Condition{Status: metav1.ConditionTrue, Reason: karpv1.ReasonTakenBack, Message: "the pool's owner took back that it is nobody's; it is asked again a day later"}
+	return status.Condition{Status: metav1.ConditionTrue, Reason: karpv1.ReasonTakenBack, Message: "the condition NotAnswered was removed by hand; the question is asked again after a day"}
 }
 
-const whoRuns = "a controller of another provider asks whether one runs that this pool is of; that one takes this away"
+const whoRuns = "a controller of another cloud provider asks whether a controller of this NodePool's provider runs; the latter removes this condition"
 
 // nobodys is the condition of a pool that only a controller of another provider looks at.
 func nobodys(pool *karpv1.NodePool, owner string) status.Condition {
 	class := pool.Spec.Template.Spec.NodeClassRef
 	return no(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider,
-		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the controller that runs (%s), and no other controller has said that it is there", class.Kind, class.Group, owner))
+		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the running controller (%s), and no controller of their provider has answered", class.Kind, class.Group, owner))
 }
 
 // of is what is known of the pool; another one of its name begins anew.

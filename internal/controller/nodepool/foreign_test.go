@@ -112,7 +112,7 @@ func TestForeign(t *testing.T) {
 				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.StatusConditions().Root())
 			}
 		}
-		if c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the controller that runs (aws)") {
+		if c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
 			t.Errorf("it is told by %q", c.Message)
 		}
 	}

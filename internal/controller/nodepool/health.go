@@ -125,7 +125,7 @@ func (h *Health) condition(pool *karpv1.NodePool, changed bool) (c status.Condit
 	switch {
 	case len(r.outcomes) == 0 && changed:
 		return status.Condition{Type: condition, Status: metav1.ConditionUnknown, Reason: karpv1.ReasonAwaitingReconciliation,
-			Message: "no launch has ended since the pool or its node class changed"}, true
+			Message: "no NodeClaim has registered or failed to since the NodePool or its node class changed"}, true
 	case len(r.outcomes) == 0:
 		return status.Condition{}, false
 	}
