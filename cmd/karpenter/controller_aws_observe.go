@@ -39,6 +39,8 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.SpotRebalance(object, e.Message)
 	case telemetry.ReasonSpotRoleMissing:
 		return telemetry.SpotRoleMissing(object, e.Message)
+	case telemetry.ReasonNotYetActedOn:
+		return telemetry.NotYetActedOn(object, e.Message)
 	}
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }

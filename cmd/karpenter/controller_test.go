@@ -85,6 +85,9 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	if !o.on["NodeRepair"] || !o.on["SpotToSpotConsolidation"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
 		t.Errorf("gates that are on: %v", o.on)
 	}
+	if o.off("ReservedCapacity") || !o.off("NodeOverlay") || o.off("StaticCapacity") {
+		t.Errorf("a gate that is on or not set is off, or one that is off is not: %v", o.on)
+	}
 }
 
 // Flags about placing pods reach the engine.

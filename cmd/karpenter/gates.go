@@ -41,3 +41,10 @@ func readGates(text string) (on map[string]bool, notes []string, err error) {
 	}
 	return on, notes, nil
 }
+
+// off reports whether a feature gate was set to false. One that is not set has Karpenter's default, which is true for those that
+// are asked for here.
+func (o *controllerOptions) off(gate string) bool {
+	on, set := o.on[gate]
+	return set && !on
+}

@@ -87,6 +87,7 @@ const (
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
 	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
+	ReasonNotYetActedOn             = "NotYetActedOn"
 )
 
 // SpotInterrupted says that EC2 takes a spot instance back.
@@ -131,6 +132,11 @@ func SpotRebalance(object client.Object, message string) Event {
 // SpotRoleMissing says that no spot instance can be bought in this account, and what to do.
 func SpotRoleMissing(object client.Object, message string) Event {
 	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
+}
+
+// NotYetActedOn says that a field of the node class of a pool has no effect, and what that costs.
+func NotYetActedOn(object client.Object, message string) Event {
+	return event(object, warning, ReasonNotYetActedOn, message, uid(object))
 }
 
 // WaitingOnClaimTermination says which claims keep a node class from going.

@@ -31,6 +31,7 @@ const (
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
 	ReasonInvalidUserData                     = "InvalidUserData" // ours: found before anything is launched
+	ReasonUnknownUserDataField                = "UnknownUserDataField" // ours, and the condition is true: the node ignores a field
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"

@@ -76,6 +76,9 @@ const (
 	// karpenter.sh/nodeclaim, and eks:eks-cluster-name.
 	AnnotationTagged            = Group + "/tagged"
 	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
+	// AnnotationOpenReservations, on a class, is "true" if its machines may start in open capacity reservations that match them.
+	// Ours. Without it they do so only while the feature gate ReservedCapacity is off.
+	AnnotationOpenReservations = "karpenter-go.github.io/open-reservations"
 )
 
 // FinalizerTermination keeps a class in the API until no claim uses it and what was made for it in AWS is gone.

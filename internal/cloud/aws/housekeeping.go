@@ -30,6 +30,9 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
 		},
 	}
+	reconciler.Warn = func(pool *karpv1.NodePool, reason, message string) {
+		p.opts.Observer.Event(pool, interruption.Event{Reason: reason, Warning: true, Message: message})
+	}
 	if !p.opts.NoDryRun {
 		reconciler.DryRun = &class.DryRun{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster}
 	}

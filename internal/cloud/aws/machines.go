@@ -41,7 +41,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 		return nil, err
 	}
 	// 2. Buy.
-	order := &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts)}
+	order := p.order(claim, class, goods, facts)
 	machine, err := p.buy(ctx, order)
 	p.refused()
 	if err != nil {
@@ -54,6 +54,12 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 		return nil, err
 	}
 	return machine, nil
+}
+
+// order is what is to be launched for a claim.
+func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, goods goods, facts discovery.Facts) *launch.Order {
+	return &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts),
+		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
 // told is what machines are told of the cluster.

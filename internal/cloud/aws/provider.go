@@ -49,6 +49,9 @@ type Options struct {
 	// tried (--disable-dry-run).
 	IsolatedVPC bool
 	NoDryRun    bool
+	// OpenReservations says that the feature gate ReservedCapacity is off: machines may start in open capacity reservations
+	// that match them, as EC2 does by default.
+	OpenReservations bool
 	// Lifetimes of what discovery finds (--subnet-refresh-interval, --ami-refresh-interval).
 	Lifetimes discovery.Lifetimes
 

@@ -74,6 +74,7 @@ func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var missing, unknown []string
 	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
 		switch c := class.StatusConditions().Get(name); {
+		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // that is what a launch says that was tried, and is tried again
 		case c.IsFalse():
 			missing = append(missing, name)
 		case !c.IsTrue():
@@ -127,8 +128,22 @@ func userData(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return wrong(awsv1.ReasonInvalidUserData, "%s", err)
 }
 
+// accepted says that nothing is wrong with a class, and which fields of its user data have no effect.
+func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+	unknown := userdata.Unknown(sampleRequest(class, cluster))
+	if len(unknown) == 0 {
+		return &finding{status: metav1.ConditionTrue, reason: awsv1.ConditionValidationSucceeded}
+	}
+	return &finding{status: metav1.ConditionTrue, reason: awsv1.ReasonUnknownUserDataField,
+		message: fmt.Sprintf("spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: %s", strings.Join(unknown, ", "))}
+}
+
 // sample is the user data of a node without labels and taints of its own.
 func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) {
+	return userdata.Render(sampleRequest(class, cluster))
+}
+
+func sampleRequest(class *awsv1.EC2NodeClass, cluster discovery.Facts) userdata.Request {
 	request := userdata.Request{
 		Family:  class.Family(),
 		Kubelet: class.Spec.Kubelet,
@@ -144,5 +159,5 @@ func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) 
 	if len(class.Status.AMIs) > 0 {
 		request.ImageName = class.Status.AMIs[0].Name
 	}
-	return userdata.Render(request)
+	return request
 }

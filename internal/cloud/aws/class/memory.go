@@ -27,10 +27,12 @@ type memory struct {
 
 type remembered struct {
 	generation int64
-	looked     map[string]time.Time // by condition
-	key        [sha256.Size]byte    // of what passed the dry runs
-	passed     time.Time            // zero for never
-	bytes      int                  // of user data
+	looked     map[string]time.Time    // by condition
+	key        [sha256.Size]byte       // of what passed the dry runs
+	passed     time.Time               // zero for never
+	bytes      int                     // of user data
+	late       int                     // tries in a row for which EC2 did not know the instance profile
+	warned     map[types.UID]time.Time // pools, when
 }
 
 func (m *memory) of(uid types.UID) *remembered {
@@ -87,6 +89,68 @@ func (m *memory) weighed(uid types.UID, bytes int) (before int) {
 	c := m.of(uid)
 	before, c.bytes = c.bytes, bytes
 	return before
+}
+
+// mostLate is how many tries in a row EC2 may not know a new instance profile before that is an error: about a minute. IAM
+// says that changes take seconds to be seen.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
+const mostLate = 6
+
+// lateProfileError says that EC2 does not know a new instance profile yet.
+type lateProfileError struct {
+	again time.Duration // when it is worth another try
+	err   error
+}
+
+func (e *lateProfileError) Error() string { return e.err.Error() }
+func (e *lateProfileError) Unwrap() error { return e.err }
+
+// onlyLate is the lateProfileError that err is, nil if there are others beside it.
+func onlyLate(err error) *lateProfileError {
+	for {
+		joined, many := err.(interface{ Unwrap() []error })
+		if !many {
+			late, _ := err.(*lateProfileError)
+			return late
+		}
+		if len(joined.Unwrap()) != 1 {
+			return nil
+		}
+		err = joined.Unwrap()[0]
+	}
+}
+
+// awaited is the error for an instance profile that EC2 does not know yet: after mostLate tries an error like any other.
+func (m *memory) awaited(uid types.UID, err error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.of(uid)
+	if c.late++; c.late > mostLate {
+		return err
+	}
+	return &lateProfileError{retry << (c.late - 1), err}
+}
+
+// arrived says that EC2 knows the instance profile.
+func (m *memory) arrived(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(uid).late = 0
+}
+
+// warn says whether a pool is to be warned, and notes it.
+func (m *memory) warn(uid, pool types.UID, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.of(uid)
+	if c.warned == nil {
+		c.warned = map[types.UID]time.Time{}
+	}
+	if at, before := c.warned[pool]; before && now.Sub(at) < warnedFor {
+		return false
+	}
+	c.warned[pool] = now
+	return true
 }
 
 func (m *memory) forget(uid types.UID) {

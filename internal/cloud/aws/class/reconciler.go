@@ -50,6 +50,8 @@ type Reconciler struct {
 	DeleteTemplates func(ctx context.Context, class string) error
 	// Emit is told of an event of type Normal on a class.
 	Emit func(class *awsv1.EC2NodeClass, reason, message string)
+	// Warn is told of an event of type Warning on a pool.
+	Warn func(pool *karpv1.NodePool, reason, message string)
 	// UserData is told how many bytes of user data a class's machines have, without the labels and taints of pools; 0 when the
 	// class has gone. It may be nil.
 	UserData func(class string, bytes int)
@@ -94,6 +96,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
+	if late := onlyLate(err); late != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("waiting for EC2 to know a new instance profile", "EC2NodeClass", class.Name, "again", late.again.String())
+		return ctrl.Result{RequeueAfter: late.again}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -120,6 +126,7 @@ func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) erro
 		failed = errors.Join(failed, r.validate(ctx, class, cluster))
 	}
 	// 5. Act.
+	failed = errors.Join(failed, r.warnPools(ctx, class))
 	if equality.Semantic.DeepEqual(base.Status, class.Status) {
 		return failed
 	}
@@ -186,15 +193,15 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	r.weigh(ctx, class, cluster)
 	found := examine(class, cluster)
-	if found == nil && r.DryRun != nil {
+	if found == nil {
 		var err error
 		if found, err = r.tried(ctx, class, cluster); err != nil {
 			return err
 		}
+		showProfile(class, found)
 	}
 	if found == nil {
-		class.StatusConditions().SetTrue(awsv1.ConditionValidationSucceeded)
-		return nil
+		found = accepted(class, cluster)
 	}
 	condition := conditionOf(found)
 	if old := class.StatusConditions().Get(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {
@@ -202,6 +209,17 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	}
 	class.StatusConditions().Set(condition)
 	return nil
+}
+
+// showProfile says of an instance profile that the class names what a launch has shown that was tried: IAM is not asked for it.
+func showProfile(class *awsv1.EC2NodeClass, found *finding) {
+	switch {
+	case class.Spec.InstanceProfile == nil:
+	case found == nil:
+		class.StatusConditions().SetTrue(awsv1.ConditionInstanceProfileReady)
+	case found.reason == awsv1.ReasonInstanceProfileNotFound:
+		class.StatusConditions().SetFalse(awsv1.ConditionInstanceProfileReady, found.reason, found.message)
+	}
 }
 
 // weigh tells how long the user data is, and warns when a label more of a pool may be too much.
@@ -222,6 +240,9 @@ func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, clust
 // tried is what the dry runs find. Those that passed are not repeated for half an hour unless the class changes; others are
 // repeated each time, because permissions and profiles can be put right without touching the class.
 func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
+	if r.DryRun == nil {
+		return nil, nil
+	}
 	data, err := sample(class, cluster)
 	if err != nil {
 		return nil, err
@@ -233,7 +254,9 @@ func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, clust
 	found, err := r.DryRun.check(ctx, class, data)
 	if errors.Is(err, errNoProfile) {
 		r.Sources.Profiles.Forget(class)
+		return nil, r.memory.awaited(class.UID, err)
 	}
+	r.memory.arrived(class.UID)
 	if found == nil && err == nil {
 		r.memory.passed(class.UID, key, r.Now())
 	}

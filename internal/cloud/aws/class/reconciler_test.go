@@ -10,11 +10,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
@@ -202,7 +205,22 @@ func TestChangeIsTried(t *testing.T) {
 // TestProfileNotKnown: a profile of the user's that does not exist is said; one that we made is waited for.
 func TestProfileNotKnown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		expect(t, "the user's", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "False InstanceProfileNotFound")
+		class := w.reconciled(ctx)
+		for range 2 { // and again: it is not forgotten between two tries
+			expect(t, "the user's", class, awsv1.ConditionValidationSucceeded, "False InstanceProfileNotFound")
+			expect(t, "the user's", class, awsv1.ConditionInstanceProfileReady, "False InstanceProfileNotFound")
+			w.Pass(time.Minute)
+			class = w.reconciled(ctx)
+		}
+		own, role := "nobodys", "KarpenterNodeRole-sandbox"
+		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &own})
+		w.Must(err)
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &own, RoleName: &role})
+		w.Must(err)
+		w.Pass(time.Minute)
+		class = w.reconciled(ctx)
+		expect(t, "it was made", class, awsv1.ConditionInstanceProfileReady, "True InstanceProfileReady")
+		expect(t, "it was made", class, "Ready", "True Ready")
 	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		own := "nobodys"
 		class.Spec.Role, class.Spec.InstanceProfile = "", &own
@@ -210,8 +228,9 @@ func TestProfileNotKnown(t *testing.T) {
 	within(t, awssim.Options{Lag: 10 * time.Second, Seed: 3}, func(ctx context.Context, w *world) {
 		waited := false
 		for range 60 {
-			class, _, err := w.reconcile(ctx)
-			if err == nil {
+			class, result, err := w.reconcile(ctx)
+			w.Must(err) // it is no error for a minute
+			if result.RequeueAfter >= time.Minute {
 				expect(t, "at last", class, "Ready", "True Ready")
 				break
 			}
@@ -260,4 +279,79 @@ func TestEnd(t *testing.T) {
 		_, _, err = w.reconcile(ctx)
 		w.Must(err)
 	}, awstest.Class(nil), claimOf("mine", name), claimOf("anothers", "another"))
+}
+
+// TestProfileNeverKnown: a profile that EC2 does not know for more than a minute is an error.
+func TestProfileNeverKnown(t *testing.T) {
+	within(t, awssim.Options{Lag: 10 * time.Hour, Seed: 3}, func(ctx context.Context, w *world) {
+		began := time.Now()
+		for time.Since(began) < 10*time.Minute {
+			_, result, err := w.reconcile(ctx)
+			if err != nil {
+				if waited := time.Since(began); waited < time.Minute || waited > 2*time.Minute {
+					t.Errorf("an error after %v: %v", waited, err)
+				}
+				return
+			}
+			w.Pass(result.RequeueAfter)
+		}
+		t.Error("no error within ten minutes")
+	}, awstest.Class(nil))
+}
+
+// TestUnknownUserDataField: a field that nodes ignore leaves the class ready, and is named.
+func TestUnknownUserDataField(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		expect(t, "a field that is not known", class, awsv1.ConditionValidationSucceeded, "True UnknownUserDataField")
+		expect(t, "a field that is not known", class, "Ready", "True Ready")
+		if message := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, "spec.kubelet.maxPodsExpr") {
+			t.Errorf("message %q does not name the field", message)
+		}
+		version := class.ResourceVersion
+		w.Pass(time.Minute)
+		if class = w.reconciled(ctx); class.ResourceVersion != version {
+			t.Error("the class was written although nothing changed")
+		}
+		class.Spec.UserData, class.Generation = nil, 2
+		w.Must(w.Client.Update(ctx, class))
+		expect(t, "without it", w.reconciled(ctx), awsv1.ConditionValidationSucceeded, "True ValidationSucceeded")
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
+		text := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {maxPodsExpr: a}}\n"
+		class.Spec.UserData = &text
+	}))
+}
+
+// TestNotActedOn: a placement group makes a class unready; reservation terms do not, and each pool of the class is warned, once
+// an hour.
+func TestNotActedOn(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		class := w.reconciled(ctx)
+		expect(t, "a placement group", class, awsv1.ConditionPlacementGroupReady, "False NotYetActedOn")
+		expect(t, "a placement group", class, "Ready", "False UnhealthyDependents")
+		class.Spec.PlacementGroupSelector, class.Generation = nil, 2
+		class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
+		w.Must(w.Client.Update(ctx, class))
+		expect(t, "reservations", w.reconciled(ctx), "Ready", "True Ready")
+		for range 30 {
+			w.Pass(time.Minute)
+			w.reconciled(ctx)
+		}
+		if want := []string{"one NotYetActedOn", "other NotYetActedOn"}; !slices.Equal(w.warned, want) {
+			t.Errorf("warned %v, want %v", w.warned, want)
+		}
+		w.Pass(31 * time.Minute)
+		w.reconciled(ctx)
+		if len(w.warned) != 4 {
+			t.Errorf("an hour later warned %v, want both again", w.warned)
+		}
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
+		class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
+	}), poolOf("one", name), poolOf("other", name), poolOf("foreign", "another"))
+}
+
+func poolOf(name, class string) *karpv1.NodePool {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
+	return pool
 }

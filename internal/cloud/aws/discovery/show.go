@@ -105,25 +105,33 @@ func (s Show) Profile(name string, err error) bool {
 		return false
 	}
 	s.Class.Status.InstanceProfile = name
-	s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady)
+	if old := s.conditions().Get(awsv1.ConditionInstanceProfileReady); old.Reason != awsv1.ReasonInstanceProfileNotFound || old.ObservedGeneration != s.Class.Generation {
+		s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady) // else EC2 says that it is not there, until a launch is tried again
+	}
 	return true
 }
 
 // ReasonCallRefused of a condition that is not known yet says that AWS refuses to tell.
 const ReasonCallRefused = "CallRefused"
 
-// Unanswered shows why nothing is known yet, if somebody has to do something about it: a permission that is missing, a
-// parameter that AWS refuses. What was known stays.
+// Unanswered shows why AWS did not answer, if an operator has to do something about it: a permission that is missing, a
+// parameter that AWS refuses. What was found before stays in the status and in use, so that a condition that is true stays true,
+// and says since when nothing has been asked.
 func (s Show) Unanswered(condition string, err error) {
 	kind, old := KindOf(err), s.conditions().Get(condition)
-	if kind != Denied && kind != Rejected || !old.IsUnknown() || old.Reason == ReasonCallRefused && SameWords(old.Message, err.Error()) {
+	if kind != Denied && kind != Rejected || old.Reason == ReasonCallRefused && strings.HasSuffix(once.ReplaceAllString(old.Message, ""), once.ReplaceAllString(err.Error(), "")) {
 		return
 	}
-	s.conditions().SetUnknownWithReason(condition, ReasonCallRefused, err.Error())
+	switch {
+	case old.IsUnknown():
+		s.conditions().SetUnknownWithReason(condition, ReasonCallRefused, err.Error())
+	case old.IsTrue():
+		s.conditions().SetTrueWithReason(condition, ReasonCallRefused, "what was found before is used: "+err.Error())
+	}
 }
 
-// Inert shows the fields that are accepted and not yet acted on: neither a placement group nor reservations make a class
-// unready.
+// Inert shows the fields that are accepted and not yet acted on. A placement group makes a class unready: its machines would
+// start outside of the group. Reservations do not, they are paid and not used.
 func (s Show) Inert() {
 	if len(s.Class.Spec.CapacityReservationSelectorTerms) > 0 {
 		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn,
@@ -132,8 +140,8 @@ func (s Show) Inert() {
 		_ = s.conditions().Clear(awsv1.ConditionCapacityReservationsReady)
 	}
 	if s.Class.Spec.PlacementGroupSelector != nil {
-		s.conditions().SetTrueWithReason(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
-			"spec.placementGroupSelector is accepted and not yet acted on: machines are launched outside of the placement group")
+		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
+			"spec.placementGroupSelector is accepted and not yet acted on; remove it to launch machines outside of the placement group")
 		return
 	}
 	s.conditions().SetTrue(awsv1.ConditionPlacementGroupReady)

@@ -17,6 +17,7 @@ func TestShow(t *testing.T) {
 	group := Group{ID: "sg-1", Name: "nodes", VPC: "vpc-1"}
 	image := Image{ID: "ami-1", Name: "n", Deprecated: true, Requirements: []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "amd64")}}
 	call := &CallError{Service: "EC2", Operation: "DescribeImages", Kind: Throttled, Err: errors.New("slow down")}
+	denied := &CallError{Service: "EC2", Operation: "DescribeImages", Kind: Denied, Err: errors.New("not you")}
 	for _, test := range []struct {
 		name      string
 		condition string
@@ -43,7 +44,17 @@ func TestShow(t *testing.T) {
 		{"placement group", awsv1.ConditionPlacementGroupReady, func(s Show) {
 			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
 			s.Inert()
-		}, "True NotYetActedOn not yet acted on"},
+		}, "False NotYetActedOn not yet acted on"},
+		{"images refused", awsv1.ConditionAMIsReady, func(s Show) {
+			s.Images([]Image{image}, nil)
+			s.Unanswered(awsv1.ConditionAMIsReady, denied)
+			s.Unanswered(awsv1.ConditionAMIsReady, denied)
+		}, "True CallRefused what was found before is used: EC2 DescribeImages"},
+		{"images refused for a while", awsv1.ConditionAMIsReady, func(s Show) {
+			s.Images([]Image{image}, nil)
+			s.Unanswered(awsv1.ConditionAMIsReady, denied)
+			s.Images([]Image{image}, nil)
+		}, "True AMIsReady "},
 		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) {
 			s.Class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
 			s.Inert()

@@ -75,6 +75,9 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceNitroSandbox]; !asks.IsZero() {
 		data.EnclaveOptions = &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
+	if !o.OpenReservations {
+		data.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: ec2types.CapacityReservationPreferenceNone}
+	}
 	return template{name: templateName(data, tags), data: data, tags: tags}, nil
 }
 

@@ -127,15 +127,7 @@ func minValuesOf(claim *karpv1.NodeClaim) []variety {
 
 // fewer cuts the ways to what a fleet takes: the cheapest types, and among them those that the variety needs.
 func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
-	chosen := map[string]bool{}
-	for _, v := range least {
-		seen := map[string]bool{}
-		for _, w := range ways {
-			if value := valueOf(w, v.key); len(seen) < v.least && value != "" && !seen[value] {
-				seen[value], chosen[w.Type.Name] = true, true
-			}
-		}
-	}
+	chosen := varied(ways, least)
 	for _, w := range ways {
 		if len(chosen) < mostTypes {
 			chosen[w.Type.Name] = true
@@ -146,6 +138,20 @@ func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
 		return ways
 	}
 	return cheapestOfEach(ways)
+}
+
+// varied are the cheapest types that the variety needs.
+func varied(ways []cloud.Choice, least []variety) map[string]bool {
+	chosen := map[string]bool{}
+	for _, v := range least {
+		seen := map[string]bool{}
+		for _, w := range ways {
+			if value := valueOf(w, v.key); len(seen) < v.least && value != "" && !seen[value] {
+				seen[value], chosen[w.Type.Name] = true, true
+			}
+		}
+	}
+	return chosen
 }
 
 // cheapestOfEach cuts to mostWays, and leaves every type at least its cheapest way.

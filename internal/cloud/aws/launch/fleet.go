@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
 // plan is what a claim's purchase would be. Claims whose plans have the same key are bought for together.
@@ -33,7 +35,10 @@ func newPlan(o *Order, region string) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{order: o, selection: s, templates: map[templateFor]template{}, tags: TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)}
-	for _, w := range s.Ways {
+	if p.selection.Ways = o.inConfigs(s.Ways); !o.varied(p.selection.Ways) {
+		return nil, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("types with the minValues that the claim's requirements ask for need more than %d launch templates, which is what EC2 takes in one fleet", mostConfigs)}
+	}
+	for _, w := range p.selection.Ways {
 		v := o.variantOf(w)
 		if _, made := p.templates[v]; made {
 			continue
@@ -46,6 +51,29 @@ func newPlan(o *Order, region string) (*plan, error) {
 		p.templates[v], p.variants = t, append(p.variants, v)
 	}
 	return p, nil
+}
+
+// mostConfigs is how many launch templates EC2 takes in one fleet.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (LaunchTemplateConfigs)
+const mostConfigs = 50
+
+// inConfigs are the ways, cheapest first, of mostConfigs templates: those of the types that minValues need, then the cheapest.
+func (o *Order) inConfigs(ways []cloud.Choice) []cloud.Choice {
+	needed := map[templateFor]bool{}
+	first := varied(ways, minValuesOf(o.Claim))
+	for _, preferred := range []bool{true, false} {
+		for _, w := range ways {
+			if first[w.Type.Name] == preferred && len(needed) < mostConfigs {
+				needed[o.variantOf(w)] = true
+			}
+		}
+	}
+	return keep(ways, func(w cloud.Choice) bool { return needed[o.variantOf(w)] })
+}
+
+// varied says whether the ways have the minValues that the claim asks for, if it does.
+func (o *Order) varied(ways []cloud.Choice) bool {
+	return meets(ways, minValuesOf(o.Claim)) || o.Claim.Annotations[karpv1.AnnotationMinValuesRelaxed] == "true"
 }
 
 // key is a hash of all that the purchase would ask for, save how often.

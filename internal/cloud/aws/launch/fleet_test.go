@@ -3,6 +3,9 @@ package launch
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,6 +181,8 @@ func TestTemplateData(t *testing.T) {
 		{"EFAs that the claim asks for", func(o *Order) {
 			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceEFA: resource.MustParse("1")}
 		}, `"InterfaceType":"efa"`},
+		{"no open reservation", func(*Order) {}, `"CapacityReservationSpecification":{"CapacityReservationPreference":"none","CapacityReservationTarget":null}`},
+		{"open reservations", func(o *Order) { o.OpenReservations = true }, `"CapacityReservationSpecification":null`},
 		{"enclaves", func(o *Order) {
 			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceNitroSandbox: resource.MustParse("1")}
 			for i := range o.Types {
@@ -221,5 +226,49 @@ func TestTemplateName(t *testing.T) {
 	}
 	if other, ipv6 := name("us-iso-east-1", func(*Order) {}); other == plain || ipv6 != "" {
 		t.Errorf("isolated region: %s, IPv6 %q", other, ipv6)
+	}
+}
+
+// A fleet has at most 50 launch templates: those of the cheapest types, and of the types that minValues need.
+func TestManyTemplates(t *testing.T) {
+	order := func() *Order {
+		o := plainOrder()
+		o.Types = nil
+		for k := range 60 {
+			typ := typed(fmt.Sprintf("t%02d", k), sale("a", "spot", float64(k+1)))
+			typ.Capacity = map[string]int64{"pods": int64(10 + k)}
+			typ.Requirements = append(typ.Requirements, cloud.Requirement{Key: "size", Operator: "In", Values: []string{fmt.Sprint(k / 20)}})
+			o.Types = append(o.Types, typ)
+		}
+		return o
+	}
+	typesOf := func(o *Order) (list []string) {
+		p := planOf(t, o)
+		configs := p.configs(map[string]string{"a": "subnet-1"})
+		if len(configs) != 50 || len(p.variants) != 50 {
+			t.Errorf("%d configs and %d launch templates, want 50", len(configs), len(p.variants))
+		}
+		for _, c := range configs {
+			list = append(list, string(c.Overrides[0].InstanceType))
+		}
+		return list
+	}
+	cheapest := typesOf(order())
+	if cheapest[0] != "t00" || cheapest[49] != "t49" {
+		t.Errorf("types %v, want the 50 cheapest", cheapest)
+	}
+	varied, most := order(), 55
+	varied.Claim.Spec.Requirements = []karpv1.Requirement{{Key: "size", Operator: "Exists", MinValues: &[]int{3}[0]}}
+	varied.Types = varied.Types[:55]
+	for k := range varied.Types {
+		varied.Types[k].Requirements[len(varied.Types[k].Requirements)-1].Values = []string{fmt.Sprint(k / 27)}
+	}
+	if list := typesOf(varied); !slices.Contains(list, "t54") {
+		t.Errorf("types %v, want t54, which has the third size", list)
+	}
+	varied.Claim.Spec.Requirements = []karpv1.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: "Exists", MinValues: &most}}
+	var insufficient *cloud.InsufficientCapacityError
+	if _, err := newPlan(varied, "us-east-1"); !errors.As(err, &insufficient) {
+		t.Errorf("minValues of 55 types with 55 launch templates: %v", err)
 	}
 }

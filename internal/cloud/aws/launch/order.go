@@ -18,6 +18,9 @@ type Order struct {
 	Image func(typeName string) string
 	// Cluster is what the machines are told of it.
 	Cluster userdata.Cluster
+	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which it does by default.
+	// Else they ask for none.
+	OpenReservations bool
 }
 
 // Subnets say where addresses are taken from.

@@ -123,3 +123,23 @@ func (w *world) templatesOf(ctx context.Context, cluster string) []string {
 	slices.Sort(names)
 	return names
 }
+
+// On demand machines leave open capacity reservations to others, unless they are told that they may start in them.
+func TestOpenReservations(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.sim.AddReservation(awssim.CapacityReservation{Type: "m5.large", Zone: zoneA, Total: 2})
+		l := w.launcher()
+		_, err := l.Launch(ctx, w.order("plain"))
+		w.must(err)
+		if r := w.sim.Reservations()[0]; r.Available != 2 {
+			t.Errorf("an instance took from the reservation, %d of 2 are available", r.Available)
+		}
+		open := w.order("open")
+		open.OpenReservations = true
+		_, err = l.Launch(ctx, open)
+		w.must(err)
+		if r := w.sim.Reservations()[0]; r.Available != 1 {
+			t.Errorf("%d of 2 are available, want 1: one instance may take from it", r.Available)
+		}
+	})
+}

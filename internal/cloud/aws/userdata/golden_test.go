@@ -104,6 +104,9 @@ func golden(t *testing.T, file string) {
 		}
 		inputs.Files = append(inputs.Files, section)
 	}
+	if unknown := Unknown(f.request(custom)); len(unknown) > 0 {
+		inputs.Files = append(inputs.Files, txtar.File{Name: "unknown", Data: []byte(strings.Join(unknown, "\n") + "\n")})
+	}
 	result := txtar.File{Name: "want"}
 	text, err := Render(f.request(custom))
 	if result.Data = text; err != nil {

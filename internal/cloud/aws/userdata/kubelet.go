@@ -174,19 +174,30 @@ func unsupported(family awsv1.Family, k *awsv1.KubeletConfiguration) []string {
 
 // checkKubeletField is what is wrong with a field of a kubelet's configuration, or empty.
 func checkKubeletField(name string, value json.RawMessage) string {
-	for line := range strings.Lines(kubeletFields) {
-		if field, kind, _ := strings.Cut(strings.TrimSpace(line), " "); field == name {
-			if len(value) == 0 || isKind(kind, value) {
-				return ""
-			}
-			return fmt.Sprintf("%s: %s is not of type %s", name, value, kind)
-		}
+	switch kind := kubeletField(name); {
+	case kind == "":
+		return fmt.Sprintf("%s: not a field of kubelet.config.k8s.io/v1beta1 (Kubernetes 1.36)", name)
+	case !isKind(kind, value):
+		return fmt.Sprintf("%s: %s is not of type %s", name, value, kind)
 	}
-	return fmt.Sprintf("%s: not a field of kubelet.config.k8s.io/v1beta1 (Kubernetes 1.36)", name)
+	return ""
 }
 
-// isKind says whether the JSON is null or of the kind.
+// kubeletField is the kind of a field's value, empty for a field that is not known.
+func kubeletField(name string) string {
+	for line := range strings.Lines(kubeletFields) {
+		if field, kind, _ := strings.Cut(strings.TrimSpace(line), " "); field == name {
+			return kind
+		}
+	}
+	return ""
+}
+
+// isKind says whether the JSON is absent, null or of the kind.
 func isKind(kind string, value json.RawMessage) bool {
+	if len(value) == 0 {
+		return true
+	}
 	into := map[string]func() any{
 		"string":   func() any { return new(string) },
 		"boolean":  func() any { return new(bool) },

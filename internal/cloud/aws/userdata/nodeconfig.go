@@ -67,7 +67,8 @@ type kubeletOptions struct {
 	MaxPodsExpression string                     `json:"maxPodsExpression,omitempty"`
 }
 
-// checkNodeConfig decodes a user's NodeConfig strictly.
+// checkNodeConfig says why nodeadm could not read a user's NodeConfig. Fields that it does not know it ignores, so that they are
+// no reason (unknownFields).
 func checkNodeConfig(text string) error {
 	if documents(text) > 1 {
 		return badNodeConfig("there is more than one YAML document, of which nodeadm would read the first", nil)
@@ -79,8 +80,12 @@ func checkNodeConfig(text string) error {
 	if named.APIVersion != nodeConfigVersion || named.Kind != nodeConfigKind {
 		return badNodeConfig(fmt.Sprintf("it is a YAML document of apiVersion %q and kind %q", named.APIVersion, named.Kind), nil)
 	}
+	fields, err := yaml.YAMLToJSONStrict([]byte(text)) // which refuses a field that is there twice
+	if err != nil {
+		return badNodeConfig("the NodeConfig cannot be read", fmt.Errorf("error converting YAML to JSON: %w", err))
+	}
 	var config nodeConfig
-	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
+	if err := json.Unmarshal(fields, &config); err != nil {
 		return badNodeConfig("the NodeConfig cannot be read", err)
 	}
 	return config.Spec.check()
@@ -122,8 +127,8 @@ func (s nodeConfigSpec) check() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Kubelet.Config)) {
-		if problem := checkKubeletField(name, s.Kubelet.Config[name]); problem != "" {
-			return badNodeConfig("spec.kubelet.config of the NodeConfig: "+problem, nil)
+		if kind := kubeletField(name); kind != "" && !isKind(kind, s.Kubelet.Config[name]) {
+			return badNodeConfig(fmt.Sprintf("spec.kubelet.config of the NodeConfig: %s: %s is not of type %s", name, s.Kubelet.Config[name], kind), nil)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,13 +144,15 @@ func TestClusterFacts(t *testing.T) {
 	}
 }
 
-// nodeadm reads NodeConfigs that are compressed; a misspelt field in one must not go through.
+// nodeadm reads NodeConfigs that are compressed; a field of a wrong type in one is found, and one that is not known is named.
 func TestCompressedNodeConfig(t *testing.T) {
 	for _, test := range []struct {
 		config, want string
+		unknown      []string
 	}{
-		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", ""},
-		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspecs: {}\n", `unknown field "specs"`},
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", "", nil},
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspecs: {}\n", "", []string{"specs"}},
+		{"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {flags: none}}\n", "cannot unmarshal string", nil},
 	} {
 		var zipped bytes.Buffer
 		writer := gzip.NewWriter(&zipped)
@@ -168,6 +171,9 @@ func TestCompressedNodeConfig(t *testing.T) {
 			_, err := Render(r)
 			if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: error is %v, want %q", name, err, test.want)
+			}
+			if unknown := Unknown(r); !slices.Equal(unknown, test.unknown) {
+				t.Errorf("%s: unknown fields %v, want %v", name, unknown, test.unknown)
 			}
 		}
 	}
