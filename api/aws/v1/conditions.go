@@ -30,7 +30,7 @@ const (
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
-	ReasonInvalidUserData                     = "InvalidUserData" // ours: found before anything is launched
+	ReasonInvalidUserData                     = "InvalidUserData"      // ours: found before anything is launched
 	ReasonUnknownUserDataField                = "UnknownUserDataField" // ours, and the condition is true: the node ignores a field
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"

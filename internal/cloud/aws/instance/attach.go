@@ -17,7 +17,8 @@ type volumeLimit struct {
 	shared bool
 }
 
-// Limits of the EC2 User Guide, "Amazon EBS volume limits for Amazon EC2 instances".
+// Limits of the EC2 User Guide, "Amazon EBS volume limits for Amazon EC2 instances"
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/volume_limits.html).
 const (
 	nitroSharedLimit  = 27 // 28 places, one of them for the first network interface
 	bareMetalLimit    = 31
@@ -34,6 +35,7 @@ const (
 var volumeExceptions = map[string]volumeLimit{
 	"c8a.metal-24xl":    {64, false},
 	"c8gb.metal-48xl":   {78, false},
+	"c8ib.metal-96xl":   {78, false},
 	"g5.48xlarge":       {9, true},
 	"hpc7a":             {27, false},
 	"hpc8a":             {27, false}, // not known yet: that of hpc7a
@@ -41,6 +43,8 @@ var volumeExceptions = map[string]volumeLimit{
 	"inf2.48xlarge":     {28, true},
 	"m8a.metal-24xl":    {64, false},
 	"m8gb.metal-48xl":   {78, false},
+	"m8ib.metal-96xl":   {78, false},
+	"m8idb.metal-96xl":  {78, false},
 	"p4d":               {28, false},
 	"p4de":              {28, false},
 	"p5.48xlarge":       {64, false},
@@ -50,9 +54,12 @@ var volumeExceptions = map[string]volumeLimit{
 	"p6-b300":           {64, false},
 	"r8a.metal-24xl":    {64, false},
 	"r8gb.metal-48xl":   {78, false},
+	"r8ib.metal-96xl":   {78, false},
+	"r8idb.metal-96xl":  {78, false},
 	"trn1.32xlarge":     {28, true},
 	"trn1n.32xlarge":    {28, true},
 	"trn2.48xlarge":     {64, false},
+	"vt1.24xlarge":      {27, true},
 	"x8aedz.12xlarge":   {64, false},
 	"x8aedz.24xlarge":   {128, false},
 	"x8aedz.metal-12xl": {64, false},

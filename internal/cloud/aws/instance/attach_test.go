@@ -14,12 +14,13 @@ func TestVolumeLimits(t *testing.T) {
 		"m5.large": {27, true}, "t3.nano": {27, true}, "u-6tb1.56xlarge": {27, true}, "m5d.large": {26, true}, "m5d.24xlarge": {23, true},
 		"i3en.24xlarge": {19, true}, "d3.xlarge": {24, true}, "d3.8xlarge": {3, true}, "d3en.12xlarge": {3, true}, "g4dn.12xlarge": {22, true},
 		"g4ad.16xlarge": {21, true}, "g5g.16xlarge": {25, true}, "p3dn.24xlarge": {17, true}, "inf1.24xlarge": {11, true}, "inf1.xlarge": {26, true},
-		"inf2.8xlarge": {26, true}, "trn1.2xlarge": {25, true}, "vt1.3xlarge": {25, true}, "vt1.6xlarge": {23, true}, "dl2q.24xlarge": {19, true},
+		"inf2.8xlarge": {26, true}, "trn1.2xlarge": {25, true}, "vt1.3xlarge": {25, true}, "vt1.6xlarge": {23, true}, "vt1.24xlarge": {27, true}, "dl2q.24xlarge": {19, true},
 		"hpc6id.32xlarge": {23, true}, "c7gn.large": {27, true}, "x2idn.24xlarge": {25, true}, "z1d.12xlarge": {25, true},
 		// bare metal
 		"m5.metal": {31, true}, "a1.metal": {31, true}, "c7gd.metal": {31, true}, "i3en.metal": {31, true}, "g4dn.metal": {31, true},
 		"c7i.metal-24xl": {39, false}, "r7iz.metal-16xl": {39, false}, "r7iz.metal-32xl": {79, false}, "c8g.metal-48xl": {79, false},
 		"c8a.metal-24xl": {64, false}, "c8a.metal-48xl": {79, false}, "m8i.metal-48xl": {64, false}, "x8i.metal-96xl": {79, false},
+		"c8ib.metal-96xl": {78, false}, "m8ib.metal-96xl": {78, false}, "m8idb.metal-96xl": {78, false}, "r8ib.metal-96xl": {78, false}, "r8idb.metal-96xl": {78, false},
 		"c8gb.metal-24xl": {39, false}, "c8gb.metal-48xl": {78, false}, "r8gn.metal-48xl": {39, false}, "i7ie.metal-48xl": {79, false},
 		"x8aedz.metal-12xl": {64, false}, "x8aedz.metal-24xl": {79, false}, "i8ge.metal-24xl": {39, false},
 		// dedicated, by size
