@@ -14,6 +14,8 @@ type told struct {
 	disposition  convert.Disposition
 	nominated    bool
 	leaving      bool
+	// daemon is what the pod counts as among those of its DaemonSet, nil for other pods.
+	daemon *convert.DaemonShape
 }
 
 // knows reports whether the pod has been told as it is. That it is leaving counts apart, because our own deletion has
@@ -35,6 +37,7 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	before := e.told
 	e.told = told{}
+	defer func() { e.told.daemon = s.countDaemonPod(key.Namespace, before.daemon, e) }()
 	var spec model.PodSpec
 	var depends []ref
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {

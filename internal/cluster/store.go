@@ -99,10 +99,12 @@ type Store struct {
 	machines machines
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
-	pdbs     map[types.NamespacedName]model.PDBSpec
-	aside    aside
-	around   around
-	wakes    []wake
+	// daemonPods is what the pods of DaemonSets request.
+	daemonPods convert.DaemonPods
+	pdbs       map[types.NamespacedName]model.PDBSpec
+	aside      aside
+	around     around
+	wakes      []wake
 	// at is the time of the last snapshot.
 	at time.Time
 }
