@@ -307,6 +307,16 @@ type PoolSpec struct {
 	MinStay   time.Duration
 	MovePrice int64
 	MinSaving int64
+
+	// Backoffs are the reasons of disruption whose replacements failed lately, sorted by reason.
+	Backoffs []Backoff
+}
+
+// Backoff says how often in a row replacements for a reason of disruption failed, and when that was noted last.
+type Backoff struct {
+	Reason   string
+	Failures int
+	At       time.Time
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.
