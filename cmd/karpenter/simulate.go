@@ -319,7 +319,7 @@ func (w *world) decide(opts placement.Options, rounds int) *decision {
 		d.stats = measure(func() {
 			d.told = w.tell()
 			d.snap = d.told.builder.Snapshot(w.now)
-			d.plan = placement.Schedule(d.snap, opts)
+			d.plan = plan.Restrain(d.snap, placement.Schedule(d.snap, opts))
 		})
 	}
 	w.problems = append(w.problems, d.told.problems...)

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,6 +47,7 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 		e.told.uid, e.told.version = string(pod.UID), pod.ResourceVersion
 		e.told.nominated, e.told.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}
+	s.tellDeparture(before, e)
 	if before.disposition != convert.Ignore && (e.told.disposition == convert.Ignore || before.uid != e.told.uid) {
 		s.builder.DeletePod(before.uid)
 	}
@@ -58,6 +61,17 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	}
 	s.wake(change)
 	return s.around.depend(key, depends)
+}
+
+// tellDeparture tells of a pod that was on a node and has ended, or has to make room for another.
+func (s *Store) tellDeparture(before told, e *entry) {
+	pod, _ := e.now().(*corev1.Pod)
+	if s.departed == nil || pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
+		return
+	}
+	if d, gone := convert.Departed(pod, time.Now()); gone {
+		s.departed(d)
+	}
 }
 
 // podAside names a pending pod that is refused; one that wants nothing of us is no news.

@@ -396,10 +396,20 @@ func testBackoff(t *testing.T, b *bench) {
 	for range 2 {
 		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted}, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
 	}
+	hold := model.LaunchHold{Owner: "uid", Name: "ReplicaSet default/web", Failures: 4, Until: at.Truncate(time.Second), Why: "gone"}
+	b.do(b.Executor, plan.HoldLaunches{Pool: pool.Name, UID: uid, Hold: hold})
 	b.get(pool)
 	if text, left := pool.Annotations[karpv1.AnnotationBackoff]; left {
 		t.Errorf("left: %s", text)
 	}
+	if diff := cmp.Diff([]model.LaunchHold{hold}, convert.Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])); diff != "" {
+		t.Errorf("holds (-want +got):\n%s", diff)
+	}
+	b.do(b.Executor, plan.ReleaseLaunches{Pool: pool.Name, UID: uid, Owner: "uid"})
+	if b.get(pool); pool.Annotations[karpv1.AnnotationLaunchBackoff] != "" {
+		t.Errorf("left: %s", pool.Annotations[karpv1.AnnotationLaunchBackoff])
+	}
+	b.store.take()
 }
 
 func testCommand(t *testing.T, b *bench) {

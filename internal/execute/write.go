@@ -48,6 +48,10 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.noteBackoff(ctx, a.Pool, a.UID, a.Backoff.Reason, &a.Backoff)
 	case plan.ClearBackoff:
 		err = x.noteBackoff(ctx, a.Pool, a.UID, string(a.Reason), nil)
+	case plan.HoldLaunches:
+		err = x.holdLaunches(ctx, a.Pool, a.UID, a.Hold.Owner, &a.Hold)
+	case plan.ReleaseLaunches:
+		err = x.holdLaunches(ctx, a.Pool, a.UID, a.Owner, nil)
 	case plan.CreateClaim:
 		err = x.createClaim(ctx, a)
 		x.noteRefusal(a, err)

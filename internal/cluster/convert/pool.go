@@ -45,6 +45,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 		spec.Replicas = *pool.Spec.Replicas
 	}
 	spec.Backoffs = Backoffs(pool.Annotations[karpv1.AnnotationBackoff])
+	spec.Holds = Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused
 	}

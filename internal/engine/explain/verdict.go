@@ -193,7 +193,17 @@ var sayings = [...]saying{
 			strconv.FormatInt(o.Need, 10) + "% that it may have (max-spot-share)"
 	}},
 	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
+	plan.LaunchesHeld:       {"LaunchesHeld", launchesHeld},
 	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+}
+
+func launchesHeld(o operands) string {
+	whose, fates := "its controller", ""
+	if o.Rejection != nil {
+		whose, fates = o.Rejection.Field, " ("+o.Rejection.Reason+")"
+	}
+	return count(int(o.Have), "node") + " launched for pods of " + whose + " led to nothing: none of the pods has run for a minute" + fates +
+		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)
 }
 
 func replacementsFailed(o operands) string {
