@@ -133,6 +133,8 @@ var poolRules = []schemaRule{
 	{"budget: schedule needs a duration", budget(`schedule: "0 9 * * 1-5", duration: 8h`), budget(`schedule: "0 9 * * 1-5"`), "schedule and duration"},
 	{"budget: duration needs a schedule", budget(`schedule: "@daily", duration: 30m`), budget(`duration: 30m`), "schedule and duration"},
 	{"budget: schedule has five fields", budget(`schedule: "* * * * *", duration: 1h`), budget(`schedule: "* * * *", duration: 1h`), "schedule"},
+	{"budget: schedule has hours that there are", budget(`schedule: "59 23 31 DEC sun-6", duration: 1h`), budget(`schedule: "61 25 * * *", duration: 1h`), "schedule"},
+	{"budget: schedule has steps and lists", budget(`schedule: "*/5 0-12/2,22 1,15 ? mon-fri", duration: 1h`), budget(`schedule: "*/0 * * * *", duration: 1h`), "schedule"},
 	{"budget: schedule has a known name", budget(`schedule: "@midnight", duration: 1h`), budget(`schedule: "@every 1h", duration: 1h`), "schedule"},
 	{"budget: duration has no seconds", budget(`schedule: "@daily", duration: 1h30m0s`), budget(`schedule: "@daily", duration: 90s`), "duration"},
 	{"budget: duration has hours first", budget(`schedule: "@daily", duration: 8h30m`), budget(`schedule: "@daily", duration: 30m8h`), "duration"},
