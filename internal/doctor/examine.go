@@ -35,6 +35,7 @@ const (
 	OlderNotReleased     = "OlderNotReleased"     // a Provisioner or AWSNodeTemplate was deleted, and no controller lets go of it
 	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate has not become what it should
 	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget keeps a drain from ending
+	SchedulerFails       = "SchedulerFails"       // kube-scheduler cannot say where pods fit
 	WebhookBroken        = "WebhookBroken"        // an admission webhook would refuse what the controller writes
 	ElectionNotExclusive = "ElectionNotExclusive" // several Leases of the name are held
 	StaticCapacityOff    = "StaticCapacityOff"    // a pool with replicas, and a controller that keeps none
@@ -44,7 +45,7 @@ const (
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, scheduler, webhooks}
 
 // Examine tells what is wrong, by code, then object. Arrange has the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

@@ -42,7 +42,9 @@ type Facts struct {
 	Nodes  []corev1.Node
 	// Pods are those that run.
 	Pods []corev1.Pod
-	PDBs []policyv1.PodDisruptionBudget
+	// Waiting are those that do not run yet.
+	Waiting []corev1.Pod
+	PDBs    []policyv1.PodDisruptionBudget
 	// Owned are the kinds of node class of the provider; Classes the objects of them.
 	Owned   []schema.GroupKind
 	Classes []Class

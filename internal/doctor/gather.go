@@ -69,7 +69,7 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var pools karpv1.NodePoolList
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList
-	var pods corev1.PodList
+	var pods, waiting corev1.PodList
 	var budgets policyv1.PodDisruptionBudgetList
 	var validating admissionv1.ValidatingWebhookConfigurationList
 	var mutating admissionv1.MutatingWebhookConfigurationList
@@ -79,6 +79,8 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 		s.list(ctx, f, list, nil)
 	}
 	s.list(ctx, f, &pods, client.MatchingFields{"status.phase": string(corev1.PodRunning)})
+	s.list(ctx, f, &waiting, client.MatchingFields{"status.phase": string(corev1.PodPending)})
+	f.Waiting = waiting.Items
 	f.Provisioners, f.Templates = provisioners.Items, templates.Items
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items

@@ -61,8 +61,7 @@ func Rights(i Installation) []Right {
 		group     string
 		resources []string
 	}{
-		{"", []string{"namespaces", "persistentvolumes", "persistentvolumeclaims", "limitranges"}},
-		{"node.k8s.io", []string{"runtimeclasses"}},
+		{"", []string{"namespaces", "persistentvolumes", "persistentvolumeclaims"}},
 		{"apps", []string{"daemonsets"}},
 		{"storage.k8s.io", []string{"storageclasses", "csinodes", "volumeattachments"}},
 		{"policy", []string{"poddisruptionbudgets"}},
