@@ -68,9 +68,7 @@ type wiring struct {
 	executor *execute.Executor
 	history  *loop.History
 	clock    clock.RealClock
-	// departures tell the provision loop of pods that have left nodes.
-	departures loop.Departures
-	config     *rest.Config
+	config   *rest.Config
 	// stock says that catalogues are to be read again.
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
@@ -242,7 +240,6 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		Departed:      w.departures.Add,
 		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
@@ -328,7 +325,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Refusal:  explain.Refusal, Barren: explain.PoolBarren,
 		Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
 		Writer:  w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
-		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
 	}

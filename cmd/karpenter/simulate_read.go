@@ -110,8 +110,14 @@ func (o *objects) readFile(file string) {
 // several times its size of memory.
 const largestFile = 1 << 30
 
+// deepestText is how deep a text may be nested: parsers of YAML take memory in proportion to its square.
+const deepestText = 1000
+
 // readTextFile reads a file, or says with its name why not. Devices and pipes that never end are files too.
 func readTextFile(path string) ([]byte, error) {
+	if about, err := os.Stat(path); err == nil && about.Mode()&os.ModeNamedPipe != 0 && !openedPipe(path) {
+		return nil, fmt.Errorf("%s: is a pipe, want a file; to read what a program writes: PROGRAM | karpenter ... -f -", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, readable(err)
@@ -130,6 +136,12 @@ func readTextFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// openedPipe reports whether a pipe is one that this process was given, such as a shell's process substitution: its other end is there,
+// whereas a pipe in the file system is waited for.
+func openedPipe(path string) bool {
+	return strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
+}
+
 // readText reads to the end, unless what comes is no text or more bytes than the most. It makes room for what is expected.
 func readText(in io.Reader, expected, most int64) ([]byte, error) {
 	buffered := bufio.NewReader(in)
@@ -144,6 +156,8 @@ func readText(in io.Reader, expected, most int64) ([]byte, error) {
 		return nil, err
 	case int64(data.Len()) > most:
 		return nil, fmt.Errorf("goes on after %d bytes, want less", most)
+	case wire.Depth(data.Bytes()) > deepestText:
+		return nil, fmt.Errorf("is nested more than %d deep", deepestText)
 	}
 	return data.Bytes(), nil
 }

@@ -23,7 +23,11 @@ func Up(ctx context.Context, options Options, supervisor []string) (Status, erro
 	if err != nil {
 		return Status{}, err
 	}
-	if _, held := lockHolder(l); held {
+	ending, err := awaitEnd(ctx, l, options.Progress)
+	if err != nil {
+		return Status{}, err
+	}
+	if _, held := lockHolder(l); held && !ending {
 		status, err := awaitRunning(ctx, l, nil, options.Progress)
 		if err != nil {
 			return status, err
@@ -47,6 +51,34 @@ func Up(ctx context.Context, options Options, supervisor []string) (Status, erro
 		<-child.ended
 	}
 	return status, err
+}
+
+// awaitEnd waits for a supervisor that is ending its sandbox, or that has lost a component of it, to let go of the directory. It reports whether
+// there was one: the next sandbox is the caller's to start.
+func awaitEnd(ctx context.Context, l layout, progress func(string)) (ending bool, err error) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		if _, held := lockHolder(l); !held {
+			return ending, nil
+		}
+		status, err := ReadStatus(string(l))
+		if err != nil {
+			return ending, err
+		}
+		if status.Phase != Stopping && status.Phase != Stopped && status.Phase != Failed {
+			return false, nil // it runs, or another caller was faster
+		}
+		if !ending && progress != nil {
+			progress("waiting for the last sandbox to end")
+		}
+		ending = true
+		select {
+		case <-ctx.Done():
+			return ending, fmt.Errorf("waiting for the last sandbox to end: %w", context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
 }
 
 // supervisor is the process that Up started.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // supervisorVariable makes this test program a supervisor of the directory.
@@ -74,6 +75,29 @@ func TestUpAndDown(t *testing.T) {
 	}
 	if status, err := ReadStatus(directory); err != nil || status.Phase != Stopped {
 		t.Errorf("status after down: %v %v, want stopped", status.Phase, err)
+	}
+}
+
+// Up beside a supervisor that ends its sandbox because a component died waits for it, and starts the next.
+func TestUpAfterADeath(t *testing.T) {
+	directory := t.TempDir()
+	first, err := upTest(t, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(first.Components[0].Process, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for status := first; status.Phase == Running; <-again.C { // until the supervisor has noticed
+		if status, err = ReadStatus(directory); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second, err := upTest(t, directory)
+	if err != nil || second.Phase != Running || second.Supervisor == first.Supervisor {
+		t.Errorf("up after a death: %+v, %v; want a sandbox of another supervisor than %d", second, err, first.Supervisor)
 	}
 }
 

@@ -206,11 +206,22 @@ func sorted(fields map[string]any) []string {
 	return names
 }
 
-// Depth is how deep the objects and lists of a JSON text, or of a YAML text in flow style, are nested. Brackets in strings count,
-// quoted brackets of one kind seldom do: the result is an upper bound.
+// Depth is how deep a JSON or YAML text may be nested, by its brackets, or by the spaces and dashes that begin its lines. It is an
+// upper bound: those in strings count too.
 func Depth(text []byte) int {
-	deepest, depth := 0, 0
+	deepest, depth, begins := 0, 0, 0
+	inLine := false
 	for _, c := range text {
+		switch {
+		case c == '\n':
+			begins, inLine = 0, false
+		case inLine:
+		case c == ' ' || c == '-' || c == '?':
+			begins++
+			deepest = max(deepest, begins/2)
+		default:
+			inLine = true
+		}
 		switch c {
 		case '{', '[':
 			depth++

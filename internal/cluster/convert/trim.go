@@ -4,6 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Objects are trimmed before they are kept: of a pod as clusters have them, with two containers, two thirds are managed
@@ -62,11 +64,31 @@ func trimPod(pod *corev1.Pod) {
 		pod.ManagedFields = nil
 	}
 	trimPodStatus(pod)
+	pod.Annotations = readAnnotations(pod.Annotations)
 	spec := &pod.Spec
 	spec.Containers = trimContainers(spec.Containers, spec.HostNetwork)
 	spec.InitContainers = trimContainers(spec.InitContainers, spec.HostNetwork)
 	spec.Volumes = trimVolumes(spec.Volumes)
 	spec.EphemeralContainers, spec.SecurityContext, spec.ImagePullSecrets, spec.HostAliases, spec.DNSConfig, spec.ReadinessGates = nil, nil, nil, nil, nil, nil
+}
+
+// annotationsOfPods are those that are read from pods. Others may be 256 KiB a pod.
+var annotationsOfPods = []string{
+	karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationSafeToEvict, karpv1.AnnotationPodDeletionCost,
+}
+
+// readAnnotations keeps the annotations that are read.
+func readAnnotations(all map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range annotationsOfPods {
+		if value, has := all[key]; has {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 // trimContainers keeps what containers ask of their node: resources, and ports of the host.

@@ -15,7 +15,7 @@ func TestTrim(t *testing.T) {
 	tests := []struct{ name, pod, want string }{
 		{
 			"what only kubelet needs goes", `
-metadata: {name: a, labels: {app: web}, annotations: {karpenter.sh/do-not-disrupt: "true"}, managedFields: [{manager: kubectl}]}
+metadata: {name: a, labels: {app: web}, annotations: {karpenter.sh/do-not-disrupt: "true", example.com/long: text}, managedFields: [{manager: kubectl}]}
 spec:
   nodeName: node-1
   serviceAccountName: web
