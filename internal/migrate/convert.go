@@ -31,6 +31,14 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		r.note(Impossible, "", "%s", err)
 		return
 	}
+	if age, found, _ := unstructured.NestedFieldNoCopy(after, "spec", "disruption", "expireAfter"); found && text(at(r.root, "kind")) == "NodePool" {
+		// The API serves no pool without a template, so that the conversion has no place for it then. A manifest may lack one.
+		unstructured.RemoveNestedField(after, "spec", "disruption", "expireAfter")
+		if err := unstructured.SetNestedField(after, age, "spec", "template", "spec", "expireAfter"); err != nil {
+			r.note(Impossible, "spec.template", "%s", err)
+			return
+		}
+	}
 	for _, annotation := range []string{beta.AnnotationNodeClassReference, beta.AnnotationUbuntu, beta.AnnotationV1Beta1} {
 		unstructured.RemoveNestedField(after, "metadata", "annotations", annotation)
 	}

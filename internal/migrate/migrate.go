@@ -70,6 +70,7 @@ func Run(files []File, options Options) Result {
 	m.propose()
 	m.unique()
 	m.check()
+	m.placeholders()
 	return m.result()
 }
 

@@ -132,6 +132,17 @@ func TestSeveralRefusals(t *testing.T) {
 	}
 }
 
+// TestMisspelledRequiredValue: an installation that stops names values that are not known, since one of them may be the one that
+// is missing.
+func TestMisspelledRequiredValue(t *testing.T) {
+	_, err := template(t, mainChart, setter{}.set("settings.clusterNam", "x"))
+	for _, want := range []string{"settings.clusterName is required", "perhaps misspelled: settings.clusterNam"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error %v does not have %q", err, want)
+		}
+	}
+}
+
 // TestNewNameWins: a value that is given under both names.
 func TestNewNameWins(t *testing.T) {
 	r := render(t, mainChart, setter{}.set("settings.clusterName", "new").set("settings.aws.clusterName", "old"))

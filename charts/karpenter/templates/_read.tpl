@@ -191,6 +191,7 @@ Everybody who needs a setting asks here and not .Values.
 {{- $state := .state }}
 {{- $in := .in }}
 {{- $tables := include $known . | fromYaml }}
+{{- $unknown := list }}
 {{- range $table := $tables.tables }}
 {{- $found := dict }}
 {{- if $table.path }}
@@ -202,10 +203,14 @@ Everybody who needs a setting asks here and not .Values.
 {{- range $key := keys $found.value | sortAlpha }}
 {{- if not (has $key $table.keys) }}
 {{- $name := printf "%s.%s" $table.path $key | trimPrefix "." }}
+{{- $unknown = append $unknown $name }}
 {{- $_ := set $state "notices" (append $state.notices (printf "%s is not known and has no effect" $name)) }}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- if and $state.stops $unknown }}
+{{- $_ := set $state "stops" (append $state.stops (printf "not known, perhaps misspelled: %s" (join ", " $unknown))) }}
 {{- end }}
 {{- end }}
 

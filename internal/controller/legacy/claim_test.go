@@ -141,3 +141,22 @@ apiVersion: karpenter.k8s.aws/v1alpha1
 kind: AWSNodeTemplate
 metadata: {name: NAME}
 spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}`
+
+// A class of simulated nodes that was made by hand is used as it is, and the Provisioner is ready: it says nothing of such a class.
+func handmadeClass(w *world) {
+	w.startSimulated()
+	w.apply(`
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: handmade}`)
+	w.apply(`
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: handmade}
+spec: {}`)
+	w.provisioner("handmade", karpv1alpha5.ConditionApplied, "True", "")
+	class := &kwokv1alpha1.KWOKNodeClass{}
+	if !w.read("handmade", class) || len(class.OwnerReferences) > 0 || class.Annotations[karpv1.AnnotationMadeFrom] != "" {
+		w.t.Errorf("the class is taken over: %+v", class.ObjectMeta)
+	}
+}

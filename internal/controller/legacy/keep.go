@@ -90,6 +90,9 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
 	if met := v.hindrance(s, live); met != nil {
+		if met.reason == karpv1alpha5.ReasonNameTaken && suits(live) {
+			return nil, nil
+		}
 		return met, nil
 	}
 	base := live.DeepCopyObject().(client.Object)
@@ -107,6 +110,13 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 		return nil, nil
 	}
 	return judge(kind, name, r.Client.Patch(ctx, live, controller.Locked(base), client.FieldOwner(Manager)))
+}
+
+// suits reports whether an object that was made by hand will do as it is: a Provisioner says nothing of simulated nodes, so that
+// any class of them is what it means.
+func suits(live client.Object) bool {
+	_, simulated := live.(*kwokv1alpha1.KWOKNodeClass)
+	return simulated && live.GetDeletionTimestamp().IsZero()
 }
 
 // hindrance is why an object that is there cannot be that of the source now; nil if it can.

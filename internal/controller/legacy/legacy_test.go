@@ -54,6 +54,7 @@ func TestController(t *testing.T) {
 		{"EditsByHandAreUndone", editsByHand},
 		{"AChangeIsFollowed", change},
 		{"ATakenNameIsLeftAlone", takenName},
+		{"AHandmadeClassOfSimulatedNodesIsUsed", handmadeClass},
 		{"OneBadObjectStopsNoOther", badObject},
 		{"WhatIsNotWantedGoes", notWanted},
 		{"WhatPoolsNameStays", needed},

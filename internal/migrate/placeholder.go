@@ -1,0 +1,59 @@
+package migrate
+
+import (
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// placeholder is a value, or a part of one, that was to be filled in: ${NAME}, <YOUR_NAME>, {{ name }}, YOUR_NAME.
+var placeholder = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_.]*\}|<[A-Za-z][A-Za-z0-9_. -]*>|\{\{[^{}]+\}\}|\b(?:YOUR|REPLACE|CHANGE)_[A-Z0-9_]+\b`)
+
+// placeholders names values of our objects, as they are printed, that look as if they were to be filled in. What machines run
+// at their first start has such words of its own.
+func (m *migration) placeholders() {
+	for _, i := range m.items {
+		for _, d := range i.documents() {
+			if d.gone || d.root == nil || kinds[text(at(d.root, "kind"))] == "" {
+				continue
+			}
+			eachText(d.root, "", func(path, value string) {
+				if found := placeholder.FindString(value); found != "" {
+					i.note(Advice, path, "is %q: %s looks like a placeholder, which nothing fills in; write the value", value, found)
+				}
+			})
+		}
+	}
+}
+
+// eachText gives all texts of a document with their fields.
+func eachText(node *yaml.Node, path string, give func(path, value string)) {
+	if node == nil {
+		return
+	}
+	switch node.Kind {
+	case yaml.DocumentNode:
+		for _, child := range node.Content {
+			eachText(child, path, give)
+		}
+	case yaml.SequenceNode:
+		for n, child := range node.Content {
+			eachText(child, path+"["+strconv.Itoa(n)+"]", give)
+		}
+	case yaml.MappingNode:
+		for n := 0; n+1 < len(node.Content); n += 2 {
+			name := node.Content[n].Value
+			if name == "userData" {
+				continue
+			}
+			field := name
+			if path != "" {
+				field = path + "." + name
+			}
+			eachText(node.Content[n+1], field, give)
+		}
+	case yaml.ScalarNode:
+		give(path, node.Value)
+	}
+}

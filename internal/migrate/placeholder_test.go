@@ -1,0 +1,64 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// toldOf migrates a manifest.
+func toldOf(t *testing.T, manifest string) (notes []string, printed string) {
+	t.Helper()
+	result := Run([]File{{Name: "a.yaml", Text: []byte(manifest)}}, Options{})
+	for _, entry := range result.Report {
+		for _, n := range entry.Notes {
+			notes = append(notes, string(n.Outcome)+" "+n.Field+": "+n.Text)
+		}
+	}
+	return notes, string(result.Manifests)
+}
+
+// Values that were never filled in are named, with their field; what a machine runs, and real values, are not.
+func TestPlaceholders(t *testing.T) {
+	for _, c := range []struct{ value, found string }{
+		{"KarpenterNodeInstanceProfile-${CLUSTER_NAME}", "${CLUSTER_NAME}"},
+		{"<YOUR_CLUSTER_NAME>", "<YOUR_CLUSTER_NAME>"},
+		{"{{ cluster }}-nodes", "{{ cluster }}"},
+		{"YOUR_PROFILE", "YOUR_PROFILE"},
+		{"nodes-of-production", ""},
+		{"a-$5-{b}", ""},
+	} {
+		notes, _ := toldOf(t, "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\nspec:\n  provider:\n    instanceProfile: \""+c.value+"\"\n    subnetSelector: {a: b}\n    securityGroupSelector: {a: b}\n")
+		at := slices.IndexFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") })
+		if c.found == "" && at >= 0 || c.found != "" && (at < 0 || !strings.HasPrefix(notes[at], "advice spec.instanceProfile: ") || !strings.Contains(notes[at], c.found+" looks like a placeholder")) {
+			t.Errorf("%s: %q", c.value, notes)
+		}
+	}
+	if notes, _ := toldOf(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  userData: echo ${HOME} <a>\n"); slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") }) {
+		t.Errorf("user data: %q", notes)
+	}
+}
+
+// What the report says of expireAfter is what is printed, also of a pool without a template.
+func TestExpireAfterWithoutTemplate(t *testing.T) {
+	for _, version := range []string{"v1beta1", "v1"} {
+		notes, printed := toldOf(t, "apiVersion: karpenter.sh/"+version+"\nkind: NodePool\nmetadata: {name: default}\nspec:\n  disruption:\n    consolidationPolicy: WhenEmpty\n    expireAfter: 2592000\n")
+		told := slices.ContainsFunc(notes, func(n string) bool {
+			return strings.Contains(n, "is spec.template.spec.expireAfter") || strings.Contains(n, "it is spec.template.spec.expireAfter")
+		})
+		var pool struct {
+			Spec struct {
+				Disruption map[string]any
+				Template   struct{ Spec map[string]any }
+			}
+		}
+		if err := yaml.Unmarshal([]byte(printed), &pool); err != nil {
+			t.Fatalf("%v\n%s", err, printed)
+		}
+		if stays := pool.Spec.Disruption["expireAfter"]; !told || stays != nil || pool.Spec.Template.Spec["expireAfter"] != "720h" {
+			t.Errorf("%s: %q\n%s", version, notes, printed)
+		}
+	}
+}
