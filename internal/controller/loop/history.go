@@ -18,8 +18,9 @@ type Record struct {
 	Proposal  *disruption.Proposal
 }
 
-// History keeps the last records. Snapshots share what did not change, so that few cost little more than one. The zero
-// value keeps nothing. It may be used by several goroutines.
+// History keeps the last records. Snapshots share what did not change, so that few cost little more than one; but where
+// many pods select many others, each snapshot has all that is known of that anew, and fewer are kept. The zero value keeps
+// nothing. It may be used by several goroutines.
 type History struct {
 	mu      sync.Mutex
 	keep    int
@@ -37,9 +38,29 @@ func (h *History) Add(r Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.records = append(h.records, r)
-	if over := len(h.records) - h.keep; over > 0 {
-		h.records = slices.Delete(h.records, 0, over)
+	over, weight := max(0, len(h.records)-h.keep), 0
+	for i := len(h.records) - 1; i >= over; i-- {
+		if weight += weigh(h.records[i].Snapshot); weight > mostWeight && i < len(h.records)-1 {
+			over = i + 1
+			break
+		}
 	}
+	h.records = slices.Delete(h.records, 0, over)
+}
+
+// mostWeight is how much the records may weigh together, the last one left aside: a few dozen MiB.
+const mostWeight = 4 << 20
+
+// weigh counts what the pending pods of a snapshot are told apart by: 8 bytes each.
+func weigh(snap *model.Snapshot) int {
+	if snap == nil {
+		return 0
+	}
+	n := 0
+	for _, g := range snap.Groups {
+		n += len(g.Matches) + len(g.BlockedBy)
+	}
+	return n
 }
 
 // Records are what is kept, oldest first.

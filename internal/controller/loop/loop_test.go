@@ -867,6 +867,13 @@ func TestHistoryForgets(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2}, sizes); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
+	heavy := &model.Snapshot{Groups: []*model.Group{{Matches: make([]int, 3<<20)}}}
+	for range 3 {
+		h.Add(loop.Record{Snapshot: heavy})
+	}
+	if n := len(h.Records()); n != 1 {
+		t.Errorf("%d records of heavy snapshots are kept, want the last", n)
+	}
 	var none *loop.History
 	none.Add(loop.Record{})
 	if none.Records() != nil {
