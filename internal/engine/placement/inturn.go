@@ -39,60 +39,81 @@ func (l *lot) spreads() bool { return l.turns != nil && len(l.rules.spreads) > 0
 // turn is when the first of the pods that are left was assigned.
 func (l *lot) turn() int { return l.turns[len(l.turns)-len(l.left)] }
 
-// nextInTurn is, of the lots of the seed's task, the one whose turn it is.
-func (k *packing) nextInTurn(seed *prospect) *prospect {
-	if !seed.spreads() {
-		return seed
-	}
-	best := seed
+// takeTurns begins a packing in turn: it finds the lots of each task that is spread, and what is due of each.
+func (k *packing) takeTurns() {
+	k.siblings = map[*task][]*prospect{}
 	for _, p := range k.prospects {
-		if p.task == seed.task && len(p.left) > 0 && !k.barren[p] && p.turn() < best.turn() {
+		if p.spreads() {
+			k.siblings[p.task] = append(k.siblings[p.task], p)
+		}
+	}
+	for _, p := range k.prospects {
+		if lots := k.siblings[p.task]; len(lots) > 0 && lots[0] == p {
+			k.findDue(p.task)
+		}
+	}
+}
+
+// nextInTurn is, of the lots of the seed's task, the one whose turn it is. It may have one pod in any case.
+func (k *packing) nextInTurn(seed *prospect) *prospect {
+	best := seed
+	for _, p := range k.siblings[seed.task] {
+		if len(p.left) > 0 && !k.barren[p] && p.turn() < best.turn() {
 			best = p
 		}
 	}
+	best.due = max(1, best.due)
 	return best
 }
 
-// findDue finds for each prospect how many of its pods a bin may take. The seed, whose turn it is, may have one in any case.
-func (k *packing) findDue(seed *prospect) {
-	for _, p := range k.prospects {
-		if p.due = math.MaxInt; !p.spreads() {
-			continue
+// tookTurn finds anew what is due after a bin was opened, or proved impossible, for the seed.
+func (k *packing) tookTurn(b *bin, seed *prospect) {
+	k.findDue(seed.task)
+	if b == nil {
+		return
+	}
+	for _, part := range b.parts {
+		if part.task != seed.task {
+			k.findDue(part.task)
 		}
-		for i := range p.rules.spreads {
-			p.due = min(p.due, k.dueBy(p, &p.rules.spreads[i]))
-		}
-		if p == seed {
-			p.due = max(1, p.due)
-		}
+	}
+}
+
+// findDue finds how many pods of each lot of the task a bin may take.
+func (k *packing) findDue(t *task) {
+	lots := k.siblings[t]
+	if len(lots) == 0 {
+		return
+	}
+	for _, p := range lots {
+		p.due = math.MaxInt
+	}
+	for i := range t.rules.spreads {
+		k.findDueBy(lots, &t.rules.spreads[i])
+	}
+	for _, p := range lots {
 		p.capped = p.due < len(p.left)
 	}
 }
 
-// dueBy is how many pods of the prospect one constraint bears while its other domains have no more than they have now.
-func (k *packing) dueBy(p *prospect, s *spreadRule) int {
-	own, least := p.rules.atom(p.to, s.key), math.MaxInt
-	for _, other := range k.prospects {
-		if other.task != p.task || len(other.left) == 0 || k.barren[other] {
-			continue
-		}
-		if atom := p.rules.atom(other.to, s.key); atom != own {
-			least = min(least, k.settled(p, s, atom))
-		}
+// findDueBy is findDue for one constraint: a domain may have maxSkew more than those where pods still wait for a place. What the
+// constraint counts in a domain are also the pods that wait there.
+func (k *packing) findDueBy(lots []*prospect, s *spreadRule) {
+	waiting, open := map[int]int{}, map[int]bool{}
+	for _, p := range lots {
+		atom := p.rules.atom(p.to, s.key)
+		waiting[atom] += len(p.left)
+		open[atom] = open[atom] || len(p.left) > 0 && !k.barren[p]
 	}
-	if least == math.MaxInt {
-		return least
-	}
-	return max(0, least+s.maxSkew-k.settled(p, s, own))
-}
-
-// settled counts what the constraint counts in the domain, but for those pods of the prospect's task that have no place yet.
-func (k *packing) settled(p *prospect, s *spreadRule, atom int) int {
-	count := s.counts[atom]
-	for _, other := range k.prospects {
-		if other.task == p.task && p.rules.atom(other.to, s.key) == atom {
-			count -= len(other.left)
+	for _, p := range lots {
+		own, least := p.rules.atom(p.to, s.key), math.MaxInt
+		for _, other := range lots {
+			if atom := p.rules.atom(other.to, s.key); open[atom] && atom != own {
+				least = min(least, s.counts[atom]-waiting[atom])
+			}
+		}
+		if least < math.MaxInt {
+			p.due = min(p.due, max(0, least+s.maxSkew-(s.counts[own]-waiting[own])))
 		}
 	}
-	return count
 }

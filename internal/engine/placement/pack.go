@@ -106,8 +106,9 @@ type packing struct {
 	dearest float64
 	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
 	sorted, evenly bool
-	// inTurn: see packOrder.
-	inTurn bool
+	// inTurn: see packOrder. siblings are the lots of the tasks that are spread then.
+	inTurn   bool
+	siblings map[*task][]*prospect
 	// barren are the prospects that no bin can begin with.
 	barren map[*prospect]bool
 	// asked counts the prospects that were looked at.
@@ -132,6 +133,9 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		order.compare = func(a, b *prospect) int { return 0 }
 	}
 	m.share.begin(k.prospects)
+	if k.inTurn {
+		k.takeTurns()
+	}
 	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
 		if !k.sorted || order.evenly {
 			k.compact()
@@ -145,7 +149,6 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		}
 		if k.inTurn {
 			seed = k.nextInTurn(seed)
-			k.findDue(seed)
 		}
 		asked, bins := k.asked, len(r.bins)
 		k.asked += opening
@@ -159,6 +162,9 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 			k.barren[seed] = true
 		} else if best != nil {
 			k.took(best, len(r.bins)-bins)
+		}
+		if k.inTurn {
+			k.tookTurn(best, seed)
 		}
 		r.worked(k.asked - asked)
 	}

@@ -10,7 +10,7 @@ import (
 // Reservations are the writes that note on claims which pods the plan puts onto their nodes, as far as nothing else in the API
 // says so: a claim names the pods that it was created for, and a nomination names its node. Neither is there for pods that join a
 // claim in flight, whose node cannot be nominated yet, nor for pods whose nomination waits for that of others (see MostPromises
-// and crowd), nor for pods that still run on a node that leaves. Whoever plans anew without memory of this plan finds the same
+// and crowd), nor for pods that still run on a node that leaves. A process without memory of this plan finds the same
 // places by the reservations, and launches nothing beside it. They are written before the claims of the plan are created.
 //
 // A reservation that is out of date does no harm while its pod is bound or gone, and is not written again for that.
