@@ -68,7 +68,9 @@ type wiring struct {
 	executor *execute.Executor
 	history  *loop.History
 	clock    clock.RealClock
-	config   *rest.Config
+	// departures tell the provision loop of pods that have left nodes.
+	departures loop.Departures
+	config     *rest.Config
 	// stock says that catalogues are to be read again.
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
@@ -240,6 +242,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
+		Departed:      w.departures.Add,
 		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
@@ -325,7 +328,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Refusal:  explain.Refusal, Barren: explain.PoolBarren,
 		Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
 		Writer:  w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
-		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync,
+		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,7 +81,7 @@ func liveLists() []client.ObjectList {
 		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}, &storagev1.CSINodeList{},
 		&corev1.NamespaceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}, &corev1.ReplicationControllerList{},
-		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{},
+		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &corev1.LimitRangeList{}, &nodev1.RuntimeClassList{}, &schedulingv1.PriorityClassList{},
 	}
 }
 
@@ -108,10 +110,12 @@ func liveKinds() meta.RESTMapper {
 			m.Add(v.WithKind(kind), scope)
 		}
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "ReplicaSet", "StatefulSet")
 	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass", "CSINode")
+	add(nodev1.SchemeGroupVersion, meta.RESTScopeRoot, "RuntimeClass")
+	add(schedulingv1.SchemeGroupVersion, meta.RESTScopeRoot, "PriorityClass")
 	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
 	add(karpv1.GroupVersion, meta.RESTScopeRoot, "NodePool", "NodeClaim")
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")

@@ -62,8 +62,8 @@ be bought, what goes onto nodes that exist, and which pods have no place, with t
 
 Files hold YAML documents, JSON objects or Lists: NodePools, NodeClaims, Nodes, Pods; Deployments, StatefulSets,
 ReplicaSets, Jobs and CronJobs, whose missing replicas count as pending pods; DaemonSets, which take room on every node;
-PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, Namespaces, Services, PriorityClasses and
-PodDisruptionBudgets; and captures that --capture wrote. Other kinds are passed over. Pools of files count as ready,
+PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, Namespaces, Services, LimitRanges, RuntimeClasses,
+PriorityClasses and PodDisruptionBudgets; and captures that --capture wrote. Other kinds are passed over. Pools of files count as ready,
 whatever the kind of their node class, and pods of files as tried in vain by kube-scheduler. With --live, objects of
 files take the place of those of the cluster.
 
@@ -319,7 +319,7 @@ func (w *world) decide(opts placement.Options, rounds int) *decision {
 		d.stats = measure(func() {
 			d.told = w.tell()
 			d.snap = d.told.builder.Snapshot(w.now)
-			d.plan = placement.Schedule(d.snap, opts)
+			d.plan = plan.Restrain(d.snap, placement.Schedule(d.snap, opts))
 		})
 	}
 	w.problems = append(w.problems, d.told.problems...)

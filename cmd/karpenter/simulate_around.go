@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,11 +25,15 @@ type surroundings struct {
 	selectors  map[string]*metav1.LabelSelector
 	users      map[string][]*corev1.Pod
 	hosts      map[string]bool
+	// ranges by namespace and runtimes by name are what admission applies to new pods.
+	ranges   map[string][]*corev1.LimitRange
+	runtimes map[string]*nodev1.RuntimeClass
 }
 
 var (
-	_ convert.Volumes = (*surroundings)(nil)
-	_ convert.Owners  = (*surroundings)(nil)
+	_ convert.Volumes   = (*surroundings)(nil)
+	_ convert.Owners    = (*surroundings)(nil)
+	_ convert.Admission = (*surroundings)(nil)
 )
 
 func newSurroundings() surroundings {
@@ -36,6 +41,7 @@ func newSurroundings() surroundings {
 		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, byClass: map[string]*storagev1.StorageClass{},
 		csiNodes: map[string]*storagev1.CSINode{}, namespaces: map[string]map[string]string{}, services: map[string][]*corev1.Service{},
 		selectors: map[string]*metav1.LabelSelector{}, users: map[string][]*corev1.Pod{}, hosts: map[string]bool{},
+		ranges: map[string][]*corev1.LimitRange{}, runtimes: map[string]*nodev1.RuntimeClass{},
 	}
 }
 
@@ -57,6 +63,10 @@ func (s *surroundings) take(object runtime.Object) bool {
 			labels[name] = value
 		}
 		s.namespaces[o.Name] = labels
+	case *corev1.LimitRange:
+		s.ranges[o.Namespace] = append(s.ranges[o.Namespace], o)
+	case *nodev1.RuntimeClass:
+		s.runtimes[o.Name] = o
 	case *corev1.Service:
 		s.services[o.Namespace] = append(s.services[o.Namespace], o)
 	case *corev1.ReplicationController:
@@ -86,8 +96,9 @@ func (s *surroundings) index(pods []from[*corev1.Pod]) {
 func (s *surroundings) around(defaults []corev1.TopologySpreadConstraint) *convert.Around {
 	return &convert.Around{
 		Namespaces: s.namespaces, Volumes: s, DefaultSpread: convert.DefaultSpread(defaults, s),
-		Host:  func(hostname string) bool { return s.hosts[hostname] },
-		Users: func(namespace, claim string) []*corev1.Pod { return s.users[namespace+"/"+claim] },
+		Admission: s,
+		Host:      func(hostname string) bool { return s.hosts[hostname] },
+		Users:     func(namespace, claim string) []*corev1.Pod { return s.users[namespace+"/"+claim] },
 	}
 }
 
@@ -139,3 +150,9 @@ func (s *surroundings) unbound(pod *corev1.Pod) string {
 	}
 	return ""
 }
+
+// LimitRanges implements convert.Admission.
+func (s *surroundings) LimitRanges(namespace string) []*corev1.LimitRange { return s.ranges[namespace] }
+
+// RuntimeClass implements convert.Admission.
+func (s *surroundings) RuntimeClass(name string) *nodev1.RuntimeClass { return s.runtimes[name] }

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -47,9 +48,9 @@ type objects struct {
 	assumed []string
 	// refused are pools of files that the API server would not take, and why.
 	refused []refusedPool
-	// priorities by class; ordinary is that of pods without one.
+	// priorities by class; ordinary is that of pods without one, nil for 0: the lowest of the classes that are to be it.
 	priorities map[string]int32
-	ordinary   int32
+	ordinary   *int32
 	// home is the namespace of objects that name none, default when empty.
 	home string
 	// mostPods is how many there may be; workloads are not expanded to more.
@@ -112,7 +113,7 @@ type from[T any] struct {
 func newObjects() (*objects, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		schedulingv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -173,7 +174,7 @@ func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
 	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
-		*storagev1.StorageClass, *storagev1.CSINode, *awsv1.EC2NodeClass:
+		*storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass, *awsv1.EC2NodeClass:
 		return false
 	}
 	return true
@@ -204,8 +205,8 @@ func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
 		o.daemons = append(o.daemons, from[*appsv1.DaemonSet]{object, origin, live})
 	case *schedulingv1.PriorityClass:
 		o.priorities[object.Name] = object.Value
-		if object.GlobalDefault {
-			o.ordinary = object.Value
+		if object.GlobalDefault && (o.ordinary == nil || *o.ordinary > object.Value) {
+			o.ordinary = &object.Value
 		}
 	case *awsv1.EC2NodeClass:
 		o.takeClass(origin, object, live)
@@ -248,7 +249,7 @@ func (o *objects) finish() {
 	}
 	for _, p := range o.pods {
 		if !p.live {
-			o.admit(&p.object.Spec)
+			o.admit(p.object)
 			assumeUnschedulable(p.object)
 		}
 	}
@@ -259,25 +260,22 @@ func (o *objects) finish() {
 	o.claimNodes()
 }
 
-// admit requests limits where nothing is requested, and resolves the priority class.
-func (o *objects) admit(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, limit := range r.Limits {
-				if _, asked := r.Requests[name]; !asked {
-					if r.Requests == nil {
-						r.Requests = corev1.ResourceList{}
-					}
-					r.Requests[name] = limit
-				}
-			}
-		}
+// admit makes of a pod of a file what the API server would. A pod that an API server has stored is as it was admitted then:
+// LimitRanges and RuntimeClasses may be newer.
+func (o *objects) admit(pod *corev1.Pod) {
+	var by convert.Admission = &o.around
+	if pod.ResourceVersion != "" {
+		by = nil
 	}
+	convert.Admit(pod, by)
+	spec := &pod.Spec
 	if spec.Priority != nil {
 		return
 	}
-	priority := o.ordinary
+	var priority int32
+	if o.ordinary != nil {
+		priority = *o.ordinary
+	}
 	if spec.PriorityClassName != "" {
 		priority = o.priorities[spec.PriorityClassName]
 	}

@@ -222,6 +222,47 @@ spec:
 	}
 }
 
+// TestSimulateAdmission: pods that do not exist yet, those of DaemonSets included, count as the API server will admit them.
+// A template that asks for nothing is not nothing.
+func TestSimulateAdmission(t *testing.T) {
+	world := poolYAML + `---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults, namespace: agents}
+spec: {limits: [{type: Container, default: {cpu: 2, memory: 1Gi}}]}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: vm}
+handler: vm
+overhead: {podFixed: {cpu: 250m}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: agents}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: new, namespace: agents}
+spec: {runtimeClassName: vm, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stored, namespace: agents, resourceVersion: "7"}
+spec: {runtimeClassName: vm, containers: [{name: c, image: i}]}
+`
+	a := simulateJSON(t, "-f", files(t, map[string]string{"world.yaml": world, "instance-types.json": typesJSON}))
+	if len(a.Nodes) != 1 || a.Nodes[0].InstanceType != "large" || len(a.Nodes[0].Pods) != 2 {
+		t.Fatalf("got %+v, want one large node: the agent takes 2 CPU, the new pod 2.25, the stored one nothing", a.Nodes)
+	}
+	if got := a.Nodes[0].Requests["cpu"]; got != "4250m" {
+		t.Errorf("the node is to hold %s of cpu, want 4250m", got)
+	}
+}
+
 func TestSimulateProviderLabels(t *testing.T) {
 	selecting := func(name, selector string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s, containers: [{name: c, image: i}]}\n", name, selector)

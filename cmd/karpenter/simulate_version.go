@@ -20,8 +20,8 @@ var readVersions = map[string]string{
 	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
 	"Job": batchVersion, "CronJob": batchVersion,
 	"PriorityClass": "scheduling.k8s.io/v1", "StorageClass": "storage.k8s.io/v1", "CSINode": "storage.k8s.io/v1",
-	"PodDisruptionBudget": "policy/v1",
-	"Pod":                 "v1", "Node": "v1", "Namespace": "v1", "Service": "v1", "ReplicationController": "v1",
+	"PodDisruptionBudget": "policy/v1", "RuntimeClass": "node.k8s.io/v1", "LimitRange": "v1",
+	"Pod": "v1", "Node": "v1", "Namespace": "v1", "Service": "v1", "ReplicationController": "v1",
 	"PersistentVolume": "v1", "PersistentVolumeClaim": "v1",
 }
 

@@ -163,8 +163,12 @@ func (w *world) tell() *told {
 	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
 	around := w.around.around(w.defaultSpread)
 	w.tellPools(t, v)
+	running := &convert.DaemonPods{}
+	for _, p := range w.pods {
+		running.Add(p.object)
+	}
 	for _, set := range w.daemons {
-		t.builder.UpsertDaemon(convert.Daemon(set.object, v))
+		t.builder.UpsertDaemon(convert.Daemon(set.object, v, around, running))
 	}
 	for _, b := range w.budgets {
 		t.builder.UpsertPDB(convert.PDB(b.object))

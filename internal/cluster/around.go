@@ -54,6 +54,7 @@ func (s *Store) newAround(spread []corev1.TopologySpreadConstraint) {
 	a.of, a.by = map[ref]map[types.NamespacedName]bool{}, map[types.NamespacedName][]ref{}
 	a.Around = convert.Around{
 		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, Host: lookups{s}.Host, DefaultSpread: convert.DefaultSpread(spread, lookups{s}),
+		Admission: lookups{s},
 	}
 }
 
@@ -219,6 +220,8 @@ func (s *Store) applyAround(at ref, e *entry) {
 	case classes:
 		s.again(at, nil)
 		s.again(defaultClass, nil)
+	case limitRanges, runtimeClasses:
+		s.applyAdmission(at)
 	case services:
 		s.applyService(at, e)
 	case replicaSets, statefulSets, controllers:

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,9 @@ const (
 	volumes
 	classes
 	csiNodes
+	// What pods of DaemonSets will be depends on.
+	limitRanges
+	runtimeClasses
 	// What default spread depends on, watched only where there is one.
 	services
 	replicaSets
@@ -41,7 +45,7 @@ const (
 
 func (k kind) String() string {
 	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet", "PodDisruptionBudget",
-		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode",
+		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "LimitRange", "RuntimeClass",
 		"Service", "ReplicaSet", "StatefulSet", "ReplicationController"}[k]
 }
 
@@ -49,6 +53,7 @@ func (k kind) String() string {
 func (k kind) prototype() client.Object {
 	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
+		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
 }
 
@@ -86,6 +91,10 @@ func kindAround(obj client.Object) (kind, bool) {
 		return classes, true
 	case *storagev1.CSINode:
 		return csiNodes, true
+	case *corev1.LimitRange:
+		return limitRanges, true
+	case *nodev1.RuntimeClass:
+		return runtimeClasses, true
 	case *corev1.Service:
 		return services, true
 	case *appsv1.ReplicaSet:

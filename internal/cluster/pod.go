@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,6 +16,8 @@ type told struct {
 	disposition  convert.Disposition
 	nominated    bool
 	leaving      bool
+	// daemon is what the pod counts as among those of its DaemonSet, nil for other pods.
+	daemon *convert.DaemonShape
 }
 
 // knows reports whether the pod has been told as it is. That it is leaving counts apart, because our own deletion has
@@ -35,6 +39,7 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	before := e.told
 	e.told = told{}
+	defer func() { e.told.daemon = s.countDaemonPod(key.Namespace, before.daemon, e) }()
 	var spec model.PodSpec
 	var depends []ref
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {
@@ -42,6 +47,7 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 		e.told.uid, e.told.version = string(pod.UID), pod.ResourceVersion
 		e.told.nominated, e.told.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}
+	s.tellDeparture(before, e)
 	if before.disposition != convert.Ignore && (e.told.disposition == convert.Ignore || before.uid != e.told.uid) {
 		s.builder.DeletePod(before.uid)
 	}
@@ -55,6 +61,17 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	}
 	s.wake(change)
 	return s.around.depend(key, depends)
+}
+
+// tellDeparture tells of a pod that was on a node and has ended, or has to make room for another.
+func (s *Store) tellDeparture(before told, e *entry) {
+	pod, _ := e.now().(*corev1.Pod)
+	if s.departed == nil || pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
+		return
+	}
+	if d, gone := convert.Departed(pod, time.Now()); gone {
+		s.departed(d)
+	}
 }
 
 // podAside names a pending pod that is refused; one that wants nothing of us is no news.

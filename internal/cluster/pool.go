@@ -3,9 +3,6 @@ package cluster
 import (
 	"reflect"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -93,27 +90,4 @@ func (s *Store) stock(object *karpv1.NodePool, catalogue *model.Catalogue, why s
 		p.catalogue = catalogue
 	}
 	s.tellPool(object.Name)
-}
-
-func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
-	set, _ := e.now().(*appsv1.DaemonSet)
-	before, known := s.daemons[key]
-	if set == nil || set.DeletionTimestamp != nil {
-		if known {
-			s.builder.DeleteDaemon(before.UID)
-			delete(s.daemons, key)
-			s.wake(PoolsChanged)
-		}
-		return
-	}
-	spec := convert.Daemon(set, s.vocabulary)
-	if known && reflect.DeepEqual(before, spec) {
-		return
-	}
-	if known && before.UID != spec.UID {
-		s.builder.DeleteDaemon(before.UID)
-	}
-	s.daemons[key] = spec
-	s.builder.UpsertDaemon(spec)
-	s.wake(PoolsChanged)
 }

@@ -65,6 +65,9 @@ type Config struct {
 	// SetAside is told how many objects of a kind are set aside whenever that changes. It is called with the store
 	// locked and must return at once. It may be nil.
 	SetAside func(kind string, count int)
+	// Departed is told of pods that have ended or are being preempted, perhaps more than once. It is called with the store
+	// locked and must return at once. It may be nil.
+	Departed func(model.Departure)
 	// DefaultSpread is the topology spread of pods that state none (convert.ParseSchedulerConfig). Without any, Services
 	// and controllers are not watched.
 	DefaultSpread []corev1.TopologySpreadConstraint
@@ -99,10 +102,13 @@ type Store struct {
 	machines machines
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
-	pdbs     map[types.NamespacedName]model.PDBSpec
-	aside    aside
-	around   around
-	wakes    []wake
+	// daemonPods is what the pods of DaemonSets request.
+	daemonPods convert.DaemonPods
+	departed   func(model.Departure)
+	pdbs       map[types.NamespacedName]model.PDBSpec
+	aside      aside
+	around     around
+	wakes      []wake
 	// at is the time of the last snapshot.
 	at time.Time
 }
@@ -125,7 +131,7 @@ func NewStore(config Config) (*Store, error) {
 		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
 		pdbs: map[types.NamespacedName]model.PDBSpec{}, aside: newAside(config.SetAside),
 	}
-	s.vocabulary.Protection = config.Protection
+	s.vocabulary.Protection, s.departed = config.Protection, config.Departed
 	for k := range s.objects {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}

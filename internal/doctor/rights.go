@@ -61,7 +61,8 @@ func Rights(i Installation) []Right {
 		group     string
 		resources []string
 	}{
-		{"", []string{"namespaces", "persistentvolumes", "persistentvolumeclaims"}},
+		{"", []string{"namespaces", "persistentvolumes", "persistentvolumeclaims", "limitranges"}},
+		{"node.k8s.io", []string{"runtimeclasses"}},
 		{"apps", []string{"daemonsets"}},
 		{"storage.k8s.io", []string{"storageclasses", "csinodes", "volumeattachments"}},
 		{"policy", []string{"poddisruptionbudgets"}},

@@ -171,6 +171,7 @@ func TestExecutor(t *testing.T) {
 		"taint and untaint":          testTaint,
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
+		"backoff of a pool":          testBackoff,
 		"delete":                     testDelete,
 		"nominate":                   testNominate,
 		"what is gone is left alone": testGone,
@@ -376,6 +377,37 @@ func testConflict(t *testing.T, b *bench) {
 	b.get(fresh)
 	if diff := cmp.Diff(want, fresh.Spec.Taints); diff != "" || reads != 1 {
 		t.Errorf("after %d cached reads, want 1; taints (-want +got):\n%s", reads, diff)
+	}
+	b.store.take()
+}
+
+// testBackoff: the reasons of a pool share an annotation, and each is written without the others being lost.
+func testBackoff(t *testing.T, b *bench) {
+	pool := b.pool("backoff")
+	uid := string(pool.UID)
+	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
+	drifted, expired := model.Backoff{Reason: "Drifted", Failures: 2, At: at}, model.Backoff{Reason: "Expired", Failures: 1, At: at}
+	b.do(b.Executor, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: drifted}, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: expired},
+		plan.NoteBackoff{Pool: pool.Name, UID: "other", Backoff: model.Backoff{Reason: "Underutilized", Failures: 9, At: at}})
+	b.get(pool)
+	if diff := cmp.Diff([]model.Backoff{drifted, expired}, convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])); diff != "" {
+		t.Errorf("noted (-want +got):\n%s", diff)
+	}
+	for range 2 {
+		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted}, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
+	}
+	hold := model.LaunchHold{Owner: "uid", Name: "ReplicaSet default/web", Failures: 4, Until: at.Truncate(time.Second), Why: "gone"}
+	b.do(b.Executor, plan.HoldLaunches{Pool: pool.Name, UID: uid, Hold: hold})
+	b.get(pool)
+	if text, left := pool.Annotations[karpv1.AnnotationBackoff]; left {
+		t.Errorf("left: %s", text)
+	}
+	if diff := cmp.Diff([]model.LaunchHold{hold}, convert.Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])); diff != "" {
+		t.Errorf("holds (-want +got):\n%s", diff)
+	}
+	b.do(b.Executor, plan.ReleaseLaunches{Pool: pool.Name, UID: uid, Owner: "uid"})
+	if b.get(pool); pool.Annotations[karpv1.AnnotationLaunchBackoff] != "" {
+		t.Errorf("left: %s", pool.Annotations[karpv1.AnnotationLaunchBackoff])
 	}
 	b.store.take()
 }

@@ -210,6 +210,10 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).expecting = a.At.Truncate(time.Second) })
 	case plan.ReservePods:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reserved = a.Pods })
+	case plan.NoteBackoff:
+		return p.noteBackoff(a.Pool, a.UID, a.Backoff.Reason, &a.Backoff)
+	case plan.ClearBackoff:
+		return p.noteBackoff(a.Pool, a.UID, string(a.Reason), nil)
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:

@@ -95,6 +95,9 @@ type Metrics struct {
 	SchedulerQueueDepth *prometheus.GaugeVec
 	// SchedulerIgnoredPods is the number of pods that we refuse to consider.
 	SchedulerIgnoredPods prometheus.Gauge
+	// SchedulerLaunchesHeld counts the pauses of launches for the pods of one controller, because nodes that were launched for
+	// them did not come to run them. Label: nodepool, that of the last launch. Our own.
+	SchedulerLaunchesHeld *prometheus.CounterVec
 	// SchedulerUnschedulablePods is the number of pods that the last pass found no place for. Label: controller.
 	SchedulerUnschedulablePods *prometheus.GaugeVec
 
@@ -224,6 +227,7 @@ func (f factory) scheduler(m *Metrics) {
 	const s = "scheduler"
 	m.SchedulingDuration = f.histogram(s, "scheduling_duration_seconds", "Time of one scheduling pass.", DurationBuckets(), "controller")
 	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
+	m.SchedulerLaunchesHeld = f.counter(s, "launches_held_total", "Pauses of launches for a controller's pods, after nodes that did not come to run them.", "nodepool")
 	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
 	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that the last pass found no place for.", "controller")
 	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count", "Pods of the last pass by the zone that they have to be in: flexible for several, none where no zone will do.",

@@ -110,6 +110,15 @@ const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
 // minute the node is not taken for empty before somebody has come.
 const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
 
+// AnnotationBackoff, on a NodePool, says for which reasons of disruption replacements failed, how often in a row and when
+// last (JSON): the reason backs off. To remove it is to try again at once.
+const AnnotationBackoff = OwnAnnotationPrefix + "disruption-backoff"
+
+// AnnotationLaunchBackoff, on a NodePool, says for which controllers of pods launches wait, because nodes that were launched
+// for their pods did not come to run them: until when, and what became of the nodes (JSON). To remove it is to try again at
+// once.
+const AnnotationLaunchBackoff = OwnAnnotationPrefix + "launch-backoff"
+
 // AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
 // onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
 // bought for is still there.

@@ -28,6 +28,8 @@ type Around struct {
 	Host func(hostname string) bool
 	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
+	// Admission answers for pods that are not created yet; nil when nothing is added to them.
+	Admission Admission
 
 	siblings siblings
 }

@@ -40,7 +40,7 @@ func world(t testing.TB) *Capture {
 	aged, _ := Node(nil, decode[karpv1.NodeClaim](t, agedText), v)
 	c.Nodes = []model.NodeSpec{launching, node, aged}
 	c.PDBs = []model.PDBSpec{PDB(decode[policyv1.PodDisruptionBudget](t, pdbText)), PDB(decode[policyv1.PodDisruptionBudget](t, "metadata: {name: a, namespace: shop, uid: b2}"))}
-	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v)}
+	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v, nil, nil)}
 	for _, text := range []string{
 		"metadata: {name: w2, uid: u2, annotations: {karpenter.sh/do-not-disrupt: 'true'}}" + unschedulableStatus,
 		"metadata: {name: w1, uid: u1}\nspec: {nodeSelector: {a: b}}" + unschedulableStatus,

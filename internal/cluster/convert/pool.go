@@ -44,6 +44,8 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Static = pool.Static(); spec.Static {
 		spec.Replicas = *pool.Spec.Replicas
 	}
+	spec.Backoffs = Backoffs(pool.Annotations[karpv1.AnnotationBackoff])
+	spec.Holds = Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused
 	}

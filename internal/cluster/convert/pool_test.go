@@ -213,7 +213,7 @@ spec:
         resources: {requests: {cpu: 100m}, limits: {cpu: 200m, memory: 64Mi}}
       - name: b
         resources: {limits: {cpu: 50m}}
-`), words())
+`), words(), nil, nil)
 	tolerate := func(key string, effect model.Effect) model.Toleration {
 		return model.Toleration{Key: "node.kubernetes.io/" + key, Exists: true, Effect: effect}
 	}

@@ -277,6 +277,11 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	told := map[string]bool{}
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
+		case plan.ReplacementsFailed:
+			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool+" "+string(kept.Reason)] {
+				told[kept.Pool+" "+string(kept.Reason)] = true
+				d.backingOff(snap, pool, kept.Reason)
+			}
 		case plan.NodeProtected, plan.PDBBlocks, plan.PDBsConflict:
 			d.protected(snap, kept)
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
@@ -285,6 +290,23 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(poolObject(pool), karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
+	}
+}
+
+// backingOff tells that nodes of the pool are not replaced for the reason for a while. The text stays the same until the
+// next failure, so that one event stands for the pause.
+func (d *Disrupt) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan.Reason) {
+	b, until, failing := plan.BackoffOf(pool.PoolSpec, reason, snap.Now)
+	if !failing {
+		return
+	}
+	switch reason {
+	case plan.Drifted:
+		d.Recorder.Emit(telemetry.DriftBackoff(poolObject(pool), b.Failures, until))
+	case plan.Underutilized:
+		d.Recorder.Emit(telemetry.ConsolidationBackoff(poolObject(pool), b.Failures, until))
+	case plan.Expired:
+		d.Recorder.Emit(telemetry.ExpirationBackoff(poolObject(pool), b.Failures, until))
 	}
 }
 

@@ -144,6 +144,10 @@ func (w *world) do(action plan.Action) {
 		w.nodes[a.Claim].Deleting = true
 	case plan.MarkExpecting:
 		w.nodes[a.Claim].ExpectingSince = a.At
+	case plan.HoldLaunches:
+		w.pool.Holds = []model.LaunchHold{a.Hold}
+	case plan.ReleaseLaunches:
+		w.pool.Holds = nil
 	case plan.NominatePod:
 		w.pods[a.UID].Nominated = a.Node
 	case plan.ClearNomination:

@@ -45,6 +45,8 @@ type Provision struct {
 	Moved <-chan struct{}
 	// Nominate writes nominations (--pod-placement=nominate); else kube-scheduler is only observed.
 	Nominate bool
+	// Left are pods that have left nodes; nil when nothing is known of them.
+	Left *Departures
 	// WaitForSync blocks until snapshots show the whole cluster, and is false when the context ended before; nil for a
 	// source that shows it from the start. Start is not called before; NominateFor may be.
 	WaitForSync func(context.Context) bool
@@ -75,6 +77,8 @@ type Provision struct {
 	// claims were written. took is how long it decided.
 	unfinished bool
 	took       time.Duration
+	// brake ends loops of launches.
+	brake plan.Brake
 
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
@@ -129,7 +133,8 @@ func (p *Provision) pause() time.Duration {
 func (p *Provision) Tick(ctx context.Context) {
 	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
-	snap, from, decided := p.pass()
+	snap, from, whole := p.pass()
+	decided := p.restrain(ctx, snap, whole)
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
 	id := passID(provisioner, began, snap.Version)
 	log := p.Log.WithValues(planID, id)
@@ -137,6 +142,7 @@ func (p *Provision) Tick(ctx context.Context) {
 	logSlow(log, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and do.
 	done, all := p.write(ctx, decided)
+	p.brake.Launched(snap.Now, created(done))
 	at.done = p.Clock.Now()
 	p.unfinished, p.took = !all || decided.Unfinished(), at.decided.Sub(began)
 	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold: for what of the
@@ -144,7 +150,7 @@ func (p *Provision) Tick(ctx context.Context) {
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.
-	p.History.Add(Record{Snapshot: from, Provision: decided})
+	p.History.Add(Record{Snapshot: from, Provision: whole})
 	p.report(log, done, nominations)
 	p.announce(log, snap, done.Plan)
 	p.logWork(log, done, at)
@@ -189,7 +195,7 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
 	for _, r := range decided.Refused {
-		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked { // else they are counted as ignored
+		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked || r.Verdict.Code == plan.LaunchesHeld { // else they are counted as ignored
 			refused += len(plan.Waiting(r.Pods))
 		}
 	}

@@ -24,7 +24,8 @@ import (
 // passing are the codes that will be others without anybody doing anything, or of which the pool tells: no event for each node.
 func passing(code plan.Code) bool {
 	switch code {
-	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.BudgetExhausted, plan.BudgetUnreadable:
+	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.BudgetExhausted, plan.BudgetUnreadable,
+		plan.ReplacementsFailed:
 		return true
 	}
 	return false
@@ -224,7 +225,7 @@ func classOf(code plan.Code) string {
 	switch code {
 	case plan.BudgetExhausted, plan.BudgetUnreadable:
 		return "budget"
-	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost:
+	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost, plan.ReplacementsFailed:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled, plan.NodeExpecting,
 		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:

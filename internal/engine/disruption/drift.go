@@ -60,6 +60,10 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 	if v := run.guard.Admit(command); !v.OK() {
 		return v
 	}
+	if v := run.guard.Backoff(command); !v.OK() {
+		run.guard.Release(command)
+		return v
+	}
 	w.apply(c)
 	run.p.Commands = append(run.p.Commands, command)
 	return plan.Verdict{}

@@ -173,7 +173,24 @@ func (p *Proposal) underutilized(r *run) {
 	w.proposed = p.Commands
 	found := w.consolidate(r.guard, nodes, keep)
 	byWorth(r.snap, r.opts, found)
+	found = p.backOff(r, found)
 	p.Commands = append(p.Commands, found...)
+}
+
+// backOff leaves out the commands that have to wait, because replacements failed lately.
+func (p *Proposal) backOff(r *run, commands []plan.Command) []plan.Command {
+	return slices.DeleteFunc(commands, func(c plan.Command) bool {
+		v := r.guard.Backoff(c)
+		if v.OK() {
+			return false
+		}
+		r.guard.Release(c)
+		for _, candidate := range c.Candidates {
+			v.Node = candidate.Node
+			p.stays(r, r.snap.Node(candidate.Node), c.Reason, v)
+		}
+		return true
+	})
 }
 
 func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {

@@ -68,6 +68,8 @@ func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept
 		consider(plan.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:
 		consider(guard.SettledFrom(n))
+	case plan.ReplacementsFailed:
+		consider(time.Unix(kept.Verdict.Need, 0))
 	case plan.NodeProtected:
 		for _, pod := range n.Pods {
 			consider(pod.ProtectedUntil)

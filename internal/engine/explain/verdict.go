@@ -192,7 +192,29 @@ var sayings = [...]saying{
 		return "without " + o.node() + " one instance type in one zone would have " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity, of " +
 			strconv.FormatInt(o.Need, 10) + "% that it may have (max-spot-share)"
 	}},
-	plan.CommandUnreadable: {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
+	plan.LaunchesHeld:       {"LaunchesHeld", launchesHeld},
+	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+}
+
+func launchesHeld(o operands) string {
+	whose, fates := "its controller", ""
+	if o.Rejection != nil {
+		whose, fates = o.Rejection.Field, " ("+o.Rejection.Reason+")"
+	}
+	return count(int(o.Have), "node") + " launched for pods of " + whose + " led to nothing: none of the pods has run for a minute" + fates +
+		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)
+}
+
+func replacementsFailed(o operands) string {
+	failed := "replacements for " + o.node() + " cannot be had: "
+	if o.Have > 0 {
+		failed = "replacements failed " + count(int(o.Have), "time") + " in a row; "
+	}
+	if o.Need == 0 {
+		return failed + "another command tries first"
+	}
+	return failed + "the next is tried at " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)
 }
 
 func (o operands) pod() string {

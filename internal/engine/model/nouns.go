@@ -307,6 +307,41 @@ type PoolSpec struct {
 	MinStay   time.Duration
 	MovePrice int64
 	MinSaving int64
+
+	// Backoffs are the reasons of disruption whose replacements failed lately, sorted by reason.
+	Backoffs []Backoff
+	// Holds are the controllers of pods for which nothing is launched for now, sorted by Owner.
+	Holds []LaunchHold
+}
+
+// LaunchHold says that launches for the pods of a controller wait, because nodes that were launched for them did not come
+// to run them.
+type LaunchHold struct {
+	// Owner is the UID of the controller, or of a pod without one; Name is its kind, namespace and name.
+	Owner, Name string
+	// Failures is how many launches led to nothing, Until when the next may come, Why what became of the last nodes.
+	Failures int
+	Until    time.Time
+	Why      string
+}
+
+// Departure is a pod that was on a node and has ended or is being preempted.
+type Departure struct {
+	UID, Namespace, Name string
+	Controller           Owner
+	// Node is where it was, Ran for how long.
+	Node     string
+	Ran      time.Duration
+	Priority int32
+	// Preempted: it had to make room for another. Else it has ended by itself, well or badly.
+	Preempted bool
+}
+
+// Backoff says how often in a row replacements for a reason of disruption failed, and when that was noted last.
+type Backoff struct {
+	Reason   string
+	Failures int
+	At       time.Time
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.

@@ -259,7 +259,7 @@ func (w *world) read(document []byte, v *convert.Vocabulary) error {
 			return err
 		}
 		set.UID = types.UID("uid-" + set.Name)
-		w.daemons = append(w.daemons, convert.Daemon(&set, v))
+		w.daemons = append(w.daemons, convert.Daemon(&set, v, nil, nil))
 	case "Pod":
 		var pod corev1.Pod
 		if err := yaml.UnmarshalStrict(document, &pod); err != nil {

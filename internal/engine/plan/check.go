@@ -36,6 +36,8 @@ type Guard struct {
 	// awaiting and purchases are nil until asked for.
 	awaiting  *awaiting
 	purchases *provisionCheck
+	// trials are where commands that this guard was asked about launch nodes; backedOff are backoffs that it has written.
+	trials, backedOff map[trial]bool
 }
 
 // fleet counts the nodes of one pool for its budgets.

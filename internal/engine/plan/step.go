@@ -102,6 +102,9 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	if len(missing) == 0 {
 		return g.stepLaunching(cmd.enter(Launching, now))
 	}
+	if len(missing) == len(cmd.Replacements) && g.overtaken(cmd) {
+		return g.abandon(cmd, Verdict{Code: ReplacementsFailed, Node: cmd.Candidates[0].Node})
+	}
 	// What was proposed some time ago may no longer be bought: somebody else has used the limits, or the pool is another.
 	if v := g.purchase(missing); !v.OK() {
 		return g.abandon(cmd, v)
@@ -214,7 +217,7 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 	if !left && g.noted(&cmd, notices) {
 		return cmd.enter(Done, g.snap.Now), nil
 	}
-	return cmd, slices.Concat(actions, g.marks(cmd), notices)
+	return cmd, slices.Concat(actions, g.marks(cmd), notices, g.recovered(cmd))
 }
 
 // marks note where the pods of a consolidation go, so that they are not moved again at once.
@@ -251,10 +254,11 @@ func (g *Guard) rollback(cmd Command) []Action {
 		untaint = append(untaint, unmark(n)...)
 		clear = append(clear, ClearCommand{Claim: n.Claim, UID: n.ClaimUID})
 	}
+	failures := g.failures(cmd)
 	if len(untaint) > 0 {
-		return untaint
+		return append(untaint, failures...)
 	}
-	return clear
+	return append(failures, clear...)
 }
 
 // unmark takes off what a command shows on a node: the taint may be gone, by a user's hand, and the reason still be

@@ -154,6 +154,13 @@ const (
 	// PoolBarren: the pool's own requirements leave no instance type, whatever is available now (Key: the requirement that
 	// takes the last one away; Types that it found, Have: all types).
 	PoolBarren
+
+	// ReplacementsFailed: replacements of commands of the reason failed, and the reason backs off in the pool (Node; Have: how
+	// often in a row; Need: until when, Unix seconds, 0 while another command tries).
+	ReplacementsFailed
+	// LaunchesHeld: nodes that were launched for pods of the same controller did not come to run them (Rejection: the controller,
+	// and what became of the nodes; Have: how many launches; Need: until when the next waits, Unix seconds).
+	LaunchesHeld
 )
 
 // Unpayable is what SavingTooSmall needs where no saving is enough: moving has a price, and no time to be paid back.
@@ -183,7 +190,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting:
+		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld:
 		return NotNow
 	default:
 		return NeverHere

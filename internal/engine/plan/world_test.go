@@ -158,6 +158,16 @@ func (w *world) do(action plan.Action) {
 		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
 			n.ExpectingSince = a.At.Truncate(time.Second)
 		}
+	case plan.NoteBackoff:
+		for i := range w.pools {
+			if w.pools[i].UID == a.UID {
+				w.pools[i].Backoffs = []model.Backoff{a.Backoff}
+			}
+		}
+	case plan.ClearBackoff:
+		for i := range w.pools {
+			w.pools[i].Backoffs = nil
+		}
 	default:
 		w.t.Fatalf("no such action here: %v", action)
 	}

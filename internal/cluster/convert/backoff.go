@@ -1,0 +1,59 @@
+package convert
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// wireBackoff is a backoff as the annotation of its pool has it, by reason. Field names are for ever.
+type wireBackoff struct {
+	Failures int       `json:"failures"`
+	At       time.Time `json:"at"`
+}
+
+// mostFailures bounds what is read: a hand may have written anything.
+const mostFailures = 1000
+
+// Backoffs reads the annotation of a pool. What cannot be read is as good as nothing: the next failure writes it anew.
+func Backoffs(text string) []model.Backoff {
+	var list []model.Backoff
+	wire := readBackoffs(text)
+	for _, reason := range slices.Sorted(maps.Keys(wire)) {
+		if b := wire[reason]; b.Failures > 0 && !b.At.IsZero() {
+			list = append(list, model.Backoff{Reason: reason, Failures: min(b.Failures, mostFailures), At: b.At.UTC()})
+		}
+	}
+	return list
+}
+
+// WithBackoff is the text of the annotation with that of one reason set, or with nil removed; empty when nothing is left.
+func WithBackoff(text, reason string, now *model.Backoff) string {
+	wire := readBackoffs(text)
+	if wire == nil {
+		wire = map[string]wireBackoff{}
+	}
+	delete(wire, reason)
+	if now != nil {
+		wire[reason] = wireBackoff{Failures: now.Failures, At: now.At.UTC()}
+	}
+	if len(wire) == 0 {
+		return ""
+	}
+	encoded, err := json.Marshal(wire)
+	if err != nil {
+		panic("encoding a backoff: " + err.Error()) // numbers and times between the years 1 and 9999 only
+	}
+	return string(encoded)
+}
+
+func readBackoffs(text string) map[string]wireBackoff {
+	var wire map[string]wireBackoff
+	if text == "" || json.Unmarshal([]byte(text), &wire) != nil {
+		return nil
+	}
+	return wire
+}

@@ -1,0 +1,139 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Labels that the DaemonSet controller puts on pods. A pod is of the current template when it is of the generation that the
+// DaemonSet is annotated with, or of a revision that another pod of that generation has.
+// Source: pkg/controller/daemon/util/daemonset_util.go (IsPodUpdated).
+const (
+	labelTemplateGeneration = "pod-template-generation"
+	labelRevision           = appsv1.ControllerRevisionHashLabelKey
+)
+
+// DaemonPods is what the pods of DaemonSets request. Pods of one DaemonSet, revision and requests are counted together, so
+// that its size does not depend on the number of nodes. The zero value is empty.
+type DaemonPods struct {
+	shapes map[types.UID]map[string]*DaemonShape
+}
+
+// DaemonShape stands for pods of a DaemonSet that are alike. It belongs to the DaemonPods that returned it.
+type DaemonShape struct {
+	// Owner is the name of the DaemonSet.
+	Owner                string
+	owner                types.UID
+	id                   string
+	generation, revision string
+	newest               int64
+	requests             []quantity.Amount
+	count                int
+}
+
+// Alone reports whether no more than one pod has the shape: the first has come or the last has gone.
+func (s *DaemonShape) Alone() bool { return s != nil && s.count <= 1 }
+
+// Add counts a pod. It returns nil for pods of no DaemonSet and for those that have ended.
+func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
+	i := slices.IndexFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet" && strings.HasPrefix(o.APIVersion, "apps/")
+	})
+	if i < 0 || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	requests, refused := podRequests(pod)
+	if refused != nil {
+		return nil
+	}
+	owner, generation, revision := &pod.OwnerReferences[i], pod.Labels[labelTemplateGeneration], pod.Labels[labelRevision]
+	id := fmt.Sprintf("%s %s %v", generation, revision, requests)
+	if d.shapes == nil {
+		d.shapes = map[types.UID]map[string]*DaemonShape{}
+	}
+	if d.shapes[owner.UID] == nil {
+		d.shapes[owner.UID] = map[string]*DaemonShape{}
+	}
+	shape := d.shapes[owner.UID][id]
+	if shape == nil {
+		shape = &DaemonShape{Owner: owner.Name, owner: owner.UID, id: id, generation: generation, revision: revision, requests: requests}
+		d.shapes[owner.UID][id] = shape
+	}
+	shape.count++
+	shape.newest = max(shape.newest, pod.CreationTimestamp.Unix())
+	return shape
+}
+
+// Remove takes back what Add has counted; nil is nothing.
+func (d *DaemonPods) Remove(shape *DaemonShape) {
+	if shape == nil {
+		return
+	}
+	if shape.count--; shape.count > 0 {
+		return
+	}
+	delete(d.shapes[shape.owner], shape.id)
+	if len(d.shapes[shape.owner]) == 0 {
+		delete(d.shapes, shape.owner)
+	}
+}
+
+// of lists what pods of the DaemonSet's current template request.
+func (d *DaemonPods) of(set *appsv1.DaemonSet) [][]quantity.Amount {
+	if d == nil {
+		return nil
+	}
+	shapes := d.shapes[set.UID]
+	generation, annotated := set.Annotations[appsv1.DeprecatedTemplateGeneration]
+	revisions := map[string]bool{}
+	if annotated {
+		for _, s := range shapes {
+			if s.generation == generation {
+				revisions[s.revision] = true
+			}
+		}
+	} else if newest := newestShape(shapes); newest != nil { // a file may leave the annotation out
+		generation, revisions[newest.revision] = newest.generation, true
+	}
+	var requests [][]quantity.Amount
+	for _, s := range shapes {
+		if generation != "" && s.generation == generation || s.revision != "" && revisions[s.revision] {
+			requests = append(requests, s.requests)
+		}
+	}
+	return requests
+}
+
+func newestShape(shapes map[string]*DaemonShape) *DaemonShape {
+	var newest *DaemonShape
+	for _, s := range shapes {
+		if newest == nil || s.newest > newest.newest || s.newest == newest.newest && s.id < newest.id {
+			newest = s
+		}
+	}
+	return newest
+}
+
+// largest is the most of each resource that any of the lists has, sorted by name.
+func largest(list []quantity.Amount, others ...[]quantity.Amount) []quantity.Amount {
+	for _, other := range others {
+		for _, a := range other {
+			i, there := slices.BinarySearchFunc(list, a, compareAmounts)
+			switch {
+			case !there:
+				list = slices.Insert(list, i, a)
+			case list[i].Value < a.Value:
+				list[i] = a
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,46 @@
+package convert
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Departed tells of a pod on a node that has ended by itself, or that has to make room for another; false for all other
+// pods. What kubelet ends for want of room, or refuses, is neither.
+// Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions.
+func Departed(pod *corev1.Pod, now time.Time) (model.Departure, bool) {
+	if pod.Spec.NodeName == "" || isDaemon(pod) {
+		return model.Departure{}, false
+	}
+	var bound, at time.Time
+	preempted, disrupted := pod.Status.Reason == "Preempting", false // by kubelet, for a critical pod
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		switch {
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue:
+			bound = utc(c.LastTransitionTime)
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			disrupted, preempted = true, preempted || c.Reason == corev1.PodReasonPreemptionByScheduler
+			at = utc(c.LastTransitionTime)
+		}
+	}
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && !disrupted && pod.Status.Reason == ""
+	if !ended && !preempted {
+		return model.Departure{}, false
+	}
+	d := model.Departure{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Controller: controllerOf(pod), Node: pod.Spec.NodeName,
+		Preempted: preempted && !ended}
+	if pod.Spec.Priority != nil {
+		d.Priority = *pod.Spec.Priority
+	}
+	if at.IsZero() {
+		at = now.UTC()
+	}
+	if !bound.IsZero() {
+		d.Ran = max(0, at.Sub(bound))
+	}
+	return d, true
+}

@@ -1,0 +1,77 @@
+package convert
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// wireHold is a hold as the annotation of its pool has it, by the UID of the controller. Field names are for ever.
+type wireHold struct {
+	Name     string    `json:"name"`
+	Failures int       `json:"failures"`
+	Until    time.Time `json:"until"`
+	Why      string    `json:"why,omitempty"`
+}
+
+const (
+	// mostHolds is how many an annotation has: those that last longest.
+	mostHolds = 20
+	// longestWhy is the length, in bytes, of what is written of the nodes.
+	longestWhy = 1000
+)
+
+// Holds reads the annotation of a pool. What cannot be read is as good as nothing.
+func Holds(text string) []model.LaunchHold {
+	var list []model.LaunchHold
+	wire := readHolds(text)
+	for _, owner := range slices.Sorted(maps.Keys(wire)) {
+		if h := wire[owner]; owner != "" && h.Failures > 0 && !h.Until.IsZero() {
+			list = append(list, model.LaunchHold{Owner: owner, Name: h.Name, Failures: min(h.Failures, mostFailures), Until: h.Until.UTC(), Why: h.Why})
+		}
+	}
+	return list
+}
+
+// WithHold is the text of the annotation with the hold of one controller set, or with nil removed; empty when nothing is
+// left.
+func WithHold(text, owner string, now *model.LaunchHold) string {
+	wire := readHolds(text)
+	if wire == nil {
+		wire = map[string]wireHold{}
+	}
+	delete(wire, owner)
+	for len(wire) >= mostHolds {
+		delete(wire, slices.MinFunc(slices.Collect(maps.Keys(wire)), func(a, b string) int {
+			return cmp.Or(wire[a].Until.Compare(wire[b].Until), strings.Compare(a, b))
+		}))
+	}
+	if now != nil {
+		why := now.Why
+		if len(why) > longestWhy {
+			why = strings.ToValidUTF8(why[:longestWhy], "") + "..."
+		}
+		wire[owner] = wireHold{Name: now.Name, Failures: now.Failures, Until: now.Until.UTC(), Why: why}
+	}
+	if len(wire) == 0 {
+		return ""
+	}
+	encoded, err := json.Marshal(wire)
+	if err != nil {
+		panic("encoding a hold: " + err.Error()) // strings, numbers and times between the years 1 and 9999 only
+	}
+	return string(encoded)
+}
+
+func readHolds(text string) map[string]wireHold {
+	var wire map[string]wireHold
+	if text == "" || json.Unmarshal([]byte(text), &wire) != nil {
+		return nil
+	}
+	return wire
+}

@@ -1,0 +1,69 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+func TestHolds(t *testing.T) {
+	until := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	text := ""
+	for i := range mostHolds + 5 {
+		h := model.LaunchHold{Owner: fmt.Sprintf("uid-%02d", i), Name: "ReplicaSet a/b", Failures: 4, Until: until.Add(time.Duration(i) * time.Minute), Why: strings.Repeat("x", 5000)}
+		text = WithHold(text, h.Owner, &h)
+	}
+	holds := Holds(text)
+	if len(holds) != mostHolds || holds[0].Owner != "uid-05" || len(holds[0].Why) > longestWhy+3 || !holds[0].Until.Equal(until.Add(5*time.Minute)) {
+		t.Errorf("%d holds, the first %+v; want the %d that last longest, with short reasons", len(holds), holds[0], mostHolds)
+	}
+	for _, h := range holds {
+		text = WithHold(text, h.Owner, nil)
+	}
+	if text != "" {
+		t.Errorf("with all removed: %q", text)
+	}
+	for _, text := range []string{"", "yes", "[]", `{"a": 1}`, `{"a": {"failures": 0, "until": "2026-05-01T12:00:00Z"}}`, `{"": {"failures": 1, "until": "2026-05-01T12:00:00Z"}}`} {
+		if got := Holds(text); got != nil {
+			t.Errorf("%s is read as %v, want nothing", text, got)
+		}
+	}
+}
+
+// TestDeparted: pods that ended by themselves and pods that are preempted, and nothing else.
+func TestDeparted(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 1, 0, 0, time.UTC)
+	const scheduled = `{type: PodScheduled, status: "True", lastTransitionTime: "2026-05-01T12:00:00Z"}`
+	disrupted := func(reason string) string {
+		return `{type: DisruptionTarget, status: "True", reason: ` + reason + `, lastTransitionTime: "2026-05-01T12:00:04Z"}`
+	}
+	for _, test := range []struct{ name, pod, want string }{
+		{"running", "spec: {nodeName: n}\nstatus: {phase: Running, conditions: [" + scheduled + "]}", ""},
+		{"pending", "status: {phase: Pending}", ""},
+		{"succeeded", "spec: {nodeName: n}\nstatus: {phase: Succeeded, conditions: [" + scheduled + "]}", "ended after 1m0s"},
+		{"failed by itself", "spec: {nodeName: n}\nstatus: {phase: Failed, conditions: [" + scheduled + "]}", "ended after 1m0s"},
+		{"evicted by kubelet", "spec: {nodeName: n}\nstatus: {phase: Failed, reason: Evicted}", ""},
+		{"refused by kubelet", "spec: {nodeName: n}\nstatus: {phase: Failed, reason: OutOfcpu}", ""},
+		{"preempted", "spec: {nodeName: n, priority: 7}\nstatus: {phase: Running, conditions: [" + scheduled + ", " + disrupted("PreemptionByScheduler") + "]}", "preempted after 4s"},
+		{"preempted and over", "spec: {nodeName: n, priority: 7}\nstatus: {phase: Failed, conditions: [" + scheduled + ", " + disrupted("PreemptionByScheduler") + "]}", "preempted after 4s"},
+		{"preempted by kubelet", "spec: {nodeName: n}\nstatus: {phase: Failed, reason: Preempting, conditions: [" + scheduled + "]}", "preempted after 1m0s"},
+		{"evicted through the API", "spec: {nodeName: n}\nstatus: {phase: Running, conditions: [" + scheduled + ", " + disrupted("EvictionByEvictionAPI") + "]}", ""},
+		{"a daemon", "metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d}]}\nspec: {nodeName: n}\nstatus: {phase: Succeeded}", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := ""
+			if d, gone := Departed(decode[corev1.Pod](t, test.pod), now); gone {
+				got = map[bool]string{true: "preempted", false: "ended"}[d.Preempted] + " after " + d.Ran.String()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// What a DaemonSet puts on a node depends on more than its template: on the LimitRanges of its namespace, on its
+// RuntimeClass, and on what its pods have turned out to request. When one of these changes, the DaemonSets concerned are
+// converted again. They are few, so that all of them are looked at.
+
+func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
+	set, _ := e.now().(*appsv1.DaemonSet)
+	before, known := s.daemons[key]
+	if set == nil || set.DeletionTimestamp != nil {
+		if known {
+			s.builder.DeleteDaemon(before.UID)
+			delete(s.daemons, key)
+			s.wake(PoolsChanged)
+		}
+		return
+	}
+	spec := convert.Daemon(set, s.vocabulary, &s.around.Around, &s.daemonPods)
+	if known && reflect.DeepEqual(before, spec) {
+		return
+	}
+	if known && before.UID != spec.UID {
+		s.builder.DeleteDaemon(before.UID)
+	}
+	s.daemons[key] = spec
+	s.builder.UpsertDaemon(spec)
+	s.wake(PoolsChanged)
+}
+
+// countDaemonPod counts a pod of a DaemonSet as it is now instead of as it was. A DaemonSet is converted again when a pod
+// of it requests what none requested before, or the last that requested something has gone.
+func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
+	var now *convert.DaemonShape
+	if pod, _ := e.now().(*corev1.Pod); pod != nil {
+		now = s.daemonPods.Add(pod)
+	}
+	s.daemonPods.Remove(before)
+	if before == now {
+		return now
+	}
+	for _, shape := range []*convert.DaemonShape{before, now} {
+		if shape.Alone() {
+			s.daemonAgain(types.NamespacedName{Namespace: namespace, Name: shape.Owner})
+		}
+	}
+	return now
+}
+
+func (s *Store) daemonAgain(key types.NamespacedName) {
+	if e := s.objects[daemons][key]; e != nil {
+		s.applyDaemon(key, e)
+	}
+}
+
+// applyAdmission follows a LimitRange or a RuntimeClass.
+func (s *Store) applyAdmission(at ref) {
+	for key, e := range s.objects[daemons] {
+		set, _ := e.now().(*appsv1.DaemonSet)
+		if set == nil {
+			continue
+		}
+		class := set.Spec.Template.Spec.RuntimeClassName
+		if at.kind == limitRanges && key.Namespace == at.key.Namespace || at.kind == runtimeClasses && class != nil && *class == at.key.Name {
+			s.applyDaemon(key, e)
+		}
+	}
+}
+
+// LimitRanges implements convert.Admission.
+func (l lookups) LimitRanges(namespace string) []*corev1.LimitRange {
+	var list []*corev1.LimitRange
+	for key, e := range l.objects[limitRanges] {
+		if r, ok := e.now().(*corev1.LimitRange); ok && key.Namespace == namespace {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// RuntimeClass implements convert.Admission.
+func (l lookups) RuntimeClass(name string) *nodev1.RuntimeClass {
+	class, _ := l.now(ref{runtimeClasses, types.NamespacedName{Name: name}}).(*nodev1.RuntimeClass)
+	return class
+}

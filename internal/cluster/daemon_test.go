@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+)
+
+// TestDaemonAsAdmitted: what a DaemonSet will put on a node follows the LimitRanges of its namespace, its RuntimeClass and
+// the pods that it has.
+func TestDaemonAsAdmitted(t *testing.T) {
+	s := newStore(t, Config{})
+	cpu := func() int64 {
+		snap := s.Snapshot(start)
+		for i, name := range snap.Resources {
+			if name == "cpu" && i < len(snap.Daemons[0].Requests) {
+				return snap.Daemons[0].Requests[i]
+			}
+		}
+		return 0
+	}
+	set := object[appsv1.DaemonSet](t, `
+metadata: {name: d, namespace: default, uid: d1, resourceVersion: "1", annotations: {deprecated.daemonset.template.generation: "1"}}
+spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
+`)
+	limits := func(namespace, version, cpu string) *corev1.LimitRange {
+		return object[corev1.LimitRange](t, "metadata: {name: l, namespace: "+namespace+", uid: l-"+namespace+", resourceVersion: \""+version+"\"}\nspec: {limits: [{type: Container, default: {cpu: "+cpu+"}}]}")
+	}
+	pod := func(name, version, cpu string) *corev1.Pod {
+		p := podAt(t, name, name, version, "n")
+		p.Labels = map[string]string{"pod-template-generation": "1"}
+		p.OwnerReferences = object[corev1.Pod](t, "metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d1, controller: true}]}").OwnerReferences
+		p.Spec.Containers = object[corev1.Pod](t, "spec: {containers: [{name: a, resources: {requests: {cpu: "+cpu+"}}}]}").Spec.Containers
+		return p
+	}
+	class := object[nodev1.RuntimeClass](t, "metadata: {name: vm, uid: r, resourceVersion: \"5\"}\nhandler: vm\noverhead: {podFixed: {cpu: 100m}}")
+	var got []int64
+	for _, step := range []func(){
+		func() { s.Saw(set) },
+		func() { s.Saw(limits("other", "2", "7")) },
+		func() { s.Saw(limits("default", "3", "2")) },
+		func() { s.Saw(class) },
+		func() { s.Saw(pod("p", "6", "3")) },
+		func() { s.Saw(pod("q", "7", "3")) },
+		func() { s.Saw(pod("p", "8", "5")) },
+		func() { s.Gone(pod("p", "9", "5")) },
+		func() { s.Gone(pod("q", "10", "3")) },
+		func() { s.Gone(limits("default", "11", "2")) },
+		func() { s.Gone(class) },
+	} {
+		step()
+		got = append(got, cpu())
+	}
+	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 2100, 100, 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cpu after each step (-want +got):\n%s", diff)
+	}
+}

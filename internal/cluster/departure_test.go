@@ -1,0 +1,31 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// TestDepartures: the store tells of pods that ended or are preempted on a node that it knew them on.
+func TestDepartures(t *testing.T) {
+	var got []string
+	s := newStore(t, Config{Departed: func(d model.Departure) { got = append(got, d.Name) }})
+	with := func(pod *corev1.Pod, status corev1.PodStatus) *corev1.Pod {
+		pod.Status = status
+		return pod
+	}
+	preempted := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
+	s.Saw(podAt(t, "a", "a", "1", "n"))
+	s.Saw(podAt(t, "b", "b", "2", "n"))
+	s.Saw(podAt(t, "c", "c", "3", "n"))
+	s.Saw(with(podAt(t, "old", "old", "4", "n"), corev1.PodStatus{Phase: corev1.PodSucceeded}))
+	s.Saw(with(podAt(t, "a", "a", "5", "n"), corev1.PodStatus{Phase: corev1.PodSucceeded}))
+	s.Saw(with(podAt(t, "b", "b", "6", "n"), preempted))
+	s.Gone(podAt(t, "c", "c", "7", "n"))
+	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" {
+		t.Errorf("told of (-want +got):\n%s", diff)
+	}
+}

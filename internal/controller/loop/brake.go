@@ -1,0 +1,69 @@
+package loop
+
+import (
+	"context"
+	"sync"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+)
+
+// Departures are pods that have left nodes, until the provision loop takes them. The zero value is empty; a nil one stays so.
+type Departures struct {
+	mu   sync.Mutex
+	list []model.Departure
+}
+
+// mostDepartures bounds what is kept between two ticks. A departure that is missed makes the brake begin later.
+const mostDepartures = 10_000
+
+// Add takes a pod that has ended or is being preempted. It may be called from any goroutine.
+func (d *Departures) Add(departure model.Departure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.list) < mostDepartures {
+		d.list = append(d.list, departure)
+	}
+}
+
+func (d *Departures) take() []model.Departure {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.list
+	d.list = nil
+	return list
+}
+
+// restrain looks at what became of earlier launches, and takes those out of the plan that have to wait (plan.Brake).
+func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
+	actions := p.brake.Look(snap, p.Left.take())
+	if len(actions) == 0 {
+		return plan.Restrain(snap, decided)
+	}
+	for _, o := range execute.Failures(p.Writer.Do(ctx, actions)) {
+		p.Log.Error(o.Err, "noting that launches wait")
+	}
+	for _, a := range actions {
+		if hold, begins := a.(plan.HoldLaunches); begins {
+			p.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
+			p.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
+				"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
+		}
+	}
+	return plan.Restrain(p.Snapshot(), decided)
+}
+
+// created are the claims of a plan that stand in the API now.
+func created(done execute.Provisioned) []plan.NewClaim {
+	var claims []plan.NewClaim
+	for i, o := range done.Outcomes {
+		if o.Err == nil {
+			claims = append(claims, done.Plan.Claims[i])
+		}
+	}
+	return claims
+}

@@ -1,0 +1,193 @@
+package disruption_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// renewing is a fleet whose drifted nodes are to be replaced. It carries out what is decided, second by second.
+type renewing struct {
+	t     *testing.T
+	now   time.Time
+	pool  model.PoolSpec
+	nodes map[string]model.NodeSpec // by claim
+	pods  []model.PodSpec
+	// initialized is how long a new claim takes to become a node; 0 for never.
+	initialized time.Duration
+	launched    []time.Time
+	closed      time.Duration
+	under       []plan.Command
+}
+
+func newRenewing(t *testing.T, reason plan.Reason, nodes int) *renewing {
+	w := &renewing{t: t, now: noon, nodes: map[string]model.NodeSpec{}}
+	w.pool = pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%"})
+	for i := range nodes {
+		n := node(t, fmt.Sprintf("n%d", i), map[string]string{"pool": ",p", "type": ",small", "age": ",100h"})
+		if n.Created = noon.Add(-100 * time.Hour); reason == plan.Expired {
+			n.ExpiresAt = noon
+		} else {
+			n.Drifted = "NodePoolDrifted"
+		}
+		w.nodes[n.Claim] = n
+		p := pod("pod", fmt.Sprintf("web%d", i), map[string]string{"node": "," + n.Name})
+		p.Requests = []quantity.Amount{{Name: "cpu", Value: 900}}
+		w.pods = append(w.pods, p)
+	}
+	return w
+}
+
+func (w *renewing) snapshot() *model.Snapshot {
+	b := model.NewBuilder()
+	b.UpsertPool(w.pool)
+	for _, n := range w.nodes {
+		b.UpsertNode(n)
+	}
+	for _, p := range w.pods {
+		b.UpsertPod(p)
+	}
+	return b.Snapshot(w.now)
+}
+
+// pass is one of the disruption loop.
+func (w *renewing) pass() disruption.Proposal {
+	snap := w.snapshot()
+	p := disruption.Propose(snap, disruption.Options{})
+	commands := append(plan.Resume(snap, w.under...), p.Commands...)
+	w.under = nil
+	for step := 0; step < 8 && len(commands) > 0; step++ {
+		guard := plan.NewGuard(w.snapshot())
+		var again []plan.Command
+		for _, c := range commands {
+			c, actions := guard.Step(c)
+			for _, a := range actions {
+				w.do(a)
+			}
+			switch {
+			case len(actions) > 0:
+				again = append(again, c)
+			case !c.Phase.Over():
+				w.under = append(w.under, c)
+			}
+		}
+		commands = again
+	}
+	w.under = append(w.under, commands...)
+	return p
+}
+
+func (w *renewing) do(action plan.Action) {
+	edit := func(claim string, change func(*model.NodeSpec)) {
+		if n, there := w.nodes[claim]; there {
+			change(&n)
+			w.nodes[claim] = n
+		}
+	}
+	switch a := action.(type) {
+	case plan.WriteCommand:
+		edit(a.Claim, func(n *model.NodeSpec) { n.Command = a.Command.Encode() })
+	case plan.ClearCommand:
+		edit(a.Claim, func(n *model.NodeSpec) { n.Command = "" })
+	case plan.TaintNode:
+		edit("claim-"+a.Node, func(n *model.NodeSpec) { n.Disrupted = true })
+	case plan.UntaintNode:
+		edit("claim-"+a.Node, func(n *model.NodeSpec) { n.Disrupted = false })
+	case plan.CreateClaim:
+		w.launched = append(w.launched, w.now)
+		w.nodes[a.NewClaim.Name] = model.NodeSpec{Name: a.NewClaim.Name, UID: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: a.NewClaim.Name, Pool: "p",
+			Stage: model.Launching, Created: w.now, Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests}
+	case plan.DeleteClaim:
+		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.Node == w.nodes[a.Claim].Name })
+		delete(w.nodes, a.Claim)
+	case plan.NoteBackoff:
+		w.pool.Backoffs = []model.Backoff{a.Backoff}
+	case plan.ClearBackoff:
+		w.pool.Backoffs = nil
+	}
+}
+
+// run lets time pass; new claims become nodes or are given up after a quarter of an hour.
+func (w *renewing) run(length time.Duration) {
+	for end := w.now.Add(length); w.now.Before(end); w.now = w.now.Add(time.Second) {
+		for claim, n := range w.nodes {
+			switch age := w.now.Sub(n.Created); {
+			case n.Stage == model.Initialized:
+			case w.initialized > 0 && age >= w.initialized:
+				n.Stage, n.Ready, n.InitializedAt, n.Labels = model.Initialized, true, w.now, map[string]string{model.LabelType: "small", model.LabelZone: "z", model.LabelCapacityType: "spot"}
+				n.Allocatable, n.Capacity = catalogue.Types[0].Allocatable, catalogue.Types[0].Capacity
+				w.nodes[claim] = n
+			case age > 15*time.Minute:
+				delete(w.nodes, claim)
+			}
+		}
+		w.pass()
+		if w.nodes["claim-n0"].Disrupted {
+			w.closed += time.Second
+		}
+	}
+}
+
+// TestBrokenReplacements: replacements that never become nodes are tried again after longer and longer pauses, one at a
+// time, whatever the reason; between the attempts the nodes take pods.
+func TestBrokenReplacements(t *testing.T) {
+	for _, reason := range []plan.Reason{plan.Drifted, plan.Expired} {
+		t.Run(string(reason), func(t *testing.T) {
+			w := newRenewing(t, reason, 1)
+			w.run(100 * time.Minute)
+			if len(w.launched) != 7 {
+				t.Fatalf("%d machines were launched, want 7: %v", len(w.launched), w.launched)
+			}
+			for i, most := range []int{1, 2, 4, 8, 10, 10} {
+				pause := w.launched[i+1].Sub(w.launched[i]) - plan.CommandTimeout
+				most := time.Duration(most) * time.Minute
+				if pause < most/2 || pause > most+5*time.Second {
+					t.Errorf("attempt %d came %s after the end of the one before, want %s to %s", i+2, pause, most/2, most)
+				}
+			}
+			if attempts := time.Duration(len(w.launched)) * (plan.CommandTimeout + 5*time.Second); w.closed > attempts {
+				t.Errorf("the node was closed for %s, want no longer than the attempts, %s", w.closed, attempts)
+			}
+			p := w.pass()
+			if kept := slices.IndexFunc(p.Kept, func(k disruption.Kept) bool { return k.Verdict.Code == plan.ReplacementsFailed }); len(w.under) == 0 && (kept < 0 || p.Next.IsZero()) {
+				t.Errorf("kept %v, next at %v; want the backoff named, and its end", p.Kept, p.Next)
+			}
+		})
+	}
+}
+
+// TestBackoffEnds: after a failure one node is tried; when its replacement has come the others follow at once.
+func TestBackoffEnds(t *testing.T) {
+	w := newRenewing(t, plan.Drifted, 4)
+	w.run(plan.CommandTimeout + 5*time.Second)
+	if len(w.launched) != 4 || len(w.pool.Backoffs) != 1 || w.pool.Backoffs[0].Failures != 1 {
+		t.Fatalf("%d launched, backoffs %+v; want the four of the first round, which count once", len(w.launched), w.pool.Backoffs)
+	}
+	var launches []int
+	w.run(time.Minute)
+	w.run(30 * time.Second)
+	launches = append(launches, len(w.launched))
+	for claim, n := range w.nodes { // those of the first round never come
+		if n.Stage == model.Launching && n.Created.Before(w.launched[4]) {
+			delete(w.nodes, claim)
+		}
+	}
+	w.initialized = 3 * time.Minute
+	w.run(3 * time.Minute)
+	launches = append(launches, len(w.launched))
+	// Evicted pods are not started again here, so that the first replacement has room for one of the other three.
+	if diff := cmp.Diff([]int{5, 7}, launches); diff != "" {
+		t.Errorf("launched in all, during the trial and after it (-want +got):\n%s", diff)
+	}
+	if len(w.pool.Backoffs) > 0 {
+		t.Errorf("backoffs %+v after a replacement has come", w.pool.Backoffs)
+	}
+}

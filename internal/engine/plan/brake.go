@@ -1,0 +1,395 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// What the brake goes by.
+const (
+	// futileLaunches is after how many launches within futileWindow that led to nothing the next one waits.
+	futileLaunches = 4
+	futileWindow   = 15 * time.Minute
+	// ranEnough is for how long a pod must have been on a node for its launches to have led to something.
+	ranEnough = time.Minute
+	// The pauses: 1, 2, 4, 8, 16, 30 minutes.
+	leastHold = time.Minute
+	mostHold  = 30 * time.Minute
+	// launchMemory is for how long a launch is remembered, and a pause that is over.
+	launchMemory = time.Hour
+	// toldFates is how many nodes the reason of a pause names.
+	toldFates = 4
+)
+
+// Brake ends loops in which nodes are launched for pods that never come to run on them: a plan may be wrong about a cluster
+// in ways that nobody has thought of, and each round costs a machine. It counts, for each controller of pods, the launches
+// that led to nothing; after four within 15 minutes further launches for its pods wait, for 1, 2, 4, 8, 16, then 30 minutes.
+//
+// A launch leads to nothing when
+//
+//   - one of the pods that it was for is preempted before it has been on a node for a minute, or
+//   - its node goes without any of them having come, while one of them still waits: registered or not.
+//
+// It leads to nothing as little as to something, and is not counted, when
+//
+//   - the cloud refuses it, so that there never was a machine,
+//   - its pods are deleted or evicted (a Deployment is scaled down, a node is interrupted or drained), or
+//   - it is under way.
+//
+// The claims of one pass count once: a Deployment that is scaled up to many nodes is no loop. When one of the pods has been
+// on a node for a minute, or has ended by itself (a Job may be short), everything is forgotten about its controller.
+//
+// Pauses stand on the pool of the last launch (model.PoolSpec.Holds), so that a restart keeps them and they can be
+// explained. The count before the first pause is memory: a restart begins it anew. The zero value is ready for use.
+type Brake struct {
+	owners map[string]*launches
+}
+
+// launches are those for the pods of one controller.
+type launches struct {
+	name string
+	// pods are those that launches were for, by UID, with the time since when each has been seen on a node.
+	pods map[string]time.Time
+	list []*launch
+	// failures counts the launches that led to nothing, pauses those that were followed by a pause.
+	failures, pauses int
+	// counted is the pass of the last launch that was counted.
+	counted time.Time
+}
+
+// launch is a claim.
+type launch struct {
+	claim, uid, pool string
+	at               time.Time
+	node             string
+	pods             []string
+	// machine, registered and came: the cloud has made it, its node registered, one of its pods came there.
+	machine, registered, came bool
+	futile                    bool
+	fate                      string
+	// lost is the priority of the pod that was preempted there, which the next look explains.
+	lost *int32
+}
+
+// Launched takes the claims that were created at that time. Claims for pods that still run elsewhere do not count.
+func (b *Brake) Launched(at time.Time, claims []NewClaim) {
+	for i := range claims {
+		c := &claims[i]
+		for _, pods := range byOwner(Waiting(c.Pods)) {
+			l := &launch{claim: c.Name, pool: c.Pool, at: at}
+			o := b.of(ownerOf(pods[0]), ownerName(pods[0]))
+			for _, p := range pods {
+				l.pods = append(l.pods, p.UID)
+				o.pods[p.UID] = time.Time{}
+			}
+			o.list = append(o.list, l)
+		}
+	}
+}
+
+func (b *Brake) of(owner, name string) *launches {
+	if b.owners == nil {
+		b.owners = map[string]*launches{}
+	}
+	o := b.owners[owner]
+	if o == nil {
+		o = &launches{name: name, pods: map[string]time.Time{}}
+		b.owners[owner] = o
+	}
+	return o
+}
+
+// Look takes what the snapshot shows of the launches, and the pods that have left nodes since the last look. It returns the
+// writes that begin and end pauses.
+func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
+	b.resume(snap)
+	if len(b.owners) == 0 {
+		return nil
+	}
+	var actions []Action
+	served := b.leave(left)
+	w := &brakeView{snap: snap}
+	for _, owner := range slices.Sorted(maps.Keys(b.owners)) {
+		o := b.owners[owner]
+		o.look(w, owner)
+		switch {
+		case served[owner] || o.failures > 0 && o.runs(w):
+			delete(b.owners, owner)
+			actions = append(actions, release(snap, owner)...)
+		case o.forget(snap.Now) && holdOf(snap, owner) == nil:
+			delete(b.owners, owner)
+		default:
+			actions = append(actions, o.brake(snap, owner)...)
+		}
+	}
+	return append(actions, expired(snap)...)
+}
+
+// resume takes over the pauses of a process before this one.
+func (b *Brake) resume(snap *model.Snapshot) {
+	for _, pool := range snap.Pools {
+		for _, h := range pool.Holds {
+			if o := b.of(h.Owner, h.Name); o.failures == 0 {
+				o.failures = max(h.Failures, 1)
+				o.pauses = max(1, o.failures-futileLaunches+1)
+			}
+		}
+	}
+}
+
+// leave takes pods that have left their nodes, and returns the owners of those that ended by themselves or had run.
+func (b *Brake) leave(left []model.Departure) map[string]bool {
+	served := map[string]bool{}
+	for _, d := range left {
+		owner := cmp.Or(d.Controller.UID, d.UID)
+		o := b.owners[owner]
+		if o == nil {
+			continue
+		}
+		if _, known := o.pods[d.UID]; !known {
+			continue
+		}
+		if !d.Preempted || d.Ran >= ranEnough {
+			served[owner] = true
+			continue
+		}
+		for _, l := range slices.Backward(o.list) {
+			if !slices.Contains(l.pods, d.UID) {
+				continue
+			}
+			if !l.futile {
+				l.futile, l.lost, l.node = true, &d.Priority, d.Node
+				l.fate = fmt.Sprintf("pod %s was preempted on node %s after %s", d.Name, d.Node, d.Ran.Round(time.Second))
+			}
+			break
+		}
+	}
+	return served
+}
+
+// look follows the claims of the launches.
+func (o *launches) look(w *brakeView, owner string) {
+	o.list = slices.DeleteFunc(o.list, func(l *launch) bool {
+		if l.futile {
+			o.count(l)
+			l.explain(w.snap)
+			return w.snap.Now.Sub(l.at) > launchMemory
+		}
+		n := w.snap.Claim(l.claim)
+		there := n != nil && (l.uid == "" || n.ClaimUID == l.uid)
+		if there {
+			l.see(n, owner)
+		}
+		if there && !n.Deleting {
+			return w.snap.Now.Sub(l.at) > launchMemory
+		}
+		if !there && l.uid == "" { // not seen yet, or never: the create may have failed after all
+			return w.snap.Now.Sub(l.at) > futileWindow
+		}
+		if !l.machine || l.came || !slices.ContainsFunc(l.pods, w.waits) {
+			return true
+		}
+		l.futile, l.fate = true, "its node never registered"
+		if l.registered {
+			l.fate = "its node was removed, and none of the pods had come to it"
+		}
+		o.count(l)
+		return false
+	})
+}
+
+// see notes how far a claim has come.
+func (l *launch) see(n *model.Node, owner string) {
+	l.uid, l.node = n.ClaimUID, n.Name
+	l.machine = l.machine || n.Stage >= model.Launched
+	l.registered = l.registered || n.Stage >= model.Registered
+	l.came = l.came || slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return ownerOf(p) == owner && slices.Contains(l.pods, p.UID) })
+}
+
+// explain names what a pod was preempted for: the newest pod of a higher priority on the node.
+func (l *launch) explain(snap *model.Snapshot) {
+	if l.lost == nil {
+		return
+	}
+	n := snap.Node(l.node)
+	if n == nil {
+		return
+	}
+	var by *model.Pod
+	for _, p := range n.Pods {
+		if p.Priority > *l.lost && (by == nil || p.Created.After(by.Created) || p.Created.Equal(by.Created) && p.UID < by.UID) {
+			by = p
+		}
+	}
+	if by != nil {
+		l.fate += "; there now: " + ownerName(by)
+		l.lost = nil
+	}
+}
+
+// count counts a launch that led to nothing, once for its pass.
+func (o *launches) count(l *launch) {
+	if l.at.After(o.counted) {
+		o.counted = l.at
+		o.failures++
+	}
+}
+
+// runs reports whether one of the pods has been on a node long enough.
+func (o *launches) runs(w *brakeView) bool {
+	bound := w.onNodes()
+	for uid, since := range o.pods {
+		switch {
+		case !bound[uid]:
+			o.pods[uid] = time.Time{}
+		case since.IsZero():
+			o.pods[uid] = w.snap.Now
+		case w.snap.Now.Sub(since) >= ranEnough:
+			return true
+		}
+	}
+	return false
+}
+
+// forget reports whether nothing is left to remember.
+func (o *launches) forget(now time.Time) bool {
+	return len(o.list) == 0 && now.Sub(o.counted) > launchMemory
+}
+
+// brake begins the next pause when there is reason to. Pods that wait meanwhile are known afterwards: when they run, on
+// whichever node, the loop is over.
+func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
+	hold := holdOf(snap, owner)
+	if hold != nil {
+		for _, g := range snap.Groups {
+			for _, p := range g.Pods {
+				if _, known := o.pods[p.UID]; !known && ownerOf(p) == owner {
+					o.pods[p.UID] = time.Time{}
+				}
+			}
+		}
+	}
+	if o.counted.IsZero() || hold != nil && hold.Failures >= o.failures || hold == nil && o.recent(snap.Now) < futileLaunches {
+		return nil
+	}
+	last := o.last()
+	pool := snap.Pool(last.pool)
+	if pool == nil {
+		return nil
+	}
+	o.pauses++
+	return append(releaseElsewhere(snap, owner, pool.Name), HoldLaunches{Pool: pool.Name, UID: pool.UID, Hold: model.LaunchHold{
+		Owner: owner, Name: o.name, Failures: o.failures, Until: snap.Now.Add(holdPause(o.pauses - 1)).Truncate(time.Second), Why: o.why(),
+	}})
+}
+
+// recent counts the passes of the window whose launches led to nothing.
+func (o *launches) recent(now time.Time) int {
+	passes := map[time.Time]bool{}
+	for _, l := range o.list {
+		if l.futile && now.Sub(l.at) <= futileWindow {
+			passes[l.at] = true
+		}
+	}
+	return len(passes)
+}
+
+// last is the newest launch that led to nothing.
+func (o *launches) last() *launch {
+	for _, l := range slices.Backward(o.list) {
+		if l.futile {
+			return l
+		}
+	}
+	return &launch{}
+}
+
+// why says what became of the last nodes, the newest first.
+func (o *launches) why() string {
+	var fates []string
+	for _, l := range slices.Backward(o.list) {
+		if l.futile && len(fates) < toldFates {
+			fates = append(fates, l.claim+": "+l.fate)
+		}
+	}
+	return strings.Join(fates, "; ")
+}
+
+// brakeView is what several controllers ask of one snapshot, worked out when it is first asked for.
+type brakeView struct {
+	snap           *model.Snapshot
+	pending, bound map[string]bool
+}
+
+// waits reports whether the pod is pending.
+func (w *brakeView) waits(uid string) bool {
+	if w.pending == nil {
+		w.pending = map[string]bool{}
+		for _, g := range w.snap.Groups {
+			for _, p := range g.Pods {
+				w.pending[p.UID] = true
+			}
+		}
+	}
+	return w.pending[uid]
+}
+
+// onNodes are the UIDs of the pods that are on nodes.
+func (w *brakeView) onNodes() map[string]bool {
+	if w.bound == nil {
+		w.bound = map[string]bool{}
+		for _, n := range w.snap.Nodes {
+			for _, p := range n.Pods {
+				if !p.Terminating {
+					w.bound[p.UID] = true
+				}
+			}
+		}
+	}
+	return w.bound
+}
+
+// holdOf is the owner's pause, the last of several; nil for none.
+func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
+	var found *model.LaunchHold
+	for _, pool := range snap.Pools {
+		for i := range pool.Holds {
+			if h := &pool.Holds[i]; h.Owner == owner && (found == nil || h.Until.After(found.Until)) {
+				found = h
+			}
+		}
+	}
+	return found
+}
+
+func release(snap *model.Snapshot, owner string) []Action { return releaseElsewhere(snap, owner, "") }
+
+// releaseElsewhere takes the owner's pauses off all pools but one.
+func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
+	var actions []Action
+	for _, pool := range snap.Pools {
+		if pool.Name != but && slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner }) {
+			actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: owner})
+		}
+	}
+	return actions
+}
+
+// expired takes off pauses that were over long ago.
+func expired(snap *model.Snapshot) []Action {
+	var actions []Action
+	for _, pool := range snap.Pools {
+		for _, h := range pool.Holds {
+			if snap.Now.Sub(h.Until) > launchMemory {
+				actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: h.Owner})
+			}
+		}
+	}
+	return actions
+}
