@@ -137,7 +137,7 @@ func (s *Server) settle(ctx context.Context) error {
 		changed, err := s.pointer.pointTo(ctx, name, target)
 		wrong = errors.Join(wrong, err)
 		if changed {
-			s.Log.Info("told the API server who converts older versions", "definition", name, "service", target.Service.Namespace+"/"+target.Service.Name)
+			s.Log.Info("registered the conversion webhook", "definition", name, "service", target.Service.Namespace+"/"+target.Service.Name)
 		}
 	}
 	return wrong

@@ -77,14 +77,14 @@ func (a *Ageing) tell(ctx context.Context, claim *karpv1.NodeClaim, d *doubt) {
 		return
 	}
 	if before != (trouble{}) && before.cause != causeHash && left == 0 {
-		ctrl.LoggerFrom(ctx).Info("drift can be told again", "nodePool", before.pool, "cause", before.cause)
+		ctrl.LoggerFrom(ctx).Info("drift of nodeclaims can be determined again", "nodePool", before.pool, "cause", before.cause)
 	}
 	if d != nil && d.cause == causeHash {
-		ctrl.LoggerFrom(ctx).V(1).Info("drift can be told when the claim has been stamped again", "nodePool", now.pool, "cause", d.why.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("drift of the nodeclaim can be determined when its hash is renewed", "nodePool", now.pool, "cause", d.why.Error())
 		return
 	}
 	if d != nil && have == 1 {
-		ctrl.LoggerFrom(ctx).Error(d.why, "nobody can tell whether a claim has drifted, nor others of its pool for the same cause", "nodePool", now.pool, "cause", now.cause)
+		ctrl.LoggerFrom(ctx).Error(d.why, "cannot determine whether nodeclaims of the pool have drifted", "nodePool", now.pool, "cause", now.cause)
 		a.Recorder.Emit(telemetry.DisruptionBlocked(claim, "Cannot tell whether it has drifted: "+telemetry.Truncate(d.why.Error())))
 	}
 }
