@@ -34,7 +34,7 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		p.opts.Observer.Event(pool, interruption.Event{Reason: reason, Warning: true, Message: message})
 	}
 	if !p.opts.NoDryRun {
-		reconciler.DryRun = &class.DryRun{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster}
+		reconciler.DryRun = &class.DryRun{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster, Orders: p.orders}
 	}
 	watcher, err := p.watcher()
 	if err != nil {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -60,6 +63,45 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, goods goods, facts discovery.Facts) *launch.Order {
 	return &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts),
 		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
+}
+
+// orders are what the pools of a class would launch, one for each. The class need not be ready: its launch is tried to find out.
+// Pools with settings that cannot be read have none.
+func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*launch.Order, error) {
+	var pools karpv1.NodePoolList
+	if err := p.opts.Client.List(ctx, &pools); err != nil {
+		return nil, fmt.Errorf("listing the pools of EC2NodeClass %q: %w", class.Name, err)
+	}
+	facts, err := p.sources.Cluster.Facts(ctx)
+	if err != nil && facts.Name == "" {
+		return nil, err
+	}
+	var orders []*launch.Order
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if ref := pool.Spec.Template.Spec.NodeClassRef; ref.Group != awsv1.Group || ref.Kind != awsv1.Kind || ref.Name != class.Name {
+			continue
+		}
+		own, err := userdata.WithKubelet(class, pool.Annotations)
+		if err != nil {
+			continue // whoever plans for the pool says so
+		}
+		goods, err := p.selling(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: pool.Name, Labels: maps.Clone(pool.Spec.Template.ObjectMeta.Labels)},
+			Spec: karpv1.NodeClaimSpec{Requirements: pool.Spec.Template.Spec.Requirements, Taints: pool.Spec.Template.Spec.Taints, StartupTaints: pool.Spec.Template.Spec.StartupTaints}}
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		claim.Labels[karpv1.LabelNodePool] = pool.Name
+		for key, value := range pool.Spec.Template.ObjectMeta.Labels {
+			claim.Spec.Requirements = append(slices.Clip(claim.Spec.Requirements), karpv1.Requirement{Key: key, Operator: "In", Values: []string{value}})
+		}
+		orders = append(orders, p.order(claim, own, goods, facts))
+	}
+	return orders, nil
 }
 
 // told is what machines are told of the cluster.

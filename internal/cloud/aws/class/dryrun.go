@@ -2,7 +2,6 @@ package class
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,10 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
 // EC2API is what a dry run asks of EC2; *ec2.Client has it.
@@ -30,6 +30,8 @@ type DryRun struct {
 	EC2     EC2API
 	Calls   *discovery.Caller
 	Cluster string // name
+	// Orders are what the pools of a class would launch. Without it, and without pools, a type is tried that every region has.
+	Orders func(ctx context.Context, class *awsv1.EC2NodeClass) ([]*launch.Order, error)
 }
 
 // errNoProfile says that EC2 does not know the instance profile, which is made and will be known soon.
@@ -37,45 +39,48 @@ var errNoProfile = errors.New("EC2 does not know the instance profile yet")
 
 // check asks. A finding is something that the user has to change, in the class or in the permissions of the controller; an
 // error goes away by itself.
-func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, userData []byte) (*finding, error) {
-	t := trial{class: class, image: class.Status.AMIs[0], userData: base64.StdEncoding.EncodeToString(userData), tags: d.tags(class)}
-	for _, image := range class.Status.AMIs {
-		if ordinary(image) {
-			t.image = image
-			break
-		}
+func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
+	trials, err := d.trials(ctx, class, cluster)
+	if err != nil {
+		return nil, err
 	}
-	for _, step := range []func(context.Context, *trial) (*finding, error){d.template, d.fleet, d.instance} {
+	t := trial{Trial: trials[0], class: class, tags: d.tags(class)}
+	for _, step := range []func(context.Context, *trial) (*finding, error){d.template, d.fleet} {
 		if found, err := step(ctx, &t); found != nil || err != nil {
 			return found, err
 		}
 	}
-	return nil, nil
+	// A policy may deny a type: a class is at fault when another one is denied as well.
+	var found *finding
+	for _, t.Trial = range trials {
+		if found, err = d.instance(ctx, &t); err != nil || found == nil || !found.forbidden {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// trials are what is tried, at least one.
+func (d *DryRun) trials(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]launch.Trial, error) {
+	if d.Orders != nil {
+		orders, err := d.Orders(ctx, class)
+		if err != nil {
+			return nil, err
+		}
+		if trials := launch.Trials(orders); len(trials) > 0 {
+			return trials, nil
+		}
+	}
+	order := &launch.Order{Claim: &karpv1.NodeClaim{}, Class: class, Cluster: told(cluster)}
+	trial, err := order.DefaultTrial()
+	return []launch.Trial{trial}, err
 }
 
 // trial is what is tried.
 type trial struct {
-	class    *awsv1.EC2NodeClass
-	image    awsv1.AMI
-	userData string // base64
-	tags     []ec2types.Tag
-}
-
-// ordinary says whether the image is for machines without accelerators.
-func ordinary(image awsv1.AMI) bool {
-	return !slices.ContainsFunc(image.Requirements, func(r corev1.NodeSelectorRequirement) bool {
-		return r.Operator == corev1.NodeSelectorOpExists && (r.Key == awsv1.LabelInstanceGPUCount || r.Key == awsv1.LabelInstanceAcceleratorCount)
-	})
-}
-
-// instanceType is one that every region has and that runs the image.
-func (t *trial) instanceType() ec2types.InstanceType {
-	for _, r := range t.image.Requirements {
-		if r.Key == corev1.LabelArchStable && slices.Contains(r.Values, "arm64") {
-			return ec2types.InstanceTypeM6gLarge
-		}
-	}
-	return ec2types.InstanceTypeM5Large
+	launch.Trial
+	class *awsv1.EC2NodeClass
+	tags  []ec2types.Tag
 }
 
 // tags of a launch. The pool's name stands for any: policies ask that there is one.
@@ -96,11 +101,8 @@ func (d *DryRun) template(ctx context.Context, t *trial) (*finding, error) {
 	err := d.try(ctx, "CreateLaunchTemplate", func(ctx context.Context, once func(*ec2.Options)) error {
 		_, err := d.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
 			DryRun: aws.Bool(true), LaunchTemplateName: aws.String(trialTemplate),
-			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-				ImageId: &t.image.ID, InstanceType: t.instanceType(), UserData: &t.userData,
-				IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &t.class.Status.InstanceProfile},
-			},
-			TagSpecifications: t.tagged(ec2types.ResourceTypeLaunchTemplate),
+			LaunchTemplateData: t.Data,
+			TagSpecifications:  t.tagged(ec2types.ResourceTypeLaunchTemplate),
 		}, once)
 		return err
 	})
@@ -124,7 +126,7 @@ func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
 				TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
 			LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
 				LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(trialTemplate), Version: aws.String("$Latest")},
-				Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: t.instanceType(), SubnetId: &t.class.Status.Subnets[0].ID, ImageId: &t.image.ID}},
+				Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: ec2types.InstanceType(t.Type), SubnetId: &t.class.Status.Subnets[0].ID, ImageId: &t.Image}},
 			}},
 			TagSpecifications: t.tagged(ec2types.ResourceTypeFleet, ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume),
 		}, once)
@@ -140,8 +142,12 @@ func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
 // instance tries an instance in each subnet until one is accepted.
 func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err error) {
 	for _, subnet := range t.class.Status.Subnets {
-		err := d.try(ctx, "RunInstances", func(ctx context.Context, once func(*ec2.Options)) error {
-			_, err := d.EC2.RunInstances(ctx, t.instance(subnet.ID), once)
+		in, err := t.Instance(subnet.ID, t.tagged(ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume, ec2types.ResourceTypeNetworkInterface))
+		if err != nil {
+			return nil, err
+		}
+		err = d.try(ctx, "RunInstances", func(ctx context.Context, once func(*ec2.Options)) error {
+			_, err := d.EC2.RunInstances(ctx, in, once)
 			return err
 		})
 		var call *discovery.CallError
@@ -156,20 +162,6 @@ func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err er
 		}
 	}
 	return found, nil
-}
-
-func (t *trial) instance(subnet string) *ec2.RunInstancesInput {
-	in := &ec2.RunInstancesInput{
-		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: &t.image.ID, InstanceType: t.instanceType(), UserData: &t.userData,
-		IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: &t.class.Status.InstanceProfile},
-		TagSpecifications:  t.tagged(ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume, ec2types.ResourceTypeNetworkInterface),
-	}
-	network := ec2types.InstanceNetworkInterfaceSpecification{DeviceIndex: aws.Int32(0), SubnetId: &subnet, AssociatePublicIpAddress: t.class.Spec.AssociatePublicIPAddress}
-	for _, group := range t.class.Status.SecurityGroups {
-		network.Groups = append(network.Groups, group.ID)
-	}
-	in.NetworkInterfaces = []ec2types.InstanceNetworkInterfaceSpecification{network}
-	return in
 }
 
 // try makes a call once. It is well if EC2 says that it would have done it.
@@ -224,11 +216,10 @@ func (e *RefusedError) Error() string { return e.Message }
 // Try asks, once, whether machines of a class could be launched that the controller has resolved, in a cluster of which
 // nodes are told these facts. Errors: *RefusedError; others go away by themselves.
 func (d *DryRun) Try(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
-	data, err := sample(class, cluster)
-	if err != nil {
+	if _, err := sample(class, cluster); err != nil {
 		return &RefusedError{Reason: awsv1.ReasonInvalidUserData, Message: err.Error()}
 	}
-	found, err := d.check(ctx, class, data)
+	found, err := d.check(ctx, class, cluster)
 	if found != nil {
 		return &RefusedError{Reason: found.reason, Message: found.message, Denied: found.forbidden}
 	}

@@ -143,11 +143,16 @@ func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) 
 	return userdata.Render(sampleRequest(class, cluster))
 }
 
+// told is what machines are told of the cluster.
+func told(cluster discovery.Facts) userdata.Cluster {
+	return userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6}
+}
+
 func sampleRequest(class *awsv1.EC2NodeClass, cluster discovery.Facts) userdata.Request {
 	request := userdata.Request{
 		Family:  class.Family(),
 		Kubelet: class.Spec.Kubelet,
-		Cluster: userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6},
+		Cluster: told(cluster),
 		Node:    userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand, awsv1.LabelNodeClass: class.Name}},
 	}
 	if class.Spec.UserData != nil {

@@ -251,7 +251,7 @@ func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, clust
 	if r.memory.tested(class.UID, key, r.Now()) {
 		return nil, nil
 	}
-	found, err := r.DryRun.check(ctx, class, data)
+	found, err := r.DryRun.check(ctx, class, cluster)
 	if errors.Is(err, errNoProfile) {
 		r.Sources.Profiles.Forget(class)
 		return nil, r.memory.awaited(class.UID, err)
