@@ -65,6 +65,9 @@ type pod struct {
 	// relation is what it asks of other pods; disk is the name of its disk, zone where that is, empty while it is not made.
 	relation   relation
 	disk, zone string
+	// making is the node on which kube-scheduler makes room for it; bound is when it came to its node.
+	making string
+	bound  time.Time
 }
 
 // claim is a NodeClaim. Times are those of its conditions, zero while they are not true.

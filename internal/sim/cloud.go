@@ -243,6 +243,6 @@ func (w *world) daemon(n *node) {
 		return
 	}
 	for _, d := range w.setting.daemons {
-		w.api.create(&pod{meta: meta{name: d.Name + "-" + n.name}, app: d.UID, requests: d.Requests, tolerations: d.Tolerations, daemon: true, node: n.name})
+		w.place(&pod{meta: meta{name: d.Name + "-" + n.name}, app: d.UID, requests: d.Requests, tolerations: d.Tolerations, daemon: true, node: n.name}, n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // facts are the specs that describe a view, in a fixed order. It is what cluster/convert makes of Kubernetes' objects.
@@ -25,7 +26,7 @@ type facts struct {
 
 // factsOf describes pods, nodes and claims.
 func factsOf(s *setting, now time.Time, objects func(kind) []object, promised map[string]time.Time) facts {
-	f := facts{now: now, pools: s.pools, daemons: s.daemons}
+	f := facts{now: now, pools: s.pools, daemons: s.daemonsOn(list[*pod](objects(podKind)))}
 	for _, p := range list[*pod](objects(podKind)) {
 		if spec, relevant := podSpec(p); relevant {
 			f.pods = append(f.pods, spec)
@@ -74,7 +75,7 @@ func podSpec(p *pod) (model.PodSpec, bool) {
 		return spec, true
 	}
 	spec.Nominated = p.nominated
-	return spec, p.deleting.IsZero() && p.unschedulable
+	return spec, p.deleting.IsZero() && p.unschedulable && p.making == ""
 }
 
 func nodeSpec(c *claim, n *node) model.NodeSpec {
@@ -185,6 +186,7 @@ type store struct {
 	nodes   map[string]toldNode
 	pools   map[string]*model.PoolSpec
 	pdbs    map[string]*pdb
+	daemons map[string][]quantity.Amount
 }
 
 type toldNode struct {
@@ -194,7 +196,7 @@ type toldNode struct {
 
 func newStore(s *setting) *store {
 	st := &store{builder: model.NewBuilder(), pods: map[string]*pod{}, nodes: map[string]toldNode{}, pools: map[string]*model.PoolSpec{},
-		pdbs: map[string]*pdb{}}
+		pdbs: map[string]*pdb{}, daemons: map[string][]quantity.Amount{}}
 	for _, d := range s.daemons {
 		st.builder.UpsertDaemon(d)
 	}
@@ -209,6 +211,7 @@ func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[strin
 			st.builder.UpsertPool(*p)
 		}
 	}
+	st.tellDaemons(s, list[*pod](v.sorted(podKind)))
 	st.tellPods(list[*pod](v.sorted(podKind)))
 	st.tellPDBs(list[*pdb](v.sorted(pdbKind)))
 	st.tellNodes(list[*node](v.sorted(nodeKind)), list[*claim](v.sorted(claimKind)), promised)

@@ -17,7 +17,8 @@
 // properties (property.go, disrupted.go, settled.go) notice. What is around the engine is a model, simpler than the real thing:
 //
 //   - Objects have the fields that decisions read. The versions of one API are one counter; the watch of each kind
-//     lags on its own, and may coalesce as a relist does. There is no admission and no priority preemption.
+//     lags on its own, and may coalesce as a relist does. There is no admission, and priority preemption only in
+//     histories from the seed Preempting on (preempt.go).
 //   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write; static pools.
 //     A plan keeps the seats of the one before, which dies with the process. They share one lock, so a process writes one
 //     plan action at a time. Claims and nodes are reconciled beside them from

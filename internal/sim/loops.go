@@ -75,7 +75,7 @@ func (p *process) plan() {
 	}
 	p.then = func() {
 		snap := p.snapshot()
-		kept, dropped := p.w.opts.CheckProvision(snap, decided)
+		kept, dropped := p.w.opts.CheckProvision(snap, p.restrain(snap, decided))
 		for _, d := range dropped {
 			p.w.say("process %d drops claim %s: code %d", p.id, d.Claim, d.Verdict.Code)
 		}
@@ -85,6 +85,7 @@ func (p *process) plan() {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}
 		p.carryOut(actions, func() {
+			p.brake.Launched(p.snapshot().Now, kept.Claims)
 			for _, placed := range kept.Placed {
 				p.promised[placed.Node] = p.clock().Add(nomination)
 			}

@@ -36,8 +36,11 @@ type process struct {
 	// promised are nodes that pods were planned onto, and until when that keeps them from being disrupted.
 	promised map[string]time.Time
 	// calls to the cloud by the claim's uid; again when an object may be looked at next.
-	calls   map[string]*call
-	again   map[string]time.Time
+	calls map[string]*call
+	again map[string]time.Time
+	// brake is the provision loop's, left are the pods that it is to be told of.
+	brake   plan.Brake
+	left    []model.Departure
 	collect time.Time
 }
 

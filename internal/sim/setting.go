@@ -39,6 +39,8 @@ type setting struct {
 	disruption disruption.Options
 	// lag bounds how far a watch is behind; binding how long kube-scheduler takes from its choice to the binding.
 	lag, binding time.Duration
+	// preemption is nil where kube-scheduler preempts nobody.
+	preemption *preemption
 }
 
 // app is a Deployment.
@@ -93,6 +95,7 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 	}
 	s.relate(seed)
 	s.even(seed)
+	s.preempts(seed)
 	return s
 }
 

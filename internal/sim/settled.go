@@ -127,7 +127,7 @@ func (c *checks) traces() {
 // stuck is NoPodStuck.
 func (c *checks) stuck() {
 	for _, p := range c.w.api.pods() {
-		if p.node != "" {
+		if p.node != "" || c.w.heldBack(p) {
 			continue
 		}
 		if p.nominated != "" && c.w.api.node(p.nominated) == nil {
@@ -194,7 +194,7 @@ func asks(p *pod) bool {
 func (c *checks) carries(t *model.InstanceType, p *pod) bool {
 	need := map[string]int64{}
 	add(need, p.requests)
-	for _, d := range c.w.setting.daemons {
+	for _, d := range c.w.setting.daemonsOn(c.w.api.pods()) {
 		add(need, d.Requests)
 	}
 	for name, amount := range need {

@@ -211,6 +211,8 @@ func (w *world) schedule() {
 			w.choose(p, fit)
 		case !p.unschedulable:
 			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).unschedulable = true })
+		default:
+			w.preemptFor(p, nodes)
 		}
 	}
 }
@@ -224,7 +226,7 @@ func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 	used := map[string]int64{}
 	for _, other := range pods {
 		a, assumed := w.assumed[other.uid]
-		promised := other.uid != p.uid && other.node == "" && other.nominated == n.name && other.priority >= p.priority
+		promised := other.uid != p.uid && other.node == "" && (other.nominated == n.name || other.making == n.name) && other.priority >= p.priority
 		if other.node == n.name || assumed && a == n.name || promised && !assumed {
 			add(used, other.requests)
 		}
@@ -280,6 +282,7 @@ func (w *world) choose(p *pod, fit []*node) {
 		w.api.update(p.key(), p.uid, 0, func(o object) {
 			bound := o.(*pod)
 			bound.node, bound.nominated, bound.unschedulable = n.name, "", false
+			bound.making, bound.bound = "", w.now
 			if bound.disk != "" && bound.zone == "" {
 				bound.zone = n.labels[model.LabelZone]
 				w.zones[bound.disk] = bound.zone

@@ -1,0 +1,207 @@
+package sim
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// Preempting is the first seed of histories in which kube-scheduler preempts: pods of higher priority and daemons take the
+// place of others. Pods of daemons ask for more there than their template says, as a LimitRange or a webhook makes them; the
+// controller learns that from the pods that are there. They end before Wide; other seeds have nothing of it and stay as they were.
+const Preempting = uint64(1) << 32
+
+// preemption is what a world has of it; nil for none.
+type preemption struct {
+	// real is what pods of the daemons ask for, by UID; priority is theirs.
+	real     map[string][]quantity.Amount
+	priority int32
+	// unseen: the controller never learns what daemons really ask for. Then it is wrong about every node, for ever.
+	unseen bool
+}
+
+// preempts makes the world one of preemption. It draws from numbers of its own.
+func (s *setting) preempts(seed uint64) {
+	if seed < Preempting || seed >= Wide {
+		return
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x94ee))
+	s.preemption = &preemption{real: map[string][]quantity.Amount{}, priority: 1000}
+	if len(s.daemons) == 0 {
+		s.daemons = append(s.daemons, model.DaemonSpec{UID: "daemon", Namespace: "kube-system", Name: "daemon", Tolerations: []model.Toleration{{Exists: true}}})
+	}
+	for i := range s.daemons {
+		d := &s.daemons[i]
+		d.Requests = []quantity.Amount{{Name: "pods", Value: 1}}
+		s.preemption.real[d.UID] = amounts(100+rng.Int64N(700), gibi/8+rng.Int64N(gibi/2))
+	}
+	for _, a := range s.apps {
+		a.pod.priority = int32(rng.IntN(3) * 10)
+	}
+}
+
+// daemonsOn are the daemons as the controller knows them: by their template, and by their pods where those ask for more.
+func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
+	if s.preemption == nil || s.preemption.unseen || !slices.ContainsFunc(pods, func(p *pod) bool { return p.daemon }) {
+		return s.daemons
+	}
+	daemons := slices.Clone(s.daemons)
+	for i := range daemons {
+		d := &daemons[i]
+		if slices.ContainsFunc(pods, func(p *pod) bool { return p.daemon && p.app == d.UID }) {
+			d.Requests = s.preemption.real[d.UID]
+		}
+	}
+	return daemons
+}
+
+// tellDaemons tells the builder of daemons whose pods have shown what they ask for.
+func (st *store) tellDaemons(s *setting, pods []*pod) {
+	if s.preemption == nil {
+		return
+	}
+	for _, d := range s.daemonsOn(pods) {
+		if !slices.Equal(st.daemons[d.UID], d.Requests) {
+			st.daemons[d.UID] = d.Requests
+			st.builder.UpsertDaemon(d)
+		}
+	}
+}
+
+// place puts the daemon's pod on its node. In worlds of preemption it takes the place of others when it has to.
+func (w *world) place(p *pod, n *node) {
+	if w.setting.preemption == nil {
+		w.api.create(p)
+		return
+	}
+	p.requests, p.priority = w.setting.preemption.real[p.app], w.setting.preemption.priority
+	if w.api.node(n.name) == nil || w.api.pod(p.name) != nil {
+		return
+	}
+	if victims, ok := w.victims(p, n); !ok || len(victims) > 0 {
+		w.preempt(p, n, victims)
+		w.after(time.Second, func() { w.place(p, n) })
+		return
+	}
+	w.api.create(p)
+	w.say("%s is bound to %s", p.name, n.name)
+}
+
+// victims are the pods of lower priority that have to leave the node so that the pod fits, the least important first; false
+// when that is not enough. Pods that are about to be bound count as there.
+func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
+	used := map[string]int64{}
+	var lower []*pod
+	for _, other := range w.api.pods() {
+		if other.node != n.name && w.assumed[other.uid] != n.name {
+			continue
+		}
+		add(used, other.requests)
+		if other.node == n.name && other.priority < p.priority {
+			lower = append(lower, other)
+		}
+	}
+	slices.SortStableFunc(lower, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), strings.Compare(a.name, b.name))
+	})
+	add(used, p.requests)
+	fits := func() bool {
+		return !slices.ContainsFunc(n.allocatable, func(a quantity.Amount) bool { return used[a.Name] > a.Value })
+	}
+	var victims []*pod
+	for _, v := range lower {
+		if fits() {
+			break
+		}
+		for _, a := range v.requests {
+			used[a.Name] -= a.Value
+		}
+		victims = append(victims, v)
+	}
+	return victims, fits()
+}
+
+// preempt deletes the victims, and tells every process of them.
+func (w *world) preempt(p *pod, n *node, victims []*pod) {
+	for _, v := range victims {
+		if !v.deleting.IsZero() {
+			continue
+		}
+		w.say("%s preempts %s on %s", p.name, v.name, n.name)
+		d := model.Departure{UID: v.uid, Namespace: "default", Name: v.name, Controller: model.Owner{Kind: "ReplicaSet", Name: v.app, UID: v.app},
+			Node: n.name, Ran: w.now.Sub(v.bound), Priority: v.priority, Preempted: true}
+		for _, process := range w.processes {
+			process.left = append(process.left, d)
+		}
+		w.deletePod(v)
+	}
+}
+
+// preemptFor looks for a node on which pods of lower priority make room for the pod, which then waits for that node.
+func (w *world) preemptFor(p *pod, nodes []*node) {
+	if w.setting.preemption == nil || p.priority == 0 || p.relation != (relation{}) || p.nominated != "" || p.making != "" {
+		return
+	}
+	for _, n := range nodes {
+		if !n.ready || !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
+			continue
+		}
+		victims, ok := w.victims(p, n)
+		if !ok || len(victims) == 0 || slices.ContainsFunc(victims, func(v *pod) bool { return !v.deleting.IsZero() }) {
+			continue
+		}
+		w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).making = n.name })
+		w.after(time.Minute, func() { // the node may have gone, or the room been taken
+			if live := w.api.pod(p.name); live != nil && live.uid == p.uid && live.making != "" {
+				w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).making = "" })
+			}
+		})
+		w.preempt(p, n, victims)
+		return
+	}
+}
+
+// heldBack reports whether launches for the pod wait.
+func (w *world) heldBack(p *pod) bool {
+	return slices.ContainsFunc(w.setting.pools, func(pool *model.PoolSpec) bool {
+		return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == p.app && h.Until.After(w.now) })
+	})
+}
+
+// restrain is the provision loop's brake (controller/loop).
+func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
+	if p.w.setting.preemption == nil {
+		return decided
+	}
+	actions := p.brake.Look(snap, p.left)
+	p.left = nil
+	for _, a := range actions {
+		p.w.say("process %d: %s", p.id, a)
+		switch a := a.(type) {
+		case plan.HoldLaunches:
+			p.holdLaunches(a.Pool, a.UID, a.Hold.Owner, &a.Hold)
+		case plan.ReleaseLaunches:
+			p.holdLaunches(a.Pool, a.UID, a.Owner, nil)
+		}
+	}
+	return plan.Restrain(p.snapshot(), decided)
+}
+
+func (p *process) holdLaunches(name, uid, owner string, now *model.LaunchHold) {
+	i := slices.IndexFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Name == name && pool.UID == uid })
+	if i < 0 {
+		return
+	}
+	pool := *p.w.setting.pools[i]
+	pool.Holds = slices.DeleteFunc(slices.Clone(pool.Holds), func(h model.LaunchHold) bool { return h.Owner == owner })
+	if now != nil {
+		pool.Holds = append(pool.Holds, *now)
+	}
+	p.w.setting.pools[i] = &pool
+}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// TestPreemptingHistories lets histories happen in worlds in which kube-scheduler preempts and daemons ask for more than
+// their template says.
+func TestPreemptingHistories(t *testing.T) {
+	const histories = 8
+	preempted := 0
+	for i := range uint64(histories) {
+		r := Run(NewHistory(Preempting+i), Production())
+		if r.Failure != nil {
+			t.Errorf("seed Preempting+%d: %v", i, r.Failure)
+		}
+		for _, line := range r.Trace {
+			if strings.Contains(line, " preempts ") {
+				preempted++
+			}
+		}
+	}
+	if preempted < histories {
+		t.Errorf("%d pods were preempted in %d histories: they are too quiet to find anything", preempted, histories)
+	}
+}
+
+// loopOfLaunches is a world with one pool, whose types are all alike, and one app of one pod, which shares no node with the
+// daemon: its template asks for nothing, its pods for nearly all of a node, and it preempts.
+func loopOfLaunches(seed uint64, unseen bool) *world {
+	w := newWorld(Preempting+seed, Production())
+	s := w.setting
+	s.lag = 500 * time.Millisecond
+	small, large := s.types[0], s.types[0]
+	small.Name, large.Name = "small", "large"
+	price := func(t *model.InstanceType, usd int64) {
+		t.Requirements = slices.Clone(t.Requirements)
+		for i := range t.Requirements {
+			if t.Requirements[i].Key == model.LabelType {
+				t.Requirements[i].Values = []string{t.Name}
+			}
+		}
+		t.Offerings = slices.Clone(t.Offerings)
+		for i := range t.Offerings {
+			t.Offerings[i].Price, t.Offerings[i].Available = usd, true
+		}
+	}
+	small.Capacity, small.Allocatable = amounts(2000, 8*gibi), amounts(1900, 7*gibi)
+	large.Capacity, large.Allocatable = amounts(8000, 32*gibi), amounts(7900, 31*gibi)
+	small.Capacity[2].Value, small.Allocatable[2].Value, large.Capacity[2].Value, large.Allocatable[2].Value = 20, 20, 20, 20
+	price(&small, 1)
+	price(&large, 4)
+	s.types = []model.InstanceType{small, large}
+	s.pools = s.pools[:1]
+	pool := *s.pools[0]
+	pool.Limits, pool.Taints, pool.Static, pool.Requirements, pool.ConsolidateAfter = nil, nil, false, exactly(map[string]string{model.LabelPool: pool.Name}), 0
+	pool.Catalogue = &model.Catalogue{Types: s.types, WellKnown: wellKnown}
+	s.pools[0] = &pool
+	s.templates[pool.Name].expireAfter = 0
+	s.daemons = s.daemons[:1]
+	s.preemption.real[s.daemons[0].UID], s.preemption.unseen = amounts(1500, gibi), unseen
+	for _, other := range s.apps {
+		other.replicas = 0
+	}
+	a := s.apps[0]
+	a.replicas, a.protected, a.disks = 1, 0, false
+	a.pod = pod{app: a.name, requests: amounts(1000, gibi)}
+	return w
+}
+
+// TestLoopOfLaunches: a daemon that is larger than its template preempts the pod that a node was launched for. When its pods
+// are seen, the second node is large enough. When the controller never learns, the brake ends the loop.
+func TestLoopOfLaunches(t *testing.T) {
+	for _, c := range []struct {
+		unseen      bool
+		least, most int
+	}{{false, 2, 3}, {true, 5, 12}} {
+		w := loopOfLaunches(1, c.unseen)
+		w.calm = true
+		for w.failure == nil && w.next(epoch.Add(2*time.Hour)) {
+		}
+		if w.failure != nil {
+			t.Errorf("unseen %t: %v", c.unseen, w.failure)
+		}
+		if sold := len(w.cloud.ledger); sold < c.least || sold > c.most {
+			t.Errorf("unseen %t: %d machines in two hours, want %d to %d\n%s", c.unseen, sold, c.least, c.most, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		}
+		running := slices.ContainsFunc(w.api.pods(), func(p *pod) bool { return !p.daemon && p.node != "" })
+		if running == c.unseen {
+			t.Errorf("unseen %t: the pod runs: %t", c.unseen, running)
+		}
+	}
+}
