@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -304,5 +306,18 @@ func TestOldPolicy(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"CloudPermissionDenied ec2:DescribeImages", "CloudPermissionDenied pricing:GetProducts"}, told(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Every code of ours has its place in a report: causes stand before what they may lead to.
+func TestOrderHasAllCodes(t *testing.T) {
+	source, err := os.ReadFile("examine.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ += "(\w+)" +//`).FindAllStringSubmatch(string(source), -1) {
+		if !slices.Contains(order, m[1]) {
+			t.Errorf("%s has no place in the order of a report", m[1])
+		}
 	}
 }
