@@ -232,6 +232,13 @@ var importRules = []importRule{
 		because: "a node's end is the same whoever decided it",
 	},
 	{
+		from:    "./internal/controller/removal",
+		never:   []string{"./internal/engine/...", "./internal/execute", "./internal/cloud/..."},
+		except:  []string{"./internal/cloud"},
+		through: true,
+		because: "whether a machine may be removed follows from two witnesses and what was removed lately, not from what is planned",
+	},
+	{
 		from:    "./internal/controller/nodepool",
 		never:   []string{"./internal/engine/..."},
 		through: true,
@@ -276,6 +283,17 @@ var importRules = []importRule{
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "labels follow from what pods say and nodes are, not from what is planned",
+	},
+	{
+		from:    "./internal/apitime",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "how far a clock is off follows from answers to HTTP requests",
+	},
+	{
+		from:    "./internal/leading",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud"},
+		because: "whether this process may write follows from its Lease and the clocks alone",
 	},
 	{
 		from:    "./internal/top",

@@ -122,7 +122,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 		return err
 	}
 	log.Info("starting", "version", programVersion(), "cloudProvider", o.cloudProvider, "serverVersion", server.GitVersion)
-	err = mgr.Start(ctx)
+	err = o.lead(ctx, mgr)
 	if lostElection(ctx, err) {
 		log.Info("the Lease is lost; starting again as a standby", "identity", o.identity)
 		flush()

@@ -129,7 +129,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		return err
 	}
 	metrics := telemetry.NewAWS(ctrlmetrics.Registry)
-	cfg.APIOptions = append(cfg.APIOptions, watchSDK(metrics))
+	cfg.APIOptions = append(cfg.APIOptions, watchSDK(metrics), guardSDK(w.leading))
 	clients := aws.ClientsOf(cfg)
 	if err := w.o.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,6 +36,8 @@ type controllerOptions struct {
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
+	// stopLeading ends the manager that runs.
+	stopLeading context.CancelCauseFunc
 	// identity is this process in the election.
 	identity string
 	// rejoins says that this process takes the place of one that ran.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // A leader that cannot renew its Lease, because the API server is away, must stop at once: another may lead by then. The
@@ -75,6 +76,29 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 
 // electionRenewal is for how long a leader tries to renew its Lease before it gives up.
 func (o *controllerOptions) electionRenewal() time.Duration { return o.electionLease * 2 / 3 }
+
+// lead runs the manager until the context ends or this process stops leading, which is an error. What was under way is not
+// waited for when another process leads: it may not write any more.
+func (o *controllerOptions) lead(ctx context.Context, mgr manager.Manager) error {
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	o.stopLeading = stop
+	err := mgr.Start(running)
+	if cause := context.Cause(running); errors.Is(cause, errAnotherLeads) && ctx.Err() == nil {
+		return cause
+	}
+	return err
+}
+
+// errAnotherLeads ends a manager whose Lease another process holds. Its words are those of controller-runtime.
+var errAnotherLeads = errors.New(leaseGivenBack + ": another process holds the Lease")
+
+// lost stops leading.
+func (o *controllerOptions) lost() {
+	if o.stopLeading != nil {
+		o.stopLeading(errAnotherLeads)
+	}
+}
 
 // lostElection reports whether the manager ended because it leads no more; controller-runtime has no name for that.
 func lostElection(ctx context.Context, err error) bool {

@@ -5,10 +5,12 @@ import (
 	"errors"
 
 	"github.com/go-logr/logr"
+
+	"github.com/karpenter-go/karpenter/internal/leading"
 )
 
 // stopping writes as plain lines what the end of the context itself makes libraries complain of: calls that it cancelled,
-// and the lease that is given back.
+// and the lease that is given back; and the writes that are refused because the Lease has run out, which end with the process.
 type stopping struct {
 	logr.LogSink
 	ctx context.Context
@@ -24,7 +26,8 @@ func calmStop(ctx context.Context, log logr.Logger) logr.Logger {
 
 // Error implements logr.LogSink.
 func (s stopping) Error(err error, message string, pairs ...any) {
-	if s.ctx.Err() != nil && err != nil && (errors.Is(err, context.Canceled) || err.Error() == leaseGivenBack) {
+	var expired *leading.ExpiredError
+	if s.ctx.Err() != nil && err != nil && (errors.Is(err, context.Canceled) || err.Error() == leaseGivenBack) || errors.As(err, &expired) {
 		s.Info(0, message, append(pairs[:len(pairs):len(pairs)], "cause", err.Error())...)
 		return
 	}

@@ -32,6 +32,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/apitime"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
@@ -41,12 +42,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/oldnames"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/leading"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -71,6 +74,10 @@ type wiring struct {
 	// departures tell the provision loop of pods that have left nodes.
 	departures loop.Departures
 	config     *rest.Config
+	// leading refuses writes once the Lease has run out.
+	leading *leading.Guard
+	// skew is how far this machine's clock is from the API server's.
+	skew *apitime.Skew
 	// stock says that catalogues are to be read again.
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
@@ -82,7 +89,7 @@ type wiring struct {
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
 func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
-	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords), config: config, stock: make(chan struct{}, 1)}
+	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords), stock: make(chan struct{}, 1)}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -91,14 +98,22 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
+	// All but the election itself writes through the guard.
+	w.guardLease()
+	w.skew = &apitime.Skew{Changed: w.clockDiffers}
+	config = rest.CopyConfig(config)
+	config.Wrap(w.leading.Transport)
+	config.Wrap(w.skew.Transport)
+	w.config = config
 	options := w.managerOptions(scheme)
-	options.LeaderElectionResourceLockInterface = lock
+	options.LeaderElectionResourceLockInterface = w.leading.Lock(lock)
 	if w.mgr, err = ctrl.NewManager(config, options); err != nil {
 		return nil, fmt.Errorf("setting up the controller: %w", err)
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
 	w.metrics.Running(release)
 	w.metrics.MeasureClient()
+	w.leading.Refused = func(what string) { w.metrics.LeaderRefusedWrites.WithLabelValues(what).Inc() }
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
 	if err := w.addConversion(); err != nil {
 		return nil, err
@@ -238,6 +253,11 @@ func (w *wiring) instrumented(name string) cloud.Provider {
 	return telemetry.Instrument(w.provider, w.metrics, name)
 }
 
+// guarded is instrumented for a controller that launches or terminates machines.
+func (w *wiring) guarded(name string) cloud.Provider {
+	return w.leading.Provider(w.instrumented(name))
+}
+
 func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
@@ -374,19 +394,23 @@ type part interface {
 
 func (w *wiring) addControllers(provision *loop.Provision) error {
 	health, timers := nodepool.NewHealth(), w.o.timers
+	brake, err := w.brake()
+	if err != nil {
+		return err
+	}
 	old := &oldnames.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers}
 	parts := []part{
 		old,
 		&nodeclaim.Reconciler{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
 			// What one pool found sold out, another must not be planned onto either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 			Price:   w.price,
 		},
 		&nodeclaim.Collector{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(nodeclaim.CollectorName),
-			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder,
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.CollectorName),
+			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder, Brake: brake,
 		},
 		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
 		&nodeclaim.Ageing{
@@ -398,11 +422,11 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health, Barren: newTypeless(w.provider, w.store.Vocabulary()).why},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(),
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
+			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(), Reports: brake.Reports, Ahead: w.skew.Ahead,
 		},
 	}
-	for _, p := range append(parts, w.repair()...) {
+	for _, p := range append(parts, w.repair(brake)...) {
 		if err := p.SetupWithManager(w.mgr); err != nil {
 			return err
 		}
@@ -421,13 +445,29 @@ func beforeReady(complete func(context.Context, *corev1.Node) error, nominate fu
 }
 
 // repair is node repair, if the gate is on and the provider knows what calls for it.
-func (w *wiring) repair() []part {
+func (w *wiring) repair(brake *removal.Brake) []part {
 	repairer, knows := w.provider.(cloud.Repairer)
 	if !w.o.on["NodeRepair"] || !knows {
 		return nil
 	}
 	return []part{&node.Repair{
 		Client: w.mgr.GetClient(), Provider: w.provider, Policies: repairer.RepairPolicies(), Recorder: w.recorder, Metrics: w.metrics,
-		Timers: w.o.timers, Clock: w.clock,
+		Timers: w.o.timers, Clock: w.clock, Brake: brake, Ahead: w.skew.Ahead,
 	}}
+}
+
+// brake is asked by all who remove machines that neither a user nor a plan asked to remove, the provider among them.
+func (w *wiring) brake() (*removal.Brake, error) {
+	classes, err := controller.ClassesOf(w.provider, w.mgr.GetScheme())
+	if err != nil {
+		return nil, err
+	}
+	brake := &removal.Brake{
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented("removal"), Classes: classes,
+		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Ahead: w.skew.Ahead,
+	}
+	if remover, removes := w.provider.(cloud.Remover); removes {
+		remover.AskBeforeRemoval(brake.AskFor)
+	}
+	return brake, nil
 }

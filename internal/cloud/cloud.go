@@ -219,6 +219,24 @@ type DriftDetector interface {
 // been written again yet.
 var ErrUnstamped = errors.New("its hash has yet to be stamped again")
 
+// Removal is the deletion of a claim that a provider wants because of what its cloud says about the machine.
+type Removal struct {
+	Claim *karpv1.NodeClaim
+	// Cause is a CamelCase word for logs and events, such as InstanceStatus.
+	Cause string
+	// Ended means that the cloud says that the machine ends or stops. Otherwise the machine runs, and something is wrong
+	// with it.
+	Ended bool
+}
+
+// Remover is implemented by providers that delete claims because of what their cloud says about machines. The provider
+// calls ask before each such deletion, and before it writes the end of the claim's drain; false means that the machine
+// stays for now, and that the provider asks again when the cloud says it again. Notices with a deadline that the cloud
+// sets, such as the interruption of a spot instance, are exempt: a drain that waits would be no drain.
+type Remover interface {
+	AskBeforeRemoval(ask func(ctx context.Context, removal Removal) (bool, error))
+}
+
 // ErrNotFound means that the machine, or the class, does not exist (any more).
 var ErrNotFound = errors.New("not found")
 

@@ -33,6 +33,9 @@ func TestDrain(t *testing.T) {
 		{"protection that ends", testProtectionEnds},
 		{"volumes are waited for", testVolumesHoldMachine},
 		{"volumes are not waited for past the deadline", testVolumesAtDeadline},
+		{"a pod whose finalizer stays, without a deadline", testFinalizerWithoutDeadline},
+		{"a pod whose finalizer stays, and that has ended", testFinalizerOfEndedPod},
+		{"a pod whose finalizer stays, and a deadline", testFinalizerAtDeadline},
 		{"a node that is less than promised", testConsistency},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })

@@ -36,6 +36,9 @@ type memoryCloud struct {
 	// types are the catalogue; outdated, if set, says what a claim has drifted for.
 	types    []cloud.InstanceType
 	outdated func(claim *karpv1.NodeClaim) (string, error)
+	// lying is how it answers wrongly; lists counts the answers of Machines.
+	lying lying
+	lists int
 }
 
 func newMemoryCloud() *memoryCloud {
@@ -146,7 +149,7 @@ func (c *memoryCloud) Machine(_ context.Context, id string) (*cloud.Machine, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machines[id]
-	if m == nil {
+	if m == nil || c.lying.absent != nil && c.lying.absent(id) {
 		return nil, fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
 	}
 	copied := *m
@@ -159,6 +162,10 @@ func (c *memoryCloud) Machines(context.Context) ([]cloud.Machine, error) {
 	var machines []cloud.Machine
 	for _, m := range c.machines {
 		machines = append(machines, *m)
+	}
+	c.lists++
+	if c.lying.list != nil {
+		machines = c.lying.list(machines)
 	}
 	return machines, nil
 }

@@ -81,6 +81,10 @@ type Timers struct {
 	LeakUnnoted time.Duration
 	// NodeGone is for how long the node of a registered claim must be gone from the cluster for the claim to be deleted.
 	NodeGone time.Duration
+	// RemovalWindow is the time in which machines are counted that are to be removed though neither a user nor a plan asked
+	// for it. SecondLook is for how long the cloud must not find a machine whose node reports before that is told.
+	RemovalWindow time.Duration
+	SecondLook    time.Duration
 	// Retry and RetryMax bound the exponential back-off of one object (core 4).
 	Retry    time.Duration
 	RetryMax time.Duration
@@ -159,8 +163,12 @@ func Production() Timers {
 		Collection:   2 * time.Minute,
 		Leak:         30 * time.Second,
 		NodeGone:     time.Minute,
-		Retry:        time.Second,
-		RetryMax:     time.Minute,
+
+		RemovalWindow: 10 * time.Minute,
+		SecondLook:    time.Minute,
+
+		Retry:    time.Second,
+		RetryMax: time.Minute,
 
 		CollectionFirst: 10 * time.Second,
 		LeakUnnoted:     5 * time.Minute,
@@ -206,7 +214,7 @@ func (t *Timers) all() []timer {
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
-		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
+		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"removal-window", &t.RemovalWindow}, {"second-look", &t.SecondLook}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"notice", &t.Notice}, {"drain-reserve", &t.DrainReserve}, {"pod-stuck", &t.PodStuck},
 		{"eviction", &t.Eviction}, {"eviction-max", &t.EvictionMax}, {"drain-quiet", &t.DrainQuiet}, {"eviction-answer", &t.EvictionAnswer},

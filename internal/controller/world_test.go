@@ -42,6 +42,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -111,6 +112,8 @@ type world struct {
 	// collect starts garbage collection as well, ageing what keeps Drifted and Consolidatable, and policies node repair.
 	collect, ageing bool
 	policies        []cloud.RepairPolicy
+	// brake is that of the last start.
+	brake *removal.Brake
 
 	mu     sync.Mutex
 	hooked []corev1.Node
@@ -163,6 +166,15 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	if w.written {
 		recorder = telemetry.NewRecorder(mgr.GetEventRecorder(telemetry.Component), clock.RealClock{})
 	}
+	classes, err := controller.ClassesOf(w.cloud, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	brake := &removal.Brake{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Classes: classes, Recorder: recorder, Metrics: w.metrics,
+		Timers: w.timers, Clock: clock.RealClock{},
+	}
+	w.brake = brake
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health},
@@ -176,12 +188,13 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 		&nodeclaim.Consistency{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&node.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
+			Reports: brake.Reports,
 		},
 	}
 	if w.collect {
 		set = append(set, &nodeclaim.Collector{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
-			Recorder: recorder,
+			Recorder: recorder, Brake: brake,
 		})
 	}
 	if w.ageing {
@@ -192,7 +205,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	if len(w.policies) > 0 {
 		set = append(set, &node.Repair{
 			Client: mgr.GetClient(), Provider: w.cloud, Policies: w.policies, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
-			Clock: clock.RealClock{},
+			Clock: clock.RealClock{}, Brake: brake,
 		})
 	}
 	for _, c := range set {
@@ -307,6 +320,9 @@ func (w *world) counted(what string, want float64, metric prometheus.Collector) 
 		return got == want
 	})
 }
+
+// value is that of a metric now.
+func (w *world) value(metric prometheus.Collector) float64 { return testutil.ToFloat64(metric) }
 
 func newClaim(name string) *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{

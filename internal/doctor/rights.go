@@ -36,6 +36,9 @@ const SwitchedOff = "karpenter-v1beta1-is-switched-off"
 // KwokNamespace is where the kwok provider keeps its records.
 const KwokNamespace = "kube-system"
 
+// NodeLeaseNamespace is where kubelets renew the Leases of their nodes.
+const NodeLeaseNamespace = "kube-node-lease"
+
 var (
 	watch = []string{"list", "watch"}
 	read  = []string{"get", "list", "watch"}
@@ -75,6 +78,7 @@ func Rights(i Installation) []Right {
 	}
 	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of before v1, if there are any"})
 
+	rights = append(rights, Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get"}, Namespace: NodeLeaseNamespace, For: "whether a node reports whose machine the cloud cannot find"})
 	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)

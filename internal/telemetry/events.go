@@ -44,11 +44,14 @@ const (
 	ReasonLaunched                   = "Launched"
 	ReasonRegistered                 = "Registered"
 	ReasonInitialized                = "Initialized"
-	ReasonDisrupting                 = "Disrupting" // ours
-	ReasonTerminated                 = "Terminated" // ours
-	ReasonNotApplied                 = "NotApplied" // ours
-	ReasonPartsLost                  = "PartsLost"  // ours
-	ReasonOldName                    = "OldName"    // ours
+	ReasonDisrupting                 = "Disrupting"      // ours
+	ReasonTerminated                 = "Terminated"      // ours
+	ReasonNotApplied                 = "NotApplied"      // ours
+	ReasonPartsLost                  = "PartsLost"       // ours
+	ReasonOldName                    = "OldName"         // ours
+	ReasonRemovalsPaused             = "RemovalsPaused"  // ours
+	ReasonRemovalsResumed            = "RemovalsResumed" // ours
+	ReasonMachineDisputed            = "MachineDisputed" // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -262,6 +265,26 @@ func ClaimRefused(pool *karpv1.NodePool, why string) Event {
 func NodeGone(claim *karpv1.NodeClaim) Event {
 	return event(claim, warning, ReasonNodeGone,
 		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
+}
+
+// RemovalsPaused says why the machines of a pool are not removed that neither a user nor a plan asked to remove.
+func RemovalsPaused(pool *karpv1.NodePool, why string) Event {
+	e := event(pool, warning, ReasonRemovalsPaused, why, uid(pool))
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// RemovalsResumed says that such removals are no longer paused.
+func RemovalsResumed(pool *karpv1.NodePool) Event {
+	return event(pool, normal, ReasonRemovalsResumed, "Involuntary removals are no longer paused", uid(pool))
+}
+
+// MachineDisputed says that a claim stays whose machine the cloud cannot find, because its node reports.
+func MachineDisputed(claim *karpv1.NodeClaim) Event {
+	e := event(claim, warning, ReasonMachineDisputed,
+		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone", claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
+	e.Window = 15 * time.Minute
+	return e
 }
 
 // NotApplied says why a Provisioner or an AWSNodeTemplate has not become what it should.

@@ -45,6 +45,10 @@ type Metrics struct {
 	// NodeClaimsUnjudged is the number of claims of which nobody can tell whether they have drifted. Labels: nodepool, cause
 	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which passes). Our own.
 	NodeClaimsUnjudged *prometheus.GaugeVec
+	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, and NodeClaimsDisputed that of
+	// machines that the cloud cannot find though their nodes report. Label: nodepool, empty for machines of none. Our own.
+	NodeClaimsRemovalsPaused *prometheus.GaugeVec
+	NodeClaimsDisputed       *prometheus.GaugeVec
 	// NodeClaimsTermination is the time from a claim's deletion to its end. Label: nodepool.
 	NodeClaimsTermination *prometheus.HistogramVec
 	// NodeClaimsInstanceTermination is the time from the first accepted request to end the machine until it was
@@ -145,6 +149,14 @@ type Metrics struct {
 	// kind. Our own; Karpenter has no such thing.
 	ClusterStateRejected *prometheus.GaugeVec
 
+	// ClockAhead is by how much the controller's clock is ahead of the API server's; negative if it is behind. It is set when
+	// it changes by more than five seconds. Our own.
+	ClockAhead prometheus.Gauge
+
+	// LeaderRefusedWrites counts writes that were not made because the Lease had run out. Label: method, an HTTP method of the
+	// Kubernetes API, or Launch or Terminate. Our own.
+	LeaderRefusedWrites *prometheus.CounterVec
+
 	// CloudDuration is the time of calls to the provider. Labels: controller, method, provider.
 	CloudDuration *prometheus.HistogramVec
 	// CloudErrors counts calls to the provider that failed. Labels: controller, method, provider, error.
@@ -184,6 +196,8 @@ func (f factory) nodeClaims(m *Metrics) {
 	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
+	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused", "Machines whose involuntary removal is paused: too many were asked for.", "nodepool")
+	m.NodeClaimsDisputed = f.gauge(s, "disputed", "NodeClaims whose machine the cloud cannot find though the node reports.", "nodepool")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")
 	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
 		prometheus.ExponentialBuckets(1, 2, 12), "nodepool")
@@ -260,6 +274,8 @@ func (f factory) state(m *Metrics) {
 	const s = "cluster_state"
 	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
 	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()
+	m.ClockAhead = f.gauge("", "clock_ahead_seconds", "By how much the controller's clock is ahead of the API server's.").WithLabelValues()
+	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total", "Writes that were not made because the Lease of the election had run out.", "method")
 	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects set aside because they make no sense.", "kind")
 }
 

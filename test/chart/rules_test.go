@@ -155,7 +155,9 @@ var shows = map[string]struct{ bad, good string }{
 		"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"InsufficientCapacityError\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120"},
 	"KarpenterInterruptionsLate": {"karpenter_interruption_message_queue_duration_seconds_bucket{le=\"60\"} 0x120\n  karpenter_interruption_message_queue_duration_seconds_bucket{le=\"300\"} 0+1x120\n  karpenter_interruption_message_queue_duration_seconds_bucket{le=\"+Inf\"} 0+1x120",
 		"karpenter_interruption_message_queue_duration_seconds_bucket{le=\"1\"} 0+1x120\n  karpenter_interruption_message_queue_duration_seconds_bucket{le=\"+Inf\"} 0+1x120"},
-	"KarpenterMachinesLeaked": {`karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 0+1x120`, `karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 3x120`},
+	"KarpenterRemovalsPaused":   {`karpenter_nodeclaims_removals_paused{nodepool="a"} 7x120`, `karpenter_nodeclaims_removals_paused{nodepool="a"} 0x120`},
+	"KarpenterMachinesDisputed": {`karpenter_nodeclaims_disputed{nodepool="a"} 2x120`, `karpenter_nodeclaims_disputed{nodepool="a"} 0x120`},
+	"KarpenterMachinesLeaked":   {`karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 0+1x120`, `karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 3x120`},
 }
 
 // TestAlertsFire evaluates every alert with Prometheus's own engine, on series that are bad and on series that are good.

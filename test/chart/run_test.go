@@ -40,6 +40,7 @@ var unneeded = map[string]string{
 	"update nodepools/finalizers.karpenter.sh":           "clusters with the admission plugin OwnerReferencesPermissionEnforcement ask for it, because claims block their pool's deletion",
 	"update nodeclaims/finalizers.karpenter.sh":          "likewise nodes and their claim",
 	"create leases.coordination.k8s.io in karpenter":     "the chart makes the lease; who renders it without, or deletes it, gets one from the controller",
+	"get leases.coordination.k8s.io in kube-node-lease":  "asked when the cloud cannot find a machine, or a node leaves that is not ready",
 	"patch events.events.k8s.io":                         "an event that comes again is counted up",
 	"patch events in karpenter":                          "likewise of leader election",
 	"update ec2nodeclasses/finalizers.karpenter.k8s.aws": "likewise what a class owns",

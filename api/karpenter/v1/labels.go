@@ -132,6 +132,18 @@ const AnnotationReserved = OwnAnnotationPrefix + "reserved"
 // claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
+// AnnotationRemovals, on a pool, is how many of its machines were removed in each of the last minutes though neither a user nor
+// a plan asked for it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". AnnotationRemovalsPaused says that such removals are
+// paused, because too many were asked for: "nodepool" or "fleet", which names what the machines were counted in.
+const (
+	AnnotationRemovals       = OwnAnnotationPrefix + "removals"
+	AnnotationRemovalsPaused = OwnAnnotationPrefix + "removals-paused"
+)
+
+// AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets: until then removals that neither a
+// user nor a plan asked for are not paused.
+const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
+
 // AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
 const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 

@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
 // until are the terms of a drain with this deadline.
@@ -174,5 +176,19 @@ func TestWhy(t *testing.T) {
 	}
 	if got := remaining(many, until(time.Time{})).why(); !strings.HasSuffix(got, ", and 2 more") || strings.Contains(got, "ns/f") {
 		t.Errorf("%q: want five named and two counted", got)
+	}
+}
+
+// A controller whose clock is ahead of the API server's waits for pods as long as any other.
+func TestClockAhead(t *testing.T) {
+	ending := []corev1.Pod{pod("ending", terminatingFor(-20*time.Second)), pod("lost", terminatingFor(2*time.Minute))}
+	for _, ahead := range []time.Duration{0, 20 * time.Minute, -20 * time.Minute} {
+		r := &Reconciler{Clock: testclock.NewFakePassiveClock(now.Add(ahead)), Timers: controller.Production(), Ahead: func() time.Duration { return ahead }}
+		for what, terms := range map[string]terms{"drain": r.terms(&leave{now: r.Clock.Now()}), "eviction": r.termsOf(time.Time{})} {
+			left := remaining(ending, terms)
+			if len(left.waiting) != 1 || left.waiting[0].Name != "ending" {
+				t.Errorf("%s of a clock that is %s ahead: %d pods are waited for", what, ahead, len(left.waiting))
+			}
+		}
 	}
 }

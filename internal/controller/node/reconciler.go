@@ -49,6 +49,10 @@ type Reconciler struct {
 	// Seat names the claim or node that the latest plan has for a pod which still runs, empty if it has none. With nil the
 	// drain of a node on notice does not wait for anything (notice.go).
 	Seat func(pod types.UID) string
+	// Reports says whether the node's kubelet reports, by its condition Ready or its Lease.
+	Reports func(ctx context.Context, node *corev1.Node) (bool, error)
+	// Ahead is by how much Clock is ahead of the API server's, whose times pods and nodes carry; nil for not at all.
+	Ahead func() time.Duration
 	// Workers is how many nodes are worked on at a time; 0 means 500.
 	Workers int
 
@@ -193,6 +197,9 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
 	if karpv1.NodeReady(l.node) || l.node.Spec.ProviderID == "" {
 		return false, nil
+	}
+	if reports, err := r.Reports(ctx, l.node); err != nil || reports {
+		return false, err
 	}
 	_, err := r.Provider.Machine(ctx, l.node.Spec.ProviderID)
 	if errors.Is(err, cloud.ErrNotFound) {

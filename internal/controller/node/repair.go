@@ -20,6 +20,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -34,7 +35,7 @@ const repairWorkers = 50
 // deadline of now, so that the drain waits for nobody: pods are removed by force and volumes are not waited for, because
 // nobody may be left on the node to end them. No budget is asked. While more than a fifth of a pool (of all nodes of
 // ours, for a claim without pool) has such a condition, no matter for how long, nothing is repaired: then what is ill is
-// more likely the network, or we.
+// more likely the network, or we. Then Brake is asked, which counts removals of all causes.
 //
 //	Ready=False ---toleration---> brake ---> deadline on the claim ---> claim deleted
 //	     |                          `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
@@ -51,6 +52,10 @@ type Repair struct {
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
+	// Ahead is by how much Clock is ahead of the API server's; nil for not at all.
+	Ahead func() time.Duration
+	// Brake is asked before a node is replaced that is due.
+	Brake *removal.Brake
 
 	classes controller.Classes
 }
@@ -128,7 +133,7 @@ func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.Node
 	if !ill.is() {
 		return 0, r.takeBack(ctx, claim)
 	}
-	if left := ill.due.Sub(r.Clock.Now()); left > 0 {
+	if left := ill.due.Sub(apiTime(r.Clock.Now(), r.Ahead)); left > 0 {
 		return left, nil
 	}
 	nodes, err := r.nodesLike(ctx, node)
@@ -137,6 +142,18 @@ func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.Node
 	}
 	if sick := countIll(nodes, r.Policies); sick > mostIll(len(nodes)) {
 		why := fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", illPercent, whose(node), sick, len(nodes))
+		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
+		return r.Timers.RepairRetry, nil
+	}
+	// The machine is alive: one that the cloud cannot find either is the collector's.
+	verdicts, err := r.Brake.Ask(ctx, removal.Case{
+		Machine: node.Spec.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseUnhealthy, Cloud: removal.Alive,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if verdicts[0] != removal.Remove {
+		why := "involuntary removals are paused: too many machines were to be removed within " + r.Timers.RemovalWindow.String()
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}

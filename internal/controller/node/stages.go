@@ -136,13 +136,13 @@ func (r *Reconciler) tells(node *corev1.Node) bool {
 // terms are what the drain of this node is judged by.
 func (r *Reconciler) terms(l *leave) terms {
 	t := r.termsOf(l.deadline)
-	t.now = l.now
+	t.now = apiTime(l.now, r.Ahead)
 	return t
 }
 
 // termsOf are what a drain with this deadline is judged by now.
 func (r *Reconciler) termsOf(deadline time.Time) terms {
-	return terms{now: r.Clock.Now(), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
+	return terms{now: apiTime(r.Clock.Now(), r.Ahead), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
 }
 
 // lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds.

@@ -24,6 +24,14 @@ type terms struct {
 	rules karpv1.ProtectionRules
 }
 
+// apiTime is what the API server's clock shows when ours, which is ahead of it, shows now.
+func apiTime(now time.Time, ahead func() time.Duration) time.Time {
+	if ahead == nil {
+		return now
+	}
+	return now.Add(-ahead())
+}
+
 // action is what a drain does with one pod.
 type action int
 

@@ -17,6 +17,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -38,6 +39,8 @@ type Collector struct {
 	Clock    clock.Clock
 	// Recorder may be nil.
 	Recorder *telemetry.Recorder
+	// Brake is asked before anything is removed on the cloud's word.
+	Brake *removal.Brake
 
 	classes controller.Classes
 	log     logr.Logger
@@ -103,20 +106,11 @@ func (c *Collector) Collect(ctx context.Context) error {
 	// 2. Evaluate.
 	now := c.Clock.Now()
 	leaked := leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)})
-	widowed := widows(machines, claims.Items)
-	// 3. Act.
-	var errs []error
-	for _, m := range leaked {
-		errs = append(errs, c.terminate(ctx, m))
-	}
-	for _, claim := range widowed {
-		if !c.classes.Owns(claim.Spec.NodeClassRef) {
-			continue
-		}
-		errs = append(errs, c.remove(ctx, claim))
-	}
-	errs = append(errs, c.removeNodeless(ctx, claims.Items))
-	return errors.Join(errs...)
+	widowed := slices.DeleteFunc(widows(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
+		return !c.classes.Owns(claim.Spec.NodeClassRef)
+	})
+	// 3. Act. Widows come first: what the list lacks says how far to trust it.
+	return errors.Join(c.removeWidows(ctx, widowed), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items))
 }
 
 // removeNodeless deletes the registered claims whose node has been gone for Timers.NodeGone.
@@ -221,44 +215,6 @@ func widows(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeC
 		}
 	}
 	return widowed
-}
-
-func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
-	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
-	}
-	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim", m.Claim, "created", m.Created)
-	c.Metrics.CloudLeakedMachines.WithLabelValues(c.Provider.Name()).Inc()
-	return nil
-}
-
-// remove deletes a claim whose machine is gone, after asking about that one machine (it may have been launched after
-// the list) and about its node (a kubelet that reports is proof of life).
-func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
-	machine, err := c.Provider.Machine(ctx, claim.Status.ProviderID)
-	if err == nil && !machine.Terminating {
-		return nil
-	}
-	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return fmt.Errorf("asking for machine %s: %w", claim.Status.ProviderID, err)
-	}
-	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
-	if err != nil {
-		return err
-	}
-	for i := range nodes {
-		if notReady(&nodes[i]) == "" {
-			return nil
-		}
-	}
-	if err := retire(ctx, c.Client, claim); err != nil {
-		if controller.Stale(err) {
-			return nil // changed while we looked: the next round decides
-		}
-		return err
-	}
-	c.collected(ctx, claim, "machine")
-	return nil
 }
 
 // collected notes that a claim was deleted for want of its other half.

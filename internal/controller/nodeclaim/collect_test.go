@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -14,6 +15,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // empty is a cloud without machines, whose first answers are lost.
@@ -41,7 +44,10 @@ func TestFirstRounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		api, provider := fake.NewClientBuilder().WithScheme(scheme).Build(), &empty{lost: 3, since: time.Now()}
-		c := &Collector{Client: api, Live: api, Provider: provider, Timers: controller.Production(), Clock: clock.RealClock{}}
+		brake := &removal.Brake{
+			Client: api, Live: api, Provider: provider, Metrics: telemetry.New(prometheus.NewRegistry()), Timers: controller.Production(), Clock: clock.RealClock{},
+		}
+		c := &Collector{Client: api, Live: api, Provider: provider, Timers: controller.Production(), Clock: clock.RealClock{}, Brake: brake}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if err := c.Start(ctx); err != nil {

@@ -1,0 +1,142 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// removeWidows deletes the claims that both witnesses call gone, and keeps those whose node reports. A failure about one
+// claim does not keep it from the others.
+func (c *Collector) removeWidows(ctx context.Context, widowed []*karpv1.NodeClaim) error {
+	var errs []error
+	var gone []*karpv1.NodeClaim
+	var disputes []removal.Case
+	kept := map[string]*karpv1.NodeClaim{}
+	for _, claim := range widowed {
+		hearing, err := c.hear(ctx, claim)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case hearing.Cloud != removal.Gone:
+		case hearing.Node == removal.Gone:
+			gone = append(gone, claim)
+		default:
+			disputes = append(disputes, hearing)
+			kept[hearing.Machine] = claim
+		}
+	}
+	c.Brake.Disputes(disputes)
+	if _, err := c.Brake.Ask(ctx); err != nil { // nothing is asked: the state of the brake is brought up to date
+		errs = append(errs, err)
+	}
+	for machine, claim := range kept {
+		if c.Brake.Disputed(machine) {
+			c.Recorder.Emit(telemetry.MachineDisputed(claim))
+		}
+	}
+	for _, claim := range gone {
+		errs = append(errs, c.remove(ctx, claim))
+	}
+	return errors.Join(errs...)
+}
+
+// hear asks both witnesses about the machine of a claim that is not in the list: the cloud about that one machine, which
+// may have been launched after the list, and the node.
+func (c *Collector) hear(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
+	hearing := removal.Case{
+		Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone, Cloud: removal.Alive,
+	}
+	machine, err := c.Provider.Machine(ctx, hearing.Machine)
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return hearing, fmt.Errorf("asking for machine %s: %w", hearing.Machine, err)
+	}
+	if err == nil && !machine.Terminating {
+		return hearing, nil
+	}
+	hearing.Cloud = removal.Gone
+	hearing.Node, err = c.Brake.TestifyMachine(ctx, hearing.Machine)
+	return hearing, err
+}
+
+// remove deletes a claim whose machine is gone.
+func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if err := retire(ctx, c.Client, claim); err != nil {
+		if controller.Stale(err) {
+			return nil // changed while we looked: the next round decides
+		}
+		return err
+	}
+	c.collected(ctx, claim, "machine")
+	return nil
+}
+
+// endStrays terminates machines of no claim, as far as the brake allows. A machine that a direct look does not find, or
+// finds ending, is left to itself.
+func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error {
+	var errs []error
+	var cases []removal.Case
+	var there []cloud.Machine
+	for _, m := range strays {
+		seen, err := c.Provider.Machine(ctx, m.ProviderID)
+		if errors.Is(err, cloud.ErrNotFound) || err == nil && seen.Terminating {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("asking for machine %s, which no claim shows: %w", m.ProviderID, err))
+			continue
+		}
+		pool, err := c.poolOfNode(ctx, m.ProviderID)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		there = append(there, m)
+		cases = append(cases, removal.Case{Machine: m.ProviderID, Pool: pool, Cause: removal.CauseStray, Cloud: removal.Alive})
+	}
+	if len(cases) == 0 {
+		return errors.Join(errs...)
+	}
+	verdicts, err := c.Brake.Ask(ctx, cases...)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	held := 0
+	for i, m := range there {
+		if verdicts[i] != removal.Remove {
+			held++
+			continue
+		}
+		errs = append(errs, c.terminate(ctx, m))
+	}
+	if held > 0 {
+		ctrl.LoggerFrom(ctx).Info("kept machines that belong to no claim: involuntary removals are paused", "machines", held)
+	}
+	return errors.Join(errs...)
+}
+
+// poolOfNode is the NodePool of the node of a machine, empty if it has no node.
+func (c *Collector) poolOfNode(ctx context.Context, providerID string) (string, error) {
+	nodes, err := nodesOf(ctx, c.Client, providerID)
+	if err != nil || len(nodes) == 0 {
+		return "", err
+	}
+	return nodes[0].Labels[karpv1.LabelNodePool], nil
+}
+
+func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
+	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
+		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim", m.Claim, "created", m.Created)
+	c.Metrics.CloudLeakedMachines.WithLabelValues(c.Provider.Name()).Inc()
+	return nil
+}

@@ -1,0 +1,344 @@
+package removal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// machines is a cloud with the machines that are in it; the value says whether one is ending.
+type machines map[string]bool
+
+func (m machines) Machine(_ context.Context, id string) (*cloud.Machine, error) {
+	ending, there := m[id]
+	if !there {
+		return nil, fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
+	}
+	return &cloud.Machine{ProviderID: id, Terminating: ending}, nil
+}
+
+// bench is a brake on an API in memory, under a clock that the test moves.
+type bench struct {
+	t       *testing.T
+	api     client.Client
+	clock   *testclock.FakePassiveClock
+	cloud   machines
+	sink    *events.FakeRecorder
+	brake   *removal.Brake
+	metrics *telemetry.Metrics
+	// deny refuses to write annotations, forbid to read leases.
+	deny, forbid bool
+}
+
+var class = karpv1.NodeClassReference{Group: kwokv1alpha1.GroupVersion.Group, Kind: "KWOKNodeClass", Name: "default"}
+
+// newBench is a brake for pools of so many machines each.
+func newBench(t *testing.T, pools map[string]int) *bench {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), cloud: machines{}, sink: events.NewFakeRecorder(1000)}
+	var objects []client.Object
+	for name, n := range pools {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pool.Spec.Template.Spec.NodeClassRef = class
+		objects = append(objects, pool)
+		for i := range n {
+			objects = append(objects, claim(name, i))
+		}
+	}
+	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&corev1.Node{}, controller.FieldNodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if b.deny {
+					return errors.New("the API server is away")
+				}
+				return c.Patch(ctx, o, patch, opts...)
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, lease := o.(*coordinationv1.Lease); lease && b.forbid {
+					return apierrors.NewForbidden(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, key.Name, nil)
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		}).Build()
+	b.restart()
+	return b
+}
+
+func claim(pool string, i int) *karpv1.NodeClaim {
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", pool, i), Labels: map[string]string{karpv1.LabelNodePool: pool}}}
+	c.Spec.NodeClassRef = class
+	c.Status.ProviderID = machine(pool, i)
+	return c
+}
+
+func machine(pool string, i int) string { return fmt.Sprintf("memory:///%s-%d", pool, i) }
+
+// provider is the part of a provider that is asked.
+type provider struct {
+	cloud.Provider
+	machines
+}
+
+func (p provider) Machine(ctx context.Context, id string) (*cloud.Machine, error) {
+	return p.machines.Machine(ctx, id)
+}
+
+func (provider) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
+
+// restart replaces the process.
+func (b *bench) restart() {
+	b.t.Helper()
+	classes, err := controller.ClassesOf(provider{}, b.api.Scheme())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.metrics = telemetry.New(prometheus.NewRegistry())
+	b.brake = &removal.Brake{
+		Client: b.api, Live: b.api, Provider: provider{machines: b.cloud}, Classes: classes, Recorder: telemetry.NewRecorder(b.sink, b.clock),
+		Metrics: b.metrics, Timers: controller.Production(), Clock: b.clock,
+	}
+}
+
+func (b *bench) pass(d time.Duration) { b.clock.SetTime(b.clock.Now().Add(d)) }
+
+// ill asks to replace machines from..to of a pool one after the other, and counts those that are removed.
+func (b *bench) ill(pool string, from, to int) (removed int) {
+	b.t.Helper()
+	for i := from; i < to; i++ {
+		verdicts, err := b.brake.Ask(b.t.Context(), removal.Case{Machine: machine(pool, i), Pool: pool, Cause: removal.CauseUnhealthy, Cloud: removal.Alive})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if verdicts[0] == removal.Remove {
+			removed++
+		}
+	}
+	return removed
+}
+
+func (b *bench) pool(name string) *karpv1.NodePool {
+	b.t.Helper()
+	pool := &karpv1.NodePool{}
+	if err := b.api.Get(b.t.Context(), client.ObjectKey{Name: name}, pool); err != nil {
+		b.t.Fatal(err)
+	}
+	return pool
+}
+
+// annotate sets an annotation of a pool, as an operator does.
+func (b *bench) annotate(name, key, value string) {
+	b.t.Helper()
+	pool := b.pool(name)
+	metav1.SetMetaDataAnnotation(&pool.ObjectMeta, key, value)
+	if err := b.api.Update(b.t.Context(), pool); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// said are the events so far.
+func (b *bench) said(reason string) int {
+	n := 0
+	for range len(b.sink.Events) {
+		var kind, is string
+		text := <-b.sink.Events
+		if _, err := fmt.Sscan(text, &kind, &is); err == nil && is == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// A wave of removals ends at a fifth of the pool, stays there, and goes on when the wave is over.
+func TestBrakeHoldsAndLetsGo(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50})
+	if n := b.ill("a", 0, 50); n != 10 {
+		t.Fatalf("%d machines of 50 were removed, want 10", n)
+	}
+	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
+		t.Errorf("the NodePool says %q, want nodepool", got)
+	}
+	if got := testutil.ToFloat64(b.metrics.NodeClaimsRemovalsPaused.WithLabelValues("a")); got != 40 {
+		t.Errorf("the metric says %v, want 40", got)
+	}
+	if n := b.said(telemetry.ReasonRemovalsPaused); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	for range 6 { // an hour in which they are asked for again
+		b.pass(5 * time.Minute)
+		if n := b.ill("a", 10, 50); n != 0 {
+			t.Fatalf("%d more were removed while 40 of 50 are ill", n)
+		}
+	}
+	b.pass(11 * time.Minute) // nothing more is asked for
+	if n := b.ill("a", 10, 12); n != 2 {
+		t.Errorf("%d of 2 were removed after the wave, want both", n)
+	}
+	if got, held := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; held {
+		t.Errorf("the NodePool still says %q", got)
+	}
+	if n := b.said(telemetry.ReasonRemovalsResumed); n != 1 {
+		t.Errorf("%d events of its end, want 1", n)
+	}
+}
+
+// A process that restarts between removals does not remove more than one that runs on, and one that begins while the brake
+// holds sees a whole window first.
+func TestBrakeAcrossRestarts(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50})
+	removed := 0
+	for i := range 50 {
+		removed += b.ill("a", i, i+1)
+		b.restart()
+		b.pass(10 * time.Second)
+	}
+	if removed != 10 {
+		t.Fatalf("%d machines were removed over restarts, want 10", removed)
+	}
+	for range 5 { // crashes that come later than what is recorded counts
+		b.pass(12 * time.Minute)
+		b.restart()
+		if n := b.ill("a", 10, 50); n != 0 {
+			t.Fatalf("%d more were removed after a restart", n)
+		}
+	}
+	b.pass(12 * time.Minute)
+	if n := b.ill("a", 10, 11); n != 1 {
+		t.Errorf("%d were removed when one was left and a window had passed, want 1", n)
+	}
+}
+
+// A removal that cannot be recorded is none.
+func TestBrakeThatCannotRecord(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50})
+	b.deny = true
+	if _, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", 0), Pool: "a", Cloud: removal.Alive}); err == nil {
+		t.Fatal("a removal was allowed that nothing records")
+	}
+}
+
+func TestOperatorAllows(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50, "b": 50})
+	if n := b.ill("a", 0, 50) + b.ill("b", 0, 50); n > 20 {
+		t.Fatalf("%d of 100 were removed, want 20 at most", n)
+	}
+	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, "soon")
+	if n := b.ill("a", 11, 50); n != 0 {
+		t.Errorf("%d were removed by an annotation that is no time", n)
+	}
+	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, b.clock.Now().Add(time.Minute).Format(time.RFC3339))
+	if n := b.ill("a", 11, 50); n != 39 {
+		t.Errorf("%d of 39 were removed with the operator's leave", n)
+	}
+	if n := b.ill("b", 11, 50); n != 0 {
+		t.Errorf("%d of the other pool were removed", n)
+	}
+}
+
+// Machines that the cloud cannot find, and whose nodes report, pause what the cloud asks for otherwise, until it finds them.
+func TestDisputes(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 10})
+	var disputes []removal.Case
+	for i := range 10 {
+		disputes = append(disputes, removal.Case{Machine: machine("a", i), Pool: "a", Cause: removal.CauseMachineGone, Cloud: removal.Gone, Node: removal.Alive})
+	}
+	stray := removal.Case{Machine: "memory:///foreign", Cause: removal.CauseStray, Cloud: removal.Alive}
+	ask := func() removal.Verdict {
+		verdicts, err := b.brake.Ask(t.Context(), stray)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return verdicts[0]
+	}
+	b.brake.Disputes(disputes)
+	if ask() != removal.Hold {
+		t.Error("a stray is removed while the cloud finds none of ten machines that report")
+	}
+	if b.brake.Disputed(machine("a", 0)) {
+		t.Error("a dispute is told before the second look")
+	}
+	b.pass(time.Minute)
+	b.brake.Disputes(disputes)
+	if !b.brake.Disputed(machine("a", 0)) {
+		t.Error("a dispute is not told after the second look")
+	}
+	if got := testutil.ToFloat64(b.metrics.NodeClaimsDisputed.WithLabelValues("a")); got != 10 {
+		t.Errorf("the metric says %v, want 10", got)
+	}
+	b.brake.Disputes(nil)
+	if ask() != removal.Remove {
+		t.Error("a stray stays though cloud and nodes agree")
+	}
+}
+
+func TestAskFor(t *testing.T) {
+	node := func(status corev1.ConditionStatus) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: machine("a", 0)}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		return n
+	}
+	lease := func(age time.Duration) *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-age))
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+	}
+	for _, test := range []struct {
+		name    string
+		cloud   machines
+		objects []client.Object
+		ended   bool
+		forbid  bool
+		want    bool
+	}{
+		{"ill", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, false, false, true},
+		{"ill, and not found", machines{}, []client.Object{node(corev1.ConditionTrue)}, false, false, false},
+		{"ill, not found, and silent", machines{}, []client.Object{node(corev1.ConditionUnknown)}, false, false, true},
+		{"ill, not found, silent, with a fresh lease", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, false, false},
+		{"the same, and leases may not be read", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, true, true},
+		{"stopped, and a second look says so", machines{machine("a", 0): true}, []client.Object{node(corev1.ConditionTrue)}, true, false, true},
+		{"stopped, and a second look shows it running", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, true, false, false},
+		{"ended, and without a node", machines{}, nil, true, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, map[string]int{"a": 10})
+			b.cloud, b.forbid = test.cloud, test.forbid
+			b.restart()
+			for _, o := range test.objects {
+				if err := b.api.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := b.brake.AskFor(t.Context(), cloud.Removal{Claim: claim("a", 0), Cause: "Test", Ended: test.ended})
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%s %v", diff, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package removal
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Record is how many machines of a NodePool were removed in each minute. The annotation
+// karpenter-go.github.io/removals keeps it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1".
+type Record map[time.Time]int
+
+// readRecord reads a record. What cannot be read, and what is older than the window, is left out; a minute that has not
+// come yet counts as the present one.
+func readRecord(text string, now time.Time, window time.Duration) Record {
+	r := Record{}
+	for item := range strings.FieldsSeq(text) {
+		minute, number, found := strings.Cut(item, "=")
+		at, err := time.Parse(time.RFC3339, minute)
+		n, bad := strconv.Atoi(number)
+		if !found || err != nil || bad != nil || n <= 0 || now.Sub(at) >= window+time.Minute {
+			continue
+		}
+		if at.After(now) {
+			at = now
+		}
+		r.add(at, n)
+	}
+	return r
+}
+
+func (r Record) add(at time.Time, n int) { r[at.UTC().Truncate(time.Minute)] += n }
+
+// within is the number of removals of the window, and drops what is older.
+func (r Record) within(now time.Time, window time.Duration) int {
+	total := 0
+	for minute, n := range r {
+		if now.Sub(minute) >= window+time.Minute {
+			delete(r, minute)
+			continue
+		}
+		total += n
+	}
+	return total
+}
+
+// String is the record as the annotation has it.
+func (r Record) String() string {
+	var items []string
+	for _, minute := range slices.SortedFunc(maps.Keys(r), time.Time.Compare) {
+		items = append(items, minute.Format(time.RFC3339)+"="+strconv.Itoa(r[minute]))
+	}
+	return strings.Join(items, " ")
+}

@@ -1,0 +1,222 @@
+package controller_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// lying is how a cloud answers wrongly; the zero value does not.
+type lying struct {
+	// list changes the answer of Machines, and absent makes Machine say that a machine does not exist.
+	list   func([]cloud.Machine) []cloud.Machine
+	absent func(id string) bool
+}
+
+// lie lets the cloud answer wrongly from now on.
+func (c *memoryCloud) lie(how lying) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lying = how
+}
+
+// listed is how often Machines was answered.
+func (c *memoryCloud) listed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lists
+}
+
+// rounds waits until garbage was collected so many times more, begun and ended.
+func (w *world) rounds(n int) {
+	w.t.Helper()
+	from := w.cloud.listed()
+	w.until(fmt.Sprintf("%d rounds of garbage collection", n), func() bool { return w.cloud.listed() > from+n })
+}
+
+// herd is a NodePool with so many running nodes.
+func (w *world) herd(n int) (*karpv1.NodePool, []*karpv1.NodeClaim, []*corev1.Node) {
+	w.t.Helper()
+	pool := newPool("general")
+	w.create(pool)
+	var claims []*karpv1.NodeClaim
+	var nodes []*corev1.Node
+	for i := range n {
+		claim, node := w.running(fmt.Sprintf("herd-%d", i))
+		claims, nodes = append(claims, claim), append(nodes, node)
+	}
+	return pool, claims, nodes
+}
+
+// allStay fails for each claim that is gone or on its way.
+func (w *world) allStay(claims []*karpv1.NodeClaim) {
+	w.t.Helper()
+	for _, claim := range claims {
+		if !w.read(claim) || !claim.DeletionTimestamp.IsZero() {
+			w.t.Errorf("claim %s was given up", claim.Name)
+		}
+	}
+}
+
+// A cloud that finds no machine, by list and by id, while every node reports: all stay, it is told, and nodes are provisioned
+// meanwhile.
+func testCloudFindsNothing(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.SecondLook = time.Millisecond
+	w.start()
+	_, claims, _ := w.herd(5)
+	w.cloud.lie(lying{list: func([]cloud.Machine) []cloud.Machine { return nil }, absent: func(string) bool { return true }})
+	w.rounds(3)
+	w.allStay(claims)
+	w.counted("machines in dispute", 5, w.metrics.NodeClaimsDisputed.WithLabelValues("general"))
+	w.untilSaid("MachineDisputed")
+	more, _ := w.running("meanwhile")
+	w.cloud.lie(lying{})
+	w.until("nothing is in dispute", func() bool { return w.value(w.metrics.NodeClaimsDisputed.WithLabelValues("general")) == 0 })
+	w.allStay(append(claims, more))
+}
+
+// A list that has every other machine only: a direct look finds the others.
+func testCloudListsHalf(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.start()
+	_, claims, nodes := w.herd(4)
+	for _, node := range nodes {
+		w.report(node, corev1.ConditionUnknown) // the cloud is the only witness
+	}
+	w.cloud.lie(lying{list: func(all []cloud.Machine) []cloud.Machine { return all[:len(all)/2] }})
+	w.rounds(3)
+	w.allStay(claims)
+}
+
+// Credentials of another account: the list has other people's machines and none of ours. None is ended, and the NodePool says
+// so, until the operator allows it.
+func testCloudOfOthers(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.start()
+	pool, claims, _ := w.herd(4)
+	ours := map[string]bool{}
+	for _, claim := range claims {
+		ours[claim.Status.ProviderID] = true
+	}
+	w.cloud.lie(lying{
+		absent: func(id string) bool { return ours[id] },
+		list: func(all []cloud.Machine) (foreign []cloud.Machine) {
+			for _, m := range all {
+				if !ours[m.ProviderID] {
+					foreign = append(foreign, m)
+				}
+			}
+			return foreign
+		},
+	})
+	w.rounds(2)
+	for i := range 3 { // as many as might be ended of a fleet that is not in dispute
+		w.cloud.put(machine(fmt.Sprintf("memory:///foreign-%d", i), "theirs", time.Now().Add(-time.Hour)))
+	}
+	w.rounds(3)
+	w.allStay(claims)
+	for i := range 3 {
+		if id := fmt.Sprintf("memory:///foreign-%d", i); !w.cloud.has(id) {
+			t.Errorf("%s was ended", id)
+		}
+	}
+	w.until("the NodePool says so", func() bool { return w.read(pool) && pool.Annotations[karpv1.AnnotationRemovalsPaused] == "nodepool" })
+	w.untilSaid("RemovalsPaused")
+	w.until("the operator allows it", func() bool {
+		w.read(pool)
+		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationRemovalsAllowedUntil, time.Now().Add(time.Hour).Format(time.RFC3339))
+		return w.client.Update(t.Context(), pool) == nil
+	})
+	w.until("the strays are gone", func() bool { machines, _ := w.cloud.count(); return machines == len(claims) })
+	w.allStay(claims)
+}
+
+// Machines that both witnesses call gone are replaced at once, all of them.
+func testBothWitnessesAgree(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.start()
+	_, claims, nodes := w.herd(6)
+	for i, node := range nodes {
+		w.report(node, corev1.ConditionUnknown)
+		w.cloud.lose(claims[i].Status.ProviderID)
+	}
+	for _, claim := range claims {
+		w.gone(claim)
+	}
+}
+
+// A node whose condition says that its kubelet is silent, and whose Lease is fresh, reports.
+func testLeaseIsAWitness(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.start()
+	_, claims, nodes := w.herd(2)
+	w.beat(nodes[0], time.Now().Add(time.Hour)) // fresh for as long as the test lasts
+	w.beat(nodes[1], time.Now().Add(-time.Hour))
+	for i, node := range nodes {
+		w.report(node, corev1.ConditionUnknown)
+		w.cloud.lose(claims[i].Status.ProviderID)
+	}
+	w.gone(claims[1])
+	w.rounds(2)
+	w.allStay(claims[:1])
+	// A drain goes by the same witness: its pods are evicted, because a kubelet is there to end them.
+	pod := w.pod("spoken-for", nodes[0], nil)
+	w.remove(claims[0])
+	w.until("the pod is evicted", func() bool { return w.podGone(pod) })
+	w.gone(claims[0])
+}
+
+// beat writes the Lease of a node, as its kubelet does.
+func (w *world) beat(node *corev1.Node, at time.Time) {
+	w.t.Helper()
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceNodeLease}}
+	if err := w.client.Create(w.t.Context(), space); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.t.Fatal(err)
+	}
+	renewed := metav1.NewMicroTime(at)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: space.Name, Name: node.Name},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed, LeaseDurationSeconds: new(int32(40)), HolderIdentity: &node.Name},
+	}
+	w.create(lease)
+	w.t.Cleanup(func() { _ = w.client.Delete(w.t.Context(), lease) })
+}
+
+// More nodes than may be replaced within the window are ill one after the other, so that never more than a fifth is at a time.
+func testRepairsAddUp(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.policies = notReadyFor(time.Minute)
+	w.timers.RepairRetry = 50 * time.Millisecond
+	w.start()
+	pool, claims, nodes := w.herd(5)
+	long := time.Now().Add(-time.Hour)
+	for i := range 3 {
+		w.sickens(nodes[i], long)
+		w.gone(claims[i])
+		w.running(fmt.Sprintf("successor-%d", i))
+	}
+	w.sickens(nodes[3], long)
+	w.untilSaid("RemovalsPaused")
+	w.allStay(claims[3:])
+	w.read(pool)
+	if record := pool.Annotations[karpv1.AnnotationRemovals]; !strings.Contains(record, "=") {
+		t.Errorf("the NodePool's record is %q", record)
+	}
+	w.report(nodes[3], corev1.ConditionTrue)
+	w.allStay(claims[3:])
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// heldByAnother fails while the Lease has no other holder than the given one.
+func (c *cluster) heldByAnother(than string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "karpenter-leader-election"}, lease); err != nil {
+			return err
+		}
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || *lease.Spec.HolderIdentity == than {
+			return errors.New("the Lease has no new holder")
+		}
+		return nil
+	}
+}
+
+// lines are the messages of a log from an offset on.
+func lines(t *testing.T, log string, from int) []string {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []string
+	for line := range bytes.Lines(text[from:]) {
+		var entry struct {
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(line, &entry) == nil {
+			messages = append(messages, entry.Message)
+		}
+	}
+	return messages
+}
+
+// The leader is stopped for longer than its Lease holds, while more is asked for, and goes on beside the new one. It creates
+// nothing and ends nothing any more, and becomes a standby.
+func TestStoppedLeader(t *testing.T) {
+	only(t)
+	c := ownCluster(t)
+	s := newStage(t, c, "crash")
+	const lease = "--leader-election-lease=10s"
+	c.runController(t, filepath.Join(artefacts, "stopped.log"), lease)
+	before := s.ledger.count(s.name)
+	s.scale("app", 3) // when this runs, it leads
+	await(t, patience, "the leader to be at work", s.running("app", 3))
+	old, holder := c.controller, *c.lease(t).Spec.HolderIdentity
+	standby, err := startController(c, filepath.Join(artefacts, "stopped-standby.log"), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.kill)
+	await(t, patience, "the standby to be ready", standby.ready)
+
+	if err := syscall.Kill(old.process.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped, err := os.ReadFile(old.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, patience, "another process to lead", c.heldByAnother(holder))
+	// Both see the same pods at the same time: those of the new leader, and those that the old one finds when it goes on.
+	s.scale("app", 12)
+	if err := syscall.Kill(old.process.Pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.scale("app", 24)
+	await(t, patience, "all pods to run", s.running("app", 24))
+	await(t, patience, "the old leader to stand by", func(context.Context) error {
+		for _, message := range lines(t, old.log, len(stopped)) {
+			if strings.Contains(message, "starting again as a standby") {
+				return nil
+			}
+		}
+		return fmt.Errorf("its log is %s", old.log)
+	})
+	for _, message := range lines(t, old.log, len(stopped)) {
+		if strings.Contains(message, "starting again as a standby") {
+			break // it may lead again later
+		}
+		if strings.HasPrefix(message, "created") || strings.HasPrefix(message, "deleted") || strings.HasPrefix(message, "launched") {
+			t.Errorf("the old leader wrote: %s", message)
+		}
+	}
+	s.checkBought("the leader was stopped", before, 8)
+}
