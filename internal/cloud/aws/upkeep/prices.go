@@ -74,7 +74,10 @@ func (p *Prices) RefreshOnDemand(ctx context.Context) error {
 	}
 	prices, failed := map[string]float64{}, []error(nil)
 	for _, of := range []struct{ tenancy, family string }{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
-		failed = append(failed, p.products(ctx, of.tenancy, of.family, prices))
+		if err := p.products(ctx, of.tenancy, of.family, prices); err != nil {
+			failed = append(failed, err)
+			break // the same list would most likely answer the same
+		}
 	}
 	if len(prices) > 0 {
 		p.merged("on-demand", p.Book.MergeOnDemand(prices, p.Now()))

@@ -121,6 +121,18 @@ func TestSpotDown(t *testing.T) {
 	})
 }
 
+// A price list that does not answer is one error, and is asked once.
+func TestPriceListFails(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		w.fail("GetProducts")
+		w.Observed = nil
+		err := w.prices.RefreshOnDemand(ctx)
+		if err == nil || strings.Count(err.Error(), "GetProducts") != 1 || w.Count("GetProducts") != 1 {
+			t.Errorf("%d calls, error %v", w.Count("GetProducts"), err)
+		}
+	})
+}
+
 func TestPriceOf(t *testing.T) {
 	item := func(attributes, dimensions string) string {
 		return `{"product":{"attributes":{` + attributes + `}},"terms":{"OnDemand":{"A.B":{"priceDimensions":{` + dimensions + `}}}}}`
