@@ -27,7 +27,7 @@ func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict
 func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
 	switch p.Verdict.Code {
 	case plan.LabelExcluded:
-		if len(p.Also) == 0 && len(p.Nearest) == 0 && int(p.Verdict.Key) < snap.Space.Len() && snap.Space.Name(p.Verdict.Key) == model.LabelPool {
+		if len(p.Also) == 0 && int(p.Verdict.Key) < snap.Space.Len() && snap.Space.Name(p.Verdict.Key) == model.LabelPool {
 			return 10
 		}
 	case plan.PoolBlocked, plan.PoolContradiction, plan.PoolBarren:
