@@ -127,6 +127,15 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	if err != nil {
 		return fmt.Errorf("reading the claim: %w", err)
 	}
+	if d.Replace {
+		may, err := p.mayRemove(ctx, claim, d.Kind)
+		if err != nil {
+			return err
+		}
+		if !may {
+			d = held(d)
+		}
+	}
 	p.announce(ctx, claim, d.Events)
 	if d.Idle() {
 		return nil

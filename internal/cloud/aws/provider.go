@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -99,6 +100,8 @@ type Provider struct {
 	// told is the version of unavailable that Changed was last called for.
 	told atomic.Uint64
 	wake chan struct{}
+	// ask is asked before a claim is deleted because of what EC2 says, nil for nobody (AskBeforeRemoval).
+	ask func(ctx context.Context, removal cloud.Removal) (bool, error)
 	// stored is the version of memory that the ConfigMap has.
 	stored atomic.Uint64
 }
@@ -107,6 +110,7 @@ var (
 	_ cloud.Provider      = (*Provider)(nil)
 	_ cloud.DriftDetector = (*Provider)(nil)
 	_ cloud.Repairer      = (*Provider)(nil)
+	_ cloud.Remover       = (*Provider)(nil)
 )
 
 // New checks the options and makes a provider. No I/O is done.
