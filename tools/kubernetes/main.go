@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -43,7 +44,12 @@ var (
 	versions = regexp.MustCompile(`^1\.\d+\.\d+$`)
 	staging  = regexp.MustCompile(`(?m)^\s*(?:replace )?(k8s\.io/[a-z0-9-]+) => \./staging/`)
 	direct   = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`) // lines of require blocks without "// indirect"
+	required = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 )
+
+// unstable are modules that have removed functions between minor versions: Kubernetes gets the version that it requires, also
+// where etcd or kwok require a later one.
+var unstable = []string{"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"}
 
 // write writes the module file of a version, and completes it and its checksums by
 // `go mod tidy`.
@@ -112,15 +118,20 @@ func moduleFile(shared, own, version string) (string, error) {
 	if len(replaced) == 0 {
 		return "", errors.New("the go.mod of k8s.io/kubernetes names no staging modules")
 	}
+	for _, match := range required.FindAllStringSubmatch(own, -1) {
+		if slices.Contains(unstable, match[1]) {
+			fmt.Fprintf(&replaces, "\t%s => %s %s\n", match[1], match[1], match[2])
+		}
+	}
 	for _, match := range direct.FindAllStringSubmatch(shared, -1) {
-		module, required := match[1], match[2]
+		module, wanted := match[1], match[2]
 		switch {
 		case module == "k8s.io/kubernetes":
-			required = "v" + version
+			wanted = "v" + version
 		case replaced[module]:
-			required = stagingVersion
+			wanted = stagingVersion
 		}
-		fmt.Fprintf(&text, "\t%s %s\n", module, required)
+		fmt.Fprintf(&text, "\t%s %s\n", module, wanted)
 	}
 	text.WriteString(")\n\nreplace (\n" + replaces.String() + ")\n")
 	return text.String(), nil
