@@ -205,7 +205,6 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v4 v4.6.0 // indirect
-	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
@@ -232,6 +231,7 @@ replace (
 	k8s.io/kms => k8s.io/kms v0.33.13
 	k8s.io/kube-aggregator => k8s.io/kube-aggregator v0.33.13
 	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.33.13
+	k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20250318190949-c8a335a9a2ff
 	k8s.io/kube-proxy => k8s.io/kube-proxy v0.33.13
 	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.33.13
 	k8s.io/kubectl => k8s.io/kubectl v0.33.13
