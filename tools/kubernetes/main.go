@@ -49,7 +49,9 @@ var (
 
 // unstable are modules that have removed or changed what Kubernetes uses: it gets the version that it requires, also
 // where etcd or kwok require a later one.
-var unstable = []string{"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "k8s.io/kube-openapi"}
+var unstable = []string{
+	"github.com/google/gnostic-models", "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "k8s.io/kube-openapi",
+}
 
 // write writes the module file of a version, and completes it and its checksums by
 // `go mod tidy`.
