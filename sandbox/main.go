@@ -34,7 +34,6 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
@@ -110,8 +109,6 @@ func runEtcd() int {
 }
 
 func runKubectl() int {
-	// As in upstream's main: -v must be known before the command is built.
-	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 		kubectlutil.CheckErr(err) // prints and exits as kubectl does
 	}
