@@ -64,6 +64,7 @@ func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept
 		}
 	case plan.NodeNominated:
 		consider(n.NominatedUntil)
+		consider(guard.AwaitsPendingUntil(n))
 	case plan.NodeExpecting:
 		consider(plan.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:

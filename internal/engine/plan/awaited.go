@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/karpenter-go/karpenter/internal/engine/model"
+import (
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
 
 // awaiting is who is on the way to which nodes.
 type awaiting struct {
@@ -34,6 +39,28 @@ func (g *Guard) Bought(n *model.Node) bool {
 		}
 	}
 	return false
+}
+
+// AwaitsPendingUntil is until when a node is kept, if it is empty, for pods that its claim was launched for and that are still
+// pending. kube-scheduler may try a pod again as late as ten seconds after the node opens (podMaxBackoffSeconds), and where
+// pods are not nominated nothing else says that they are about to come. It is the zero time where none of them is pending.
+func (g *Guard) AwaitsPendingUntil(n *model.Node) time.Time {
+	until := n.InitializedAt.Add(arrival(g.snap))
+	if n.InitializedAt.IsZero() || !until.After(g.snap.Now) || len(n.BoughtFor) == 0 {
+		return time.Time{}
+	}
+	if g.pending == nil {
+		g.pending = map[string]bool{}
+		for _, group := range g.snap.Groups {
+			for _, p := range group.Pods {
+				g.pending[p.UID] = true
+			}
+		}
+	}
+	if !slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return g.pending[uid] }) {
+		return time.Time{}
+	}
+	return until
 }
 
 func newAwaiting(snap *model.Snapshot) *awaiting {

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -67,5 +68,32 @@ func TestForeignNodesAreNotAwaited(t *testing.T) {
 	snap := w.snapshot()
 	if plan.NewGuard(snap).Awaited(snap.Node("n0")) {
 		t.Error("pods that go to another node are awaited on n0")
+	}
+}
+
+// A node whose pods are still pending is kept for a minute after it opened, also where none is nominated to it.
+func TestPendingPodsAreAwaited(t *testing.T) {
+	for name, test := range map[string]struct {
+		launchedFor string
+		opened      time.Duration
+		want        plan.Code
+	}{
+		"its pod is pending":                 {"uid-web", 59 * time.Second, plan.NodeNominated},
+		"its pod is pending after a minute":  {"uid-web", time.Minute, plan.OK},
+		"another pod is pending":             {"uid-other", 59 * time.Second, plan.OK},
+		"it was launched for no pod we know": {"", 59 * time.Second, plan.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.pend("web", "")
+			w.nodes["c0"].InitializedAt = noon.Add(-test.opened)
+			if test.launchedFor != "" {
+				w.nodes["c0"].BoughtFor = []string{test.launchedFor}
+			}
+			snap := w.snapshot()
+			if got := plan.NewGuard(snap).Removable(snap.Node("n0"), plan.Empty); got.Code != test.want {
+				t.Errorf("got code %d, want %d", got.Code, test.want)
+			}
+		})
 	}
 }

@@ -33,8 +33,9 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// awaiting and purchases are nil until asked for.
+	// awaiting, purchases and pending, the UIDs of pending pods, are nil until asked for.
 	awaiting  *awaiting
+	pending   map[string]bool
 	purchases *provisionCheck
 	// trials are where commands that this guard was asked about launch nodes; backedOff are backoffs that it has written.
 	trials, backedOff map[trial]bool
@@ -180,7 +181,7 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		if pods := Inhabitants(n); pods > 0 {
 			return Verdict{Code: NodeBusy, Node: n.Name, Have: int64(pods)}
 		}
-		if g.Awaited(n) {
+		if g.Awaited(n) || g.AwaitsPendingUntil(n).After(g.snap.Now) {
 			return Verdict{Code: NodeNominated, Node: n.Name}
 		}
 		if Expecting(g.snap, n) {
