@@ -23,7 +23,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -49,7 +48,6 @@ func TestControllers(t *testing.T) {
 		{"deleted after a crash between launch and write leaves no machine", testDeletedAfterCrash},
 		{"two nodes of one machine", testTwoNodes},
 		{"a failing hook delays but does not wedge", testFailingHook},
-		{"a hook that is not ready delays for longer", testLateHook},
 		{"the termination deadline is noted", testDeadline},
 		{"garbage is collected both ways", testGarbage},
 		{"a cloud that finds no machine", testCloudFindsNothing},
@@ -429,20 +427,6 @@ func testFailingHook(t *testing.T, s *apiServer) {
 	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 	if got := len(w.hooks()); got < 5 {
 		t.Errorf("the hook was asked %d times, want 5 at least", got)
-	}
-}
-
-// A hook that says "not yet" is asked for longer, and then the node opens all the same.
-func testLateHook(t *testing.T, s *apiServer) {
-	w := in(t, s)
-	w.hook = func(*karpv1.NodeClaim, *corev1.Node) error { return &controller.NotYetError{Reason: "others first"} }
-	w.start()
-	claim := newClaim("late")
-	w.create(claim)
-	w.boot(claim)
-	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
-	if got := len(w.hooks()); got < 15 {
-		t.Errorf("the hook was asked %d times, want 15 at least", got)
 	}
 }
 

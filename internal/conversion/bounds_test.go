@@ -155,24 +155,35 @@ func TestAList(t *testing.T) {
 func TestCost(t *testing.T) {
 	for _, shape := range shapes {
 		raw := []byte(poolWith(filled(shape.open, shape.repeated, shape.end, 100<<10)))
-		before := allocated()
-		var object map[string]any
-		if err := utiljson.Unmarshal(raw, &object); err != nil {
-			t.Fatal(err)
+		// The least of some runs: pools that a collection has emptied, and other goroutines, allocate on top.
+		got := conversionBytes(t, raw)
+		for range 4 {
+			got = min(got, conversionBytes(t, raw))
 		}
-		converted, err := beta.Converter{}.Convert(object, "karpenter.sh/v1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := json.Marshal(converted); err != nil {
-			t.Fatal(err)
-		}
-		got, estimate := int(allocated()-before), cost(raw)
+		estimate := cost(raw)
 		t.Logf("%s: %d bytes, estimate %d", shape.name, got, estimate)
 		if got > estimate+64<<10 {
 			t.Errorf("%s: %d bytes allocated, estimate %d", shape.name, got, estimate)
 		}
 	}
+}
+
+// conversionBytes returns how many bytes it allocates to convert an object.
+func conversionBytes(t *testing.T, raw []byte) int {
+	t.Helper()
+	before := allocated()
+	var object map[string]any
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	converted, err := beta.Converter{}.Convert(object, "karpenter.sh/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(converted); err != nil {
+		t.Fatal(err)
+	}
+	return int(allocated() - before)
 }
 
 // TestFlood sends hostile requests, from more clients than are served at a time, and true ones among them. The heap stays bounded

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -71,8 +70,7 @@ func (p *Provision) planned() plan.Targets {
 
 // NominateFor promises the node to the pods that were planned onto the claim. Call it when the node has registered and
 // pods are still kept off by its taint. It returns when the promises are written, or with an error when some could not
-// be: the caller asks again, a few times. A *controller.NotYetError says that the node should open a little later, see
-// plan.Targets.Opening.
+// be: the caller asks again, a few times.
 func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
@@ -80,20 +78,13 @@ func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, no
 	if p.WaitForSync != nil && !p.WaitForSync(ctx) {
 		return fmt.Errorf("waiting for the mirror of the cluster: %w", context.Cause(ctx))
 	}
-	targets, snap := p.planned(), p.Snapshot()
-	promises := targets.Promises(snap, claim.Name, node.Name)
+	targets := p.planned()
 	var errs []error
-	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
+	for _, o := range execute.Failures(p.Writer.Do(ctx, targets.Promises(p.Snapshot(), claim.Name, node.Name))) {
 		errs = append(errs, o.Err)
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("promising node %s to %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))
-	}
-	switch targets.Opening(snap, claim.Name, node.Name, len(promises)) {
-	case plan.Unsettled:
-		return &controller.NotYetError{Reason: "the nominations of its pods must be seen to stand"}
-	case plan.OthersFirst:
-		return &controller.NotYetError{Reason: "pods of other nodes of the plan are bound first"}
 	}
 	return ctx.Err()
 }

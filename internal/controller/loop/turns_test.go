@@ -1,14 +1,12 @@
 package loop_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -84,29 +82,4 @@ func TestProvisionWritesInTurns(t *testing.T) {
 			t.Errorf("late %v: the claim of the small namespace was created at place %d, want it among the first", late, at)
 		}
 	}
-}
-
-// Where pods of several kinds are planned onto several nodes that are to open, a node opens when its nominations stand.
-func TestNominateForAsksForTime(t *testing.T) {
-	w := newWorld()
-	w.node("n", model.Launched)
-	w.node("m", model.Launched)
-	w.pending("a", "")
-	w.pending("b", "")
-	w.pods["uid-b"].Priority = 1 // of another kind
-	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
-		return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: podsOf(snap, "a")}, {Node: "m", Pods: podsOf(snap, "b")}}}
-	})
-	var notYet *controller.NotYetError
-	if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); !errors.As(err, &notYet) {
-		t.Errorf("just after the nominations: %v, want a NotYetError", err)
-	}
-	if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); err != nil {
-		t.Errorf("when they stand: %v", err)
-	}
-	w.pods["uid-a"].Nominated = "" // kube-scheduler tried the pod while the node had its taint
-	if err := p.NominateFor(t.Context(), claimNamed("c-n"), nodeNamed("n")); !errors.As(err, &notYet) {
-		t.Errorf("when one was cleared: %v, want a NotYetError", err)
-	}
-	want(t, w, "nominate pod default/a to node n\nnominate pod default/a to node n")
 }

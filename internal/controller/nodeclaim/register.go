@@ -2,7 +2,6 @@ package nodeclaim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +15,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// hookTries is how often BeforeReady may fail before the node is opened all the same, notYetTries how often it may say
-// "not yet" (controller.NotYetError): with Timers.HookRetry, 3 seconds.
-const hookTries, notYetTries = 5, 15
+// hookTries is how often BeforeReady may fail before the node is opened all the same.
+const hookTries = 5
 
 // joining is what join leaves: whether the node registered just now, and when to look again beside events.
 type joining struct {
@@ -108,15 +106,9 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	if err == nil {
 		return 0
 	}
-	failures, most := r.memory.hookFailed(claim.UID, r.Clock.Now()), hookTries
-	var notYet *controller.NotYetError
-	if errors.As(err, &notYet) {
-		most = notYetTries
-		ctrl.LoggerFrom(ctx).V(1).Info("the node opens a little later", "node", node.Name, "reason", notYet.Reason)
-	} else {
-		ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)
-	}
-	if failures >= most {
+	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
+	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)
+	if failures >= hookTries {
 		return 0
 	}
 	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(err.Error()))
