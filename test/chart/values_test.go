@@ -219,7 +219,7 @@ func everything(provider string) setter {
 		set("settings.reservedENIs", 1).set("settings.defaultInstanceProfile", "nodes").set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
 		set("settings.amiRefreshInterval", "2m").set("settings.subnetRefreshInterval", "2m").set("settings.instanceTypesFilePath", "/types.json").
 		set("settings.featureGates", values{"nodeRepair": true, "spotToSpotConsolidation": true, "staticCapacity": true}).
-		set("logLevel", "debug").set("conversion.port", 9443)
+		set("settings.workBudget", 1000000).set("logLevel", "debug").set("conversion.port", 9443).set("conversion.clientCA", "/authority.crt")
 }
 
 // notFromValues are flags that no value sets, and why.

@@ -32,6 +32,7 @@
   (list "CLOUD_PROVIDER" $s.cloudProvider)
   (list "KARPENTER_SERVICE" (include "karpenter.fullname" $root))
   (list "WEBHOOK_PORT" (ternary $root.Values.conversion.port 0 $root.Values.conversion.enabled))
+  (list "WEBHOOK_CLIENT_CA" $root.Values.conversion.clientCA)
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
   (list "LOG_LEVEL" $read.logLevel)
