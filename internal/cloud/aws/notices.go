@@ -127,6 +127,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	if err != nil {
 		return fmt.Errorf("reading the claim: %w", err)
 	}
+	var refused error
 	if d.Replace {
 		may, err := p.mayRemove(ctx, claim, d.Kind)
 		if err != nil {
@@ -134,11 +135,12 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 		}
 		if !may {
 			d = held(d)
+			refused = interruption.ErrHeld
 		}
 	}
 	p.announce(ctx, claim, d.Events)
 	if d.Idle() {
-		return nil
+		return refused
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("nodeClaim", claim.Name, "instance", d.Instance, "notice", string(d.Kind))
 	if !d.Deadline.IsZero() {
@@ -153,7 +155,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 		log.Info("set the end of a claim's drain", "deadline", d.Deadline)
 	}
 	if !d.Replace {
-		return nil
+		return refused
 	}
 	uid := claim.UID
 	if err := p.opts.Client.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -32,7 +33,9 @@ func TestAskBeforeRemoval(t *testing.T) {
 	found, err := p.claimsOf(t.Context(), []string{id})
 	check(t, err)
 	d := interruption.Decide(interruption.Notice{Kind: interruption.InstanceStatus, Instances: []string{id}}, id, found[id], interruption.Rules{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})
-	check(t, p.act(t.Context(), d))
+	if err := p.act(t.Context(), d); !errors.Is(err, interruption.ErrHeld) {
+		t.Errorf("acting on a claim that is held: %v, want that it is held", err)
+	}
 	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
 	if claim.DeletionTimestamp != nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
 		t.Errorf("deleted %v, deadline %q while it is held", claim.DeletionTimestamp, claim.Annotations[karpv1.AnnotationTerminationTimestamp])

@@ -27,7 +27,9 @@ func Departed(pod *corev1.Pod, now time.Time) (model.Departure, bool) {
 			at = utc(c.LastTransitionTime)
 		}
 	}
-	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && !disrupted && pod.Status.Reason == ""
+	// The kubelet reports a terminal phase of a pod that is being deleted, Succeeded if its containers exit with 0 (KEP-3329).
+	ended := !disrupted && pod.DeletionTimestamp == nil &&
+		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "")
 	if !ended && !preempted {
 		return model.Departure{}, false
 	}

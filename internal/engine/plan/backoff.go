@@ -156,17 +156,21 @@ func (g *Guard) failures(cmd Command) []Action {
 	return actions
 }
 
-// recovered are the writes that end the backoff of a command's pools, because a replacement has been initialized.
+// recovered are the writes that end the backoff of a command's pools, because a replacement has been initialized since the
+// failure: one that was initialized before says nothing, however long its command drains.
 func (g *Guard) recovered(cmd Command) []Action {
-	if !slices.ContainsFunc(cmd.Replacements, func(r NewClaim) bool {
-		n := g.snap.Claim(r.Name)
-		return n != nil && n.Stage == model.Initialized
-	}) {
+	var last time.Time
+	for i := range cmd.Replacements {
+		if n := g.snap.Claim(cmd.Replacements[i].Name); n != nil && n.Stage == model.Initialized && n.InitializedAt.After(last) {
+			last = n.InitializedAt
+		}
+	}
+	if last.IsZero() {
 		return nil
 	}
 	var actions []Action
 	for _, name := range poolsOf(cmd) {
-		if pool := g.snap.Pool(name); pool != nil && slices.ContainsFunc(pool.Backoffs, func(b model.Backoff) bool { return b.Reason == string(cmd.Reason) }) {
+		if pool := g.snap.Pool(name); pool != nil && slices.ContainsFunc(pool.Backoffs, func(b model.Backoff) bool { return b.Reason == string(cmd.Reason) && last.After(b.At) }) {
 			actions = append(actions, ClearBackoff{Pool: pool.Name, UID: pool.UID, Reason: cmd.Reason})
 		}
 	}

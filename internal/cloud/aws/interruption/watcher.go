@@ -132,6 +132,10 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	return ours, errors.Join(errs...)
 }
 
+// ErrHeld is what Act returns, or wraps, when the claim is not to be replaced now. Nothing is remembered of the decision, so that
+// a later notice about the machine, such as that of a spot interruption, is acted on; the notice itself is done with.
+var ErrHeld = errors.New("the replacement of the claim is held")
+
 // act has a decision carried out, unless it was.
 func (w *Watcher) act(ctx context.Context, d Decision) error {
 	before, again := w.note(d)
@@ -143,6 +147,9 @@ func (w *Watcher) act(ctx context.Context, d Decision) error {
 		w.mu.Lock()
 		w.done[d.Claim.UID] = before
 		w.mu.Unlock()
+		if errors.Is(err, ErrHeld) {
+			return nil
+		}
 		return fmt.Errorf("acting on %s of nodeclaim %s: %w", d.Kind, d.Claim.Name, err)
 	}
 	return nil
