@@ -82,7 +82,7 @@ func (g *Guard) Backoff(cmd Command) Verdict {
 		}
 		b, until, failing := BackoffOf(pool.PoolSpec, cmd.Reason, g.snap.Now)
 		if failing && until.After(g.snap.Now) {
-			return Verdict{Code: ReplacementsFailed, Node: cmd.Candidates[0].Node, Have: int64(b.Failures), Need: until.Unix()}
+			return Verdict{Code: ReplacementsFailed, Node: cmd.Candidates[0].Node, Have: int64(b.Failures), Need: secondAfter(until)}
 		}
 		if failing && g.tried(name, cmd.Reason) {
 			return Verdict{Code: ReplacementsFailed, Node: cmd.Candidates[0].Node, Have: int64(b.Failures)}
@@ -96,6 +96,10 @@ func (g *Guard) Backoff(cmd Command) Verdict {
 	}
 	return Verdict{}
 }
+
+// secondAfter is the first whole second, in seconds since 1970, at which the time has come. A loop that sleeps until the second
+// before it would find the verdict unchanged, and nothing to wake it again.
+func secondAfter(t time.Time) int64 { return t.Add(time.Second - time.Nanosecond).Unix() }
 
 // trial is a pool in which a command of the reason launches nodes.
 type trial struct {

@@ -49,7 +49,7 @@ func Restrain(snap *model.Snapshot, p *Provision) *Provision {
 				dropped[pod.UID] = true
 			}
 			restrained.Refused = append(restrained.Refused, Refusal{Pods: pods, Verdict: Verdict{Code: LaunchesHeld,
-				Have: int64(hold.Failures), Need: hold.Until.Unix(), Rejection: &model.Rejection{Field: hold.Name, Reason: hold.Why}}})
+				Have: int64(hold.Failures), Need: secondAfter(hold.Until), Rejection: &model.Rejection{Field: hold.Name, Reason: hold.Why}}})
 		}
 	}
 	if len(dropped) == 0 {
