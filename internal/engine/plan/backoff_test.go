@@ -27,3 +27,35 @@ func TestBackoffIsOverWhenItSays(t *testing.T) {
 		}
 	}
 }
+
+// A replacement ends the backoff if it was initialized after the failure. One that was initialized before, and whose command is
+// still draining, does not.
+func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
+	for name, test := range map[string]struct {
+		initialized time.Duration // after the failure
+		clears      bool
+	}{
+		"before the failure": {-time.Minute, false},
+		"after the failure":  {time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed := noon.Add(-10 * time.Minute)
+			w := newWorld(t, 2)
+			w.bind("web", "n1")
+			w.nodes["c0"].InitializedAt = failed.Add(test.initialized)
+			w.pools[0].Backoffs = []model.Backoff{{Reason: string(plan.Drifted), Failures: 1, At: failed}}
+			c := w.command("c1")
+			c.Reason, c.Phase, c.Replacements = plan.Drifted, plan.Draining, []plan.NewClaim{{Name: "c0", Pool: "p", PoolUID: "pool-uid"}}
+			w.nodes["c1"].Command, w.nodes["c1"].Deleting = c.Encode(), true
+			_, actions := plan.NewGuard(w.snapshot()).Step(c)
+			clears := false
+			for _, a := range actions {
+				_, is := a.(plan.ClearBackoff)
+				clears = clears || is
+			}
+			if clears != test.clears {
+				t.Errorf("the backoff is cleared: %v, want %v (%v)", clears, test.clears, actions)
+			}
+		})
+	}
+}
