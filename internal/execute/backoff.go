@@ -10,35 +10,82 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// noteBackoff sets, or with nil removes, the pool's backoff for a reason of disruption.
-func (x *Executor) noteBackoff(ctx context.Context, name, uid, reason string, now *model.Backoff) error {
-	return x.annotatePool(ctx, name, uid, karpv1.AnnotationBackoff, func(text string) string { return convert.WithBackoff(text, reason, now) })
+// poolNote is a change of an annotation of a pool.
+type poolNote struct {
+	pool, uid, key string
+	change         func(text string) string
 }
 
-// holdLaunches sets, or with nil removes, the pool's hold for the pods of a controller.
-func (x *Executor) holdLaunches(ctx context.Context, name, uid, owner string, now *model.LaunchHold) error {
-	return x.annotatePool(ctx, name, uid, karpv1.AnnotationLaunchBackoff, func(text string) string { return convert.WithHold(text, owner, now) })
+// poolNoteOf is the action as such a change; false for other actions.
+func poolNoteOf(action plan.Action) (poolNote, bool) {
+	switch a := action.(type) {
+	case plan.NoteBackoff:
+		return backoffNote(a.Pool, a.UID, a.Backoff.Reason, &a.Backoff), true
+	case plan.ClearBackoff:
+		return backoffNote(a.Pool, a.UID, string(a.Reason), nil), true
+	case plan.HoldLaunches:
+		return holdNote(a.Pool, a.UID, a.Hold.Owner, &a.Hold), true
+	case plan.ReleaseLaunches:
+		return holdNote(a.Pool, a.UID, a.Owner, nil), true
+	}
+	return poolNote{}, false
 }
 
-// annotatePool changes an annotation of a pool, and removes it when nothing is left of it. Several entries share one
-// annotation, therefore the optimistic lock.
-func (x *Executor) annotatePool(ctx context.Context, name, uid, key string, change func(string) string) error {
-	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
-	return x.change(ctx, pool, func() bool {
-		before := pool.Annotations[key]
-		after := change(before)
-		switch {
-		case after == before:
-			return false
-		case after == "":
-			delete(pool.Annotations, key)
-			return true
-		case pool.Annotations == nil:
-			pool.Annotations = map[string]string{}
+// backoffNote sets, or with nil removes, the pool's backoff for a reason of disruption.
+func backoffNote(pool, uid, reason string, now *model.Backoff) poolNote {
+	return poolNote{pool, uid, karpv1.AnnotationBackoff, func(text string) string { return convert.WithBackoff(text, reason, now) }}
+}
+
+// holdNote sets, or with nil removes, the pool's hold for the pods of a controller.
+func holdNote(pool, uid, owner string, now *model.LaunchHold) poolNote {
+	return poolNote{pool, uid, karpv1.AnnotationLaunchBackoff, func(text string) string { return convert.WithHold(text, owner, now) }}
+}
+
+// together are the actions that are performed by one write, as their places in the list: the notes on one pool, which would
+// conflict with each other otherwise, and each other action alone.
+func together(actions []plan.Action) [][]int {
+	var groups [][]int
+	at := map[[2]string]int{}
+	for i, action := range actions {
+		note, is := poolNoteOf(action)
+		if !is {
+			groups = append(groups, []int{i})
+			continue
 		}
-		pool.Annotations[key] = after
-		return true
+		key := [2]string{note.pool, note.uid}
+		group, known := at[key]
+		if !known {
+			group = len(groups)
+			at[key] = group
+			groups = append(groups, nil)
+		}
+		groups[group] = append(groups[group], i)
+	}
+	return groups
+}
+
+// annotatePool performs notes on one pool in their order, by one write. An annotation of which nothing is left is removed.
+// Annotations have several entries each, and other processes may write them, therefore the optimistic lock.
+func (x *Executor) annotatePool(ctx context.Context, notes []poolNote) error {
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: notes[0].pool, UID: types.UID(notes[0].uid)}}
+	return x.change(ctx, pool, func() bool {
+		changed := false
+		for _, note := range notes {
+			before := pool.Annotations[note.key]
+			after := note.change(before)
+			switch {
+			case after == before:
+				continue
+			case after == "":
+				delete(pool.Annotations, note.key)
+			default:
+				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, note.key, after)
+			}
+			changed = true
+		}
+		return changed
 	}, func(patch client.Patch) error { return x.Client.Patch(ctx, pool, patch) })
 }

@@ -172,6 +172,7 @@ func TestExecutor(t *testing.T) {
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
 		"backoff of a pool":          testBackoff,
+		"notes of one pass":          testHolds,
 		"delete":                     testDelete,
 		"nominate":                   testNominate,
 		"what is gone is left alone": testGone,

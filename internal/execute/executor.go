@@ -24,6 +24,7 @@ package execute
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -90,22 +91,44 @@ func Failures(outcomes []Outcome) []Outcome {
 	return failed
 }
 
-// Do performs the actions in parallel and returns their outcomes in the same order.
+// Do performs the actions in parallel and returns their outcomes in the same order. Notes on one pool are one write.
 func (x *Executor) Do(ctx context.Context, actions []plan.Action) []Outcome {
 	outcomes := make([]Outcome, len(actions))
 	slots := make(chan struct{}, parallelWrites)
 	var running sync.WaitGroup
-	for i, action := range actions {
+	for _, group := range together(actions) {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.WriteTimeout, 15*time.Second))
 			defer cancel()
-			outcomes[i] = Outcome{Action: action, Err: x.do(ctx, action)}
+			x.perform(ctx, actions, group, outcomes)
 		})
 	}
 	running.Wait()
 	return outcomes
+}
+
+// perform does the actions of one write.
+func (x *Executor) perform(ctx context.Context, actions []plan.Action, group []int, outcomes []Outcome) {
+	var notes []poolNote
+	for _, i := range group {
+		if note, is := poolNoteOf(actions[i]); is {
+			notes = append(notes, note)
+			continue
+		}
+		outcomes[i] = Outcome{Action: actions[i], Err: x.do(ctx, actions[i])}
+	}
+	if len(notes) == 0 {
+		return
+	}
+	err := x.annotatePool(ctx, notes)
+	for _, i := range group {
+		outcomes[i].Action = actions[i]
+		if err != nil {
+			outcomes[i].Err = fmt.Errorf("%s: %w", actions[i], err)
+		}
+	}
 }
 
 // Provisioned is what became of a plan.

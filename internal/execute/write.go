@@ -44,14 +44,6 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
 	case plan.ClearDisruptionReason:
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, clearReason)
-	case plan.NoteBackoff:
-		err = x.noteBackoff(ctx, a.Pool, a.UID, a.Backoff.Reason, &a.Backoff)
-	case plan.ClearBackoff:
-		err = x.noteBackoff(ctx, a.Pool, a.UID, string(a.Reason), nil)
-	case plan.HoldLaunches:
-		err = x.holdLaunches(ctx, a.Pool, a.UID, a.Hold.Owner, &a.Hold)
-	case plan.ReleaseLaunches:
-		err = x.holdLaunches(ctx, a.Pool, a.UID, a.Owner, nil)
 	case plan.CreateClaim:
 		err = x.createClaim(ctx, a)
 		x.noteRefusal(a, err)

@@ -20,8 +20,9 @@ type wireHold struct {
 }
 
 const (
-	// mostHolds is how many an annotation has: those that last longest.
-	mostHolds = 20
+	// mostWhys is for how many of the holds, those that last longest, an annotation says what became of the nodes. All
+	// annotations of an object together may have 256 KiB.
+	mostWhys = 20
 	// longestWhy is the length, in bytes, of what is written of the nodes.
 	longestWhy = 1000
 )
@@ -39,18 +40,13 @@ func Holds(text string) []model.LaunchHold {
 }
 
 // WithHold is the text of the annotation with the hold of one controller set, or with nil removed; empty when nothing is
-// left.
+// left. An annotation has model.MostHolds at most: the brake that decides about holds (plan.Brake) knows that bound.
 func WithHold(text, owner string, now *model.LaunchHold) string {
 	wire := readHolds(text)
 	if wire == nil {
 		wire = map[string]wireHold{}
 	}
 	delete(wire, owner)
-	for len(wire) >= mostHolds {
-		delete(wire, slices.MinFunc(slices.Collect(maps.Keys(wire)), func(a, b string) int {
-			return cmp.Or(wire[a].Until.Compare(wire[b].Until), strings.Compare(a, b))
-		}))
-	}
 	if now != nil {
 		why := now.Why
 		if len(why) > longestWhy {
@@ -58,6 +54,7 @@ func WithHold(text, owner string, now *model.LaunchHold) string {
 		}
 		wire[owner] = wireHold{Name: now.Name, Failures: now.Failures, Until: now.Until.UTC(), Why: why}
 	}
+	shorten(wire)
 	if len(wire) == 0 {
 		return ""
 	}
@@ -66,6 +63,26 @@ func WithHold(text, owner string, now *model.LaunchHold) string {
 		panic("encoding a hold: " + err.Error()) // strings, numbers and times between the years 1 and 9999 only
 	}
 	return string(encoded)
+}
+
+// shorten leaves out the holds that end first when there are more than a pool has room for, and the reasons of more than
+// mostWhys.
+func shorten(wire map[string]wireHold) {
+	if len(wire) <= mostWhys {
+		return
+	}
+	owners := slices.SortedFunc(maps.Keys(wire), func(a, b string) int {
+		return cmp.Or(wire[b].Until.Compare(wire[a].Until), strings.Compare(a, b))
+	})
+	for i, owner := range owners[mostWhys:] {
+		if mostWhys+i >= model.MostHolds {
+			delete(wire, owner)
+			continue
+		}
+		h := wire[owner]
+		h.Why = ""
+		wire[owner] = h
+	}
 }
 
 func readHolds(text string) map[string]wireHold {

@@ -15,13 +15,25 @@ import (
 func TestHolds(t *testing.T) {
 	until := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	text := ""
-	for i := range mostHolds + 5 {
-		h := model.LaunchHold{Owner: fmt.Sprintf("uid-%02d", i), Name: "ReplicaSet a/b", Failures: 4, Until: until.Add(time.Duration(i) * time.Minute), Why: strings.Repeat("x", 5000)}
+	for i := range model.MostHolds + 5 {
+		h := model.LaunchHold{Owner: fmt.Sprintf("uid-%03d", i), Name: "ReplicaSet a/b", Failures: 4, Until: until.Add(time.Duration(i) * time.Minute), Why: strings.Repeat("x", 5000)}
 		text = WithHold(text, h.Owner, &h)
 	}
 	holds := Holds(text)
-	if len(holds) != mostHolds || holds[0].Owner != "uid-05" || len(holds[0].Why) > longestWhy+3 || !holds[0].Until.Equal(until.Add(5*time.Minute)) {
-		t.Errorf("%d holds, the first %+v; want the %d that last longest, with short reasons", len(holds), holds[0], mostHolds)
+	if len(holds) != model.MostHolds || holds[0].Owner != "uid-005" || !holds[0].Until.Equal(until.Add(5*time.Minute)) {
+		t.Errorf("%d holds, the first %+v; want the %d that last longest", len(holds), holds[0], model.MostHolds)
+	}
+	for i, h := range holds {
+		if told := i >= len(holds)-mostWhys; len(h.Why) > longestWhy+3 || (h.Why != "") != told {
+			t.Errorf("hold %d of %d has a reason of %d bytes; want a short one of the %d that last longest", i, len(holds), len(h.Why), mostWhys)
+		}
+	}
+	if len(text) > 128<<10 {
+		t.Errorf("the annotation has %d bytes, want at most half of what an object may have", len(text))
+	}
+	sooner := model.LaunchHold{Owner: "sooner", Name: "Job a/b", Failures: 4, Until: until}
+	if diff := cmp.Diff(text, WithHold(text, "sooner", &sooner)); diff != "" {
+		t.Errorf("a hold that ends before all others changes the annotation:\n%s", diff)
 	}
 	for _, h := range holds {
 		text = WithHold(text, h.Owner, nil)

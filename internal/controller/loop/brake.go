@@ -41,20 +41,30 @@ func (d *Departures) take() []model.Departure {
 // restrain looks at what became of earlier launches, and takes those out of the plan that have to wait (plan.Brake).
 func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	actions := p.brake.Look(snap, p.Left.take())
-	if len(actions) == 0 {
-		return plan.Restrain(snap, decided)
-	}
-	for _, o := range execute.Failures(p.Writer.Do(ctx, actions)) {
-		p.Log.Error(o.Err, "noting that launches wait")
-	}
-	for _, a := range actions {
-		if hold, begins := a.(plan.HoldLaunches); begins {
-			p.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
-			p.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
-				"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
+	if len(actions) > 0 {
+		for _, o := range p.Writer.Do(ctx, actions) {
+			p.tellHold(o)
 		}
+		snap = p.Snapshot()
 	}
-	return plan.Restrain(p.Snapshot(), decided)
+	if n := p.brake.Unwritten(snap); n != p.unwritten {
+		p.unwritten = n
+		p.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", n)
+	}
+	return p.brake.Restrain(snap, decided)
+}
+
+// tellHold tells of a pause that begins, once it stands on its pool. The brake asks again for one that could not be written.
+func (p *Provision) tellHold(o execute.Outcome) {
+	if o.Err != nil {
+		p.Log.Error(o.Err, "noting that launches wait")
+		return
+	}
+	if hold, begins := o.Action.(plan.HoldLaunches); begins {
+		p.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
+		p.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
+			"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
+	}
 }
 
 // created are the claims of a plan that stand in the API now.

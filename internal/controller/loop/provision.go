@@ -79,6 +79,8 @@ type Provision struct {
 	took       time.Duration
 	// brake ends loops of launches.
 	brake plan.Brake
+	// unwritten is how many of its pauses were on no NodePool at the last tick.
+	unwritten int
 
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.

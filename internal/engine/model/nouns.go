@@ -314,6 +314,9 @@ type PoolSpec struct {
 	Holds []LaunchHold
 }
 
+// MostHolds is how many holds a pool has room for: those that last longest.
+const MostHolds = 250
+
 // LaunchHold says that launches for the pods of a controller wait, because nodes that were launched for them did not come
 // to run them.
 type LaunchHold struct {

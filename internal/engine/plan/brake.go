@@ -30,6 +30,8 @@ const (
 // Brake ends loops in which nodes are launched for pods that never come to run on them: a plan may be wrong about a cluster
 // in ways that nobody has thought of, and each round costs a machine. It counts, for each controller of pods, the launches
 // that led to nothing; after four within 15 minutes further launches for its pods wait, for 1, 2, 4, 8, 16, then 30 minutes.
+// Time in which such a launch was under way is not part of the 15 minutes: a claim whose node never registers is given up
+// after 15 minutes, and the next one begins where it ended.
 //
 // A launch leads to nothing when
 //
@@ -46,7 +48,8 @@ const (
 // on a node for a minute, or has ended by itself (a Job may be short), everything is forgotten about its controller.
 //
 // Pauses stand on the pool of the last launch (model.PoolSpec.Holds), so that a restart keeps them and they can be
-// explained. The count before the first pause is memory: a restart begins it anew. The zero value is ready for use.
+// explained. The count before the first pause is memory: a restart begins it anew. So is a pause that could not be written,
+// or that a pool has no room for (model.MostHolds): it lasts as long as the process. The zero value is ready for use.
 type Brake struct {
 	owners map[string]*launches
 }
@@ -57,8 +60,12 @@ type launches struct {
 	// pods are those that launches were for, by UID, with the time since when each has been seen on a node.
 	pods map[string]time.Time
 	list []*launch
-	// failures counts the launches that led to nothing, pauses those that were followed by a pause.
-	failures, pauses int
+	// failures counts the launches that led to nothing, pauses the pauses, paused the launches before the last of them.
+	failures, pauses, paused int
+	// hold is the last pause until launchMemory after its end, on the pool holdPool; nil for none. shown: a snapshot had it.
+	hold     *model.LaunchHold
+	holdPool string
+	shown    bool
 	// counted is the pass of the last launch that was counted.
 	counted time.Time
 }
@@ -66,9 +73,10 @@ type launches struct {
 // launch is a claim.
 type launch struct {
 	claim, uid, pool string
-	at               time.Time
-	node             string
-	pods             []string
+	// at is when the claim was planned, ended when it had led to nothing.
+	at, ended time.Time
+	node      string
+	pods      []string
 	// machine, registered and came: the cloud has made it, its node registered, one of its pods came there.
 	machine, registered, came bool
 	futile                    bool
@@ -113,7 +121,7 @@ func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 		return nil
 	}
 	var actions []Action
-	served := b.leave(left)
+	served := b.leave(snap.Now, left)
 	w := &brakeView{snap: snap}
 	for _, owner := range slices.Sorted(maps.Keys(b.owners)) {
 		o := b.owners[owner]
@@ -122,7 +130,7 @@ func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 		case served[owner] || o.failures > 0 && o.runs(w):
 			delete(b.owners, owner)
 			actions = append(actions, release(snap, owner)...)
-		case o.forget(snap.Now) && holdOf(snap, owner) == nil:
+		case o.lifted(snap, owner) || o.forget(snap.Now):
 			delete(b.owners, owner)
 		default:
 			actions = append(actions, o.brake(snap, owner)...)
@@ -131,20 +139,26 @@ func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 	return append(actions, expired(snap)...)
 }
 
-// resume takes over the pauses of a process before this one.
+// resume takes over the pauses of a process before this one, and notes which pauses are on their pools.
 func (b *Brake) resume(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
 		for _, h := range pool.Holds {
-			if o := b.of(h.Owner, h.Name); o.failures == 0 {
+			o := b.of(h.Owner, h.Name)
+			switch {
+			case o.failures == 0:
 				o.failures = max(h.Failures, 1)
 				o.pauses = max(1, o.failures-futileLaunches+1)
+				o.paused = o.failures
+				o.hold, o.holdPool, o.shown = &h, pool.Name, true
+			case o.hold != nil && o.holdPool == pool.Name && (o.shown || o.hold.Until.Equal(h.Until)):
+				o.hold, o.shown = &h, true
 			}
 		}
 	}
 }
 
 // leave takes pods that have left their nodes, and returns the owners of those that ended by themselves or had run.
-func (b *Brake) leave(left []model.Departure) map[string]bool {
+func (b *Brake) leave(now time.Time, left []model.Departure) map[string]bool {
 	served := map[string]bool{}
 	for _, d := range left {
 		owner := cmp.Or(d.Controller.UID, d.UID)
@@ -164,7 +178,8 @@ func (b *Brake) leave(left []model.Departure) map[string]bool {
 				continue
 			}
 			if !l.futile {
-				l.futile, l.lost, l.node = true, &d.Priority, d.Node
+				l.fail(now)
+				l.lost, l.node = &d.Priority, d.Node
 				l.fate = fmt.Sprintf("pod %s was preempted on node %s after %s", d.Name, d.Node, d.Ran.Round(time.Second))
 			}
 			break
@@ -179,7 +194,7 @@ func (o *launches) look(w *brakeView, owner string) {
 		if l.futile {
 			o.count(l)
 			l.explain(w.snap)
-			return w.snap.Now.Sub(l.at) > launchMemory
+			return w.snap.Now.Sub(l.ended) > launchMemory
 		}
 		n := w.snap.Claim(l.claim)
 		there := n != nil && (l.uid == "" || n.ClaimUID == l.uid)
@@ -195,7 +210,8 @@ func (o *launches) look(w *brakeView, owner string) {
 		if !l.machine || l.came || !slices.ContainsFunc(l.pods, w.waits) {
 			return true
 		}
-		l.futile, l.fate = true, "its node never registered"
+		l.fail(w.snap.Now)
+		l.fate = "its node never registered"
 		if l.registered {
 			l.fate = "its node was removed, and none of the pods had come to it"
 		}
@@ -203,6 +219,9 @@ func (o *launches) look(w *brakeView, owner string) {
 		return false
 	})
 }
+
+// fail notes that the launch led to nothing.
+func (l *launch) fail(now time.Time) { l.futile, l.ended = true, now }
 
 // see notes how far a claim has come.
 func (l *launch) see(n *model.Node, owner string) {
@@ -259,14 +278,27 @@ func (o *launches) runs(w *brakeView) bool {
 
 // forget reports whether nothing is left to remember.
 func (o *launches) forget(now time.Time) bool {
-	return len(o.list) == 0 && now.Sub(o.counted) > launchMemory
+	if o.hold != nil && now.Sub(o.hold.Until) > launchMemory {
+		o.hold, o.shown = nil, false
+	}
+	return o.hold == nil && len(o.list) == 0 && now.Sub(o.counted) > launchMemory
 }
 
-// brake begins the next pause when there is reason to. Pods that wait meanwhile are known afterwards: when they run, on
-// whichever node, the loop is over.
+// lifted reports whether the pause was taken off its pool, or the pool is gone: launches are tried again at once. A pause for
+// which the pool has no room any more is kept in memory, until it has.
+func (o *launches) lifted(snap *model.Snapshot, owner string) bool {
+	if !o.shown || holdOf(snap, owner) != nil || snap.Now.Sub(o.hold.Until) > launchMemory {
+		return false
+	}
+	pool := snap.Pool(o.holdPool)
+	o.shown = false
+	return pool == nil || hasRoom(pool, o.hold)
+}
+
+// brake begins the next pause when there is reason to, and writes a pause again that could not be written. Pods that wait
+// meanwhile are known afterwards: when they run, on whichever node, the loop is over.
 func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
-	hold := holdOf(snap, owner)
-	if hold != nil {
+	if o.hold != nil {
 		for _, g := range snap.Groups {
 			for _, p := range g.Pods {
 				if _, known := o.pods[p.UID]; !known && ownerOf(p) == owner {
@@ -275,26 +307,43 @@ func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
 			}
 		}
 	}
-	if o.counted.IsZero() || hold != nil && hold.Failures >= o.failures || hold == nil && o.recent(snap.Now) < futileLaunches {
+	next := o.failures > o.paused && (o.hold != nil || o.recent(snap.Now) >= futileLaunches)
+	if next {
+		if pool := o.last().pool; snap.Pool(pool) != nil {
+			o.pauses++
+			o.paused, o.holdPool, o.shown = o.failures, pool, false
+			o.hold = &model.LaunchHold{Owner: owner, Name: o.name, Failures: o.failures,
+				Until: snap.Now.Add(holdPause(o.pauses - 1)).Truncate(time.Second), Why: o.why()}
+		}
+	}
+	if o.hold == nil || o.shown || !o.hold.Until.After(snap.Now) {
 		return nil
 	}
-	last := o.last()
-	pool := snap.Pool(last.pool)
-	if pool == nil {
+	pool := snap.Pool(o.holdPool)
+	if pool == nil || !hasRoom(pool, o.hold) {
 		return nil
 	}
-	o.pauses++
-	return append(releaseElsewhere(snap, owner, pool.Name), HoldLaunches{Pool: pool.Name, UID: pool.UID, Hold: model.LaunchHold{
-		Owner: owner, Name: o.name, Failures: o.failures, Until: snap.Now.Add(holdPause(o.pauses - 1)).Truncate(time.Second), Why: o.why(),
-	}})
+	return append(releaseElsewhere(snap, owner, pool.Name), HoldLaunches{Pool: pool.Name, UID: pool.UID, Hold: *o.hold})
 }
 
-// recent counts the passes of the window whose launches led to nothing.
+// recent counts the passes whose launches led to nothing, back to where futileWindow has gone by without any of them under way.
 func (o *launches) recent(now time.Time) int {
-	passes := map[time.Time]bool{}
+	var futile []*launch
 	for _, l := range o.list {
-		if l.futile && now.Sub(l.at) <= futileWindow {
-			passes[l.at] = true
+		if l.futile {
+			futile = append(futile, l)
+		}
+	}
+	slices.SortStableFunc(futile, func(a, b *launch) int { return b.ended.Compare(a.ended) })
+	passes, since := map[time.Time]bool{}, now
+	var between time.Duration
+	for _, l := range futile {
+		if between += max(0, since.Sub(l.ended)); between > futileWindow {
+			break
+		}
+		passes[l.at] = true
+		if l.at.Before(since) {
+			since = l.at
 		}
 	}
 	return len(passes)
@@ -319,77 +368,4 @@ func (o *launches) why() string {
 		}
 	}
 	return strings.Join(fates, "; ")
-}
-
-// brakeView is what several controllers ask of one snapshot, worked out when it is first asked for.
-type brakeView struct {
-	snap           *model.Snapshot
-	pending, bound map[string]bool
-}
-
-// waits reports whether the pod is pending.
-func (w *brakeView) waits(uid string) bool {
-	if w.pending == nil {
-		w.pending = map[string]bool{}
-		for _, g := range w.snap.Groups {
-			for _, p := range g.Pods {
-				w.pending[p.UID] = true
-			}
-		}
-	}
-	return w.pending[uid]
-}
-
-// onNodes are the UIDs of the pods that are on nodes.
-func (w *brakeView) onNodes() map[string]bool {
-	if w.bound == nil {
-		w.bound = map[string]bool{}
-		for _, n := range w.snap.Nodes {
-			for _, p := range n.Pods {
-				if !p.Terminating {
-					w.bound[p.UID] = true
-				}
-			}
-		}
-	}
-	return w.bound
-}
-
-// holdOf is the owner's pause, the last of several; nil for none.
-func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
-	var found *model.LaunchHold
-	for _, pool := range snap.Pools {
-		for i := range pool.Holds {
-			if h := &pool.Holds[i]; h.Owner == owner && (found == nil || h.Until.After(found.Until)) {
-				found = h
-			}
-		}
-	}
-	return found
-}
-
-func release(snap *model.Snapshot, owner string) []Action { return releaseElsewhere(snap, owner, "") }
-
-// releaseElsewhere takes the owner's pauses off all pools but one.
-func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
-	var actions []Action
-	for _, pool := range snap.Pools {
-		if pool.Name != but && slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner }) {
-			actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: owner})
-		}
-	}
-	return actions
-}
-
-// expired takes off pauses that were over long ago.
-func expired(snap *model.Snapshot) []Action {
-	var actions []Action
-	for _, pool := range snap.Pools {
-		for _, h := range pool.Holds {
-			if snap.Now.Sub(h.Until) > launchMemory {
-				actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: h.Owner})
-			}
-		}
-	}
-	return actions
 }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,8 @@ type braked struct {
 	nodes map[string]model.NodeSpec
 	pods  map[string]model.PodSpec
 	left  []model.Departure
+	// deaf: what is to be written on the pool is not.
+	deaf bool
 	// starts are the times at which pauses began, ends those to which they last.
 	starts, ends []time.Time
 	launched     int
@@ -67,7 +70,7 @@ func (w *braked) launch(claim string, pods ...string) bool {
 			}
 		}
 	}
-	p = plan.Restrain(snap, p)
+	p = w.brake.Restrain(snap, p)
 	if len(p.Claims) == 0 {
 		return false
 	}
@@ -89,6 +92,9 @@ func (w *braked) pass(later time.Duration) {
 	for _, a := range w.brake.Look(w.snapshot(), w.left) {
 		switch a := a.(type) {
 		case plan.HoldLaunches:
+			if w.deaf {
+				continue
+			}
 			w.pool.Holds = []model.LaunchHold{a.Hold}
 			w.starts, w.ends = append(w.starts, w.now), append(w.ends, a.Hold.Until)
 		case plan.ReleaseLaunches:
@@ -273,6 +279,146 @@ func TestBrakeCountsNodesWithoutPods(t *testing.T) {
 		if rounds != 4 || len(w.pool.Holds) != 1 || !strings.Contains(w.pool.Holds[0].Why, fate) {
 			t.Errorf("%d rounds, holds %+v; want a pause after 4, that says: %s", rounds, w.pool.Holds, fate)
 		}
+	}
+}
+
+// TestBrakeCountsNodesThatNeverRegister: each claim is given up 15 minutes after its launch, so that no two launches are
+// within 15 minutes. They are a loop all the same.
+func TestBrakeCountsNodesThatNeverRegister(t *testing.T) {
+	w := newBraked()
+	w.pend("pod")
+	for i := 0; w.now.Before(noon.Add(4 * time.Hour)); i++ {
+		claim := fmt.Sprintf("claim-%d", i)
+		if !w.launch(claim, "pod") {
+			w.pass(10 * time.Second)
+			continue
+		}
+		w.stage(claim, model.Launched)
+		for range 90 {
+			w.pass(10 * time.Second)
+		}
+		delete(w.nodes, claim)
+		w.pass(10 * time.Second)
+	}
+	var pauses []time.Duration
+	for i := range w.starts {
+		pauses = append(pauses, w.ends[i].Sub(w.starts[i]).Round(time.Minute))
+	}
+	want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute}
+	if !slices.Equal(pauses[:min(len(pauses), len(want))], want) || w.starts[0].Sub(noon) > 62*time.Minute {
+		t.Errorf("pauses %v from %v, want %v after the first four launches of a quarter of an hour", pauses, w.starts, want)
+	}
+	if why := w.pool.Holds[0].Why; !strings.Contains(why, "never registered") {
+		t.Errorf("the reason does not name nodes that never registered: %s", why)
+	}
+}
+
+// TestBrakeForgetsOldFailures: launches that led to nothing are no loop where more than 15 minutes lie between them.
+func TestBrakeForgetsOldFailures(t *testing.T) {
+	w := newBraked()
+	for i := range 10 {
+		if !w.preempted(i) {
+			t.Fatalf("launch %d waits: %+v", i+1, w.pool.Holds)
+		}
+		for range 30 { // within 15 minutes there are three
+			w.pass(10 * time.Second)
+		}
+	}
+}
+
+// TestBrakeWithoutWrites: a pause that cannot be written holds launches all the same, and is as long as it would be. It is
+// written as soon as that is possible.
+func TestBrakeWithoutWrites(t *testing.T) {
+	w := newBraked()
+	w.deaf = true
+	for i := range 4 {
+		w.preempted(i)
+	}
+	if w.preempted(4) || len(w.pool.Holds) > 0 {
+		t.Fatal("a node was launched within a pause that is not written")
+	}
+	w.pass(20 * time.Second)
+	if n := w.brake.Unwritten(w.snapshot()); n != 1 {
+		t.Errorf("%d pauses are not written, want 1", n)
+	}
+	w.deaf = false
+	w.pass(10 * time.Second)
+	if n := w.brake.Unwritten(w.snapshot()); n != 0 || len(w.pool.Holds) != 1 || w.pool.Holds[0].Until.Sub(w.now) > time.Minute {
+		t.Fatalf("%d pauses are not written, want none; at %v on the pool %+v, want one of a minute", n, w.now, w.pool.Holds)
+	}
+	w.pass(time.Minute)
+	if !w.preempted(5) {
+		t.Fatal("no node was launched after the pause")
+	}
+	if pause := w.pool.Holds[0].Until.Sub(w.now).Round(time.Minute); pause != 2*time.Minute {
+		t.Errorf("the second pause lasts %v, want 2 minutes", pause)
+	}
+}
+
+// TestBrakeLifted: a pause that is taken off the pool is over.
+func TestBrakeLifted(t *testing.T) {
+	w := newBraked()
+	for i := range 4 {
+		w.preempted(i)
+	}
+	w.pass(time.Second)
+	w.pool.Holds = nil
+	w.pass(time.Second)
+	if len(w.pool.Holds) > 0 || !w.preempted(5) {
+		t.Errorf("launches still wait: %+v", w.pool.Holds)
+	}
+}
+
+// TestBrakeOfManyControllers: a pool has room for so many pauses. Those of further controllers hold too, and none is written
+// in turns with another.
+func TestBrakeOfManyControllers(t *testing.T) {
+	const many = model.MostHolds + 10
+	w := newBraked()
+	var claims []plan.NewClaim
+	for i := range many {
+		pod := fmt.Sprintf("pod-%d", i)
+		w.pods[pod] = model.PodSpec{UID: pod, Namespace: "default", Name: pod, State: model.Pending, Reschedulable: true,
+			Controller: model.Owner{Kind: "Job", Name: pod, UID: "job-" + pod}}
+	}
+	for _, g := range w.snapshot().Groups {
+		for _, p := range g.Pods {
+			claims = append(claims, plan.NewClaim{Name: p.Name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{p}})
+		}
+	}
+	holds := map[string]model.LaunchHold{}
+	look := func() (written int) {
+		w.now = w.now.Add(time.Second)
+		for _, a := range w.brake.Look(w.snapshot(), w.left) {
+			if a, holding := a.(plan.HoldLaunches); holding {
+				if len(holds) < model.MostHolds { // all end in the same second: the first that come stay
+					holds[a.Hold.Owner] = a.Hold
+				}
+				written++
+			}
+		}
+		w.left, w.pool.Holds = nil, nil
+		for _, owner := range slices.Sorted(maps.Keys(holds)) {
+			w.pool.Holds = append(w.pool.Holds, holds[owner])
+		}
+		return written
+	}
+	for range 4 {
+		w.brake.Launched(w.now, claims)
+		for _, c := range claims {
+			p := c.Pods[0]
+			w.left = append(w.left, model.Departure{UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: "n", Ran: time.Second, Preempted: true, Controller: p.Controller})
+		}
+		look()
+	}
+	if n := look(); n > 0 {
+		t.Errorf("%d pauses were written again", n)
+	}
+	snap := w.snapshot()
+	if n := w.brake.Unwritten(snap); n != many-model.MostHolds {
+		t.Errorf("%d pauses are on no pool, want %d", n, many-model.MostHolds)
+	}
+	if kept := w.brake.Restrain(snap, &plan.Provision{Claims: claims}); len(kept.Claims) > 0 {
+		t.Errorf("%d claims may be launched, want none", len(kept.Claims))
 	}
 }
 

@@ -27,10 +27,67 @@ func (a ReleaseLaunches) String() string {
 	return "note on pool " + a.Pool + " that launches for " + a.Owner + " wait no longer"
 }
 
+// hasRoom reports whether the pool keeps the pause beside those of other controllers.
+func hasRoom(pool *model.Pool, hold *model.LaunchHold) bool {
+	longer := 0
+	for i := range pool.Holds {
+		if h := &pool.Holds[i]; h.Owner != hold.Owner && !h.Until.Before(hold.Until) {
+			longer++
+		}
+	}
+	return longer < model.MostHolds
+}
+
 // Restrain returns the plan without the claims that are for nothing but pods whose launches wait (see Brake), and refuses
 // those pods. They still go onto nodes that are there or in flight, and onto new nodes that others need too.
-func Restrain(snap *model.Snapshot, p *Provision) *Provision {
+func Restrain(snap *model.Snapshot, p *Provision) *Provision { return restrain(heldNow(snap), p) }
+
+// Restrain is the function of that name, which also goes by the pauses that are on no pool.
+func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	holds := heldNow(snap)
+	for _, h := range b.lasting(snap.Now) {
+		holds = holds.with(h)
+	}
+	return restrain(holds, p)
+}
+
+// Unwritten is how many pauses last that are on no pool: a restart forgets them.
+func (b *Brake) Unwritten(snap *model.Snapshot) int {
+	on, n := heldNow(snap), 0
+	for _, h := range b.lasting(snap.Now) {
+		if _, written := on[h.Owner]; !written {
+			n++
+		}
+	}
+	return n
+}
+
+// lasting are the pauses in memory that last.
+func (b *Brake) lasting(now time.Time) []model.LaunchHold {
+	var holds []model.LaunchHold
+	for _, o := range b.owners {
+		if o.hold != nil && o.hold.Until.After(now) {
+			holds = append(holds, *o.hold)
+		}
+	}
+	return holds
+}
+
+// holds are pauses that last, by owner, the longest of each.
+type holds map[string]model.LaunchHold
+
+func (all holds) with(h model.LaunchHold) holds {
+	if !h.Until.After(all[h.Owner].Until) {
+		return all
+	}
+	if all == nil {
+		all = holds{}
+	}
+	all[h.Owner] = h
+	return all
+}
+
+func restrain(holds holds, p *Provision) *Provision {
 	if len(holds) == 0 {
 		return p
 	}
@@ -59,24 +116,20 @@ func Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	return &restrained
 }
 
-// heldNow are the holds that last, by owner.
-func heldNow(snap *model.Snapshot) map[string]model.LaunchHold {
-	var holds map[string]model.LaunchHold
+// heldNow are the pauses on pools that last.
+func heldNow(snap *model.Snapshot) holds {
+	var all holds
 	for _, pool := range snap.Pools {
 		for _, h := range pool.Holds {
-			if !h.Until.After(snap.Now) || !h.Until.After(holds[h.Owner].Until) {
-				continue
+			if h.Until.After(snap.Now) {
+				all = all.with(h)
 			}
-			if holds == nil {
-				holds = map[string]model.LaunchHold{}
-			}
-			holds[h.Owner] = h
 		}
 	}
-	return holds
+	return all
 }
 
-func allHeld(holds map[string]model.LaunchHold, pods []*model.Pod) bool {
+func allHeld(holds holds, pods []*model.Pod) bool {
 	return len(pods) > 0 && !slices.ContainsFunc(pods, func(p *model.Pod) bool {
 		_, held := holds[ownerOf(p)]
 		return p.Node != "" || !held

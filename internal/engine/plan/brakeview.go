@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// brakeView is what several controllers ask of one snapshot, worked out when it is first asked for.
+type brakeView struct {
+	snap           *model.Snapshot
+	pending, bound map[string]bool
+}
+
+// waits reports whether the pod is pending.
+func (w *brakeView) waits(uid string) bool {
+	if w.pending == nil {
+		w.pending = map[string]bool{}
+		for _, g := range w.snap.Groups {
+			for _, p := range g.Pods {
+				w.pending[p.UID] = true
+			}
+		}
+	}
+	return w.pending[uid]
+}
+
+// onNodes are the UIDs of the pods that are on nodes.
+func (w *brakeView) onNodes() map[string]bool {
+	if w.bound == nil {
+		w.bound = map[string]bool{}
+		for _, n := range w.snap.Nodes {
+			for _, p := range n.Pods {
+				if !p.Terminating {
+					w.bound[p.UID] = true
+				}
+			}
+		}
+	}
+	return w.bound
+}
+
+// holdOf is the owner's pause, the last of several; nil for none.
+func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
+	var found *model.LaunchHold
+	for _, pool := range snap.Pools {
+		for i := range pool.Holds {
+			if h := &pool.Holds[i]; h.Owner == owner && (found == nil || h.Until.After(found.Until)) {
+				found = h
+			}
+		}
+	}
+	return found
+}
+
+func release(snap *model.Snapshot, owner string) []Action { return releaseElsewhere(snap, owner, "") }
+
+// releaseElsewhere takes the owner's pauses off all pools but one.
+func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
+	var actions []Action
+	for _, pool := range snap.Pools {
+		if pool.Name != but && slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner }) {
+			actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: owner})
+		}
+	}
+	return actions
+}
+
+// expired takes off pauses that were over long ago.
+func expired(snap *model.Snapshot) []Action {
+	var actions []Action
+	for _, pool := range snap.Pools {
+		for _, h := range pool.Holds {
+			if snap.Now.Sub(h.Until) > launchMemory {
+				actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: h.Owner})
+			}
+		}
+	}
+	return actions
+}
