@@ -89,12 +89,14 @@ func (w *world) Snapshot() *model.Snapshot {
 }
 
 func (w *world) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
-	kept, dropped := plan.CheckProvision(newest(), p)
+	snap := newest()
+	kept, dropped := plan.CheckProvision(snap, p)
+	reserved := w.Do(ctx, plan.Reservations(snap, kept))
 	var actions []plan.Action
 	for _, c := range kept.Claims {
 		actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 	}
-	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: w.Do(ctx, actions)}
+	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: w.Do(ctx, actions), Reserved: reserved}
 }
 
 func (w *world) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []execute.Advanced {
@@ -144,6 +146,8 @@ func (w *world) do(action plan.Action) {
 		w.nodes[a.Claim].Deleting = true
 	case plan.MarkExpecting:
 		w.nodes[a.Claim].ExpectingSince = a.At
+	case plan.ReservePods:
+		w.nodes[a.Claim].ReservedFor = a.Pods
 	case plan.HoldLaunches:
 		w.pool.Holds = []model.LaunchHold{a.Hold}
 	case plan.ReleaseLaunches:
@@ -260,7 +264,8 @@ func TestProvisionTick(t *testing.T) {
 	want(t, w, `clear the nomination of pod default/new
 clear the nomination of pod default/none
 create claim claim-1
-nominate pod default/old to node here`)
+nominate pod default/old to node here
+reserve claim c-coming for 1 pods`)
 	if diff := cmp.Diff(map[string]time.Time{"here": noon.Add(20 * time.Second), "coming": noon.Add(20 * time.Second)}, promised); diff != "" {
 		t.Errorf("promised (-want +got):\n%s", diff)
 	}

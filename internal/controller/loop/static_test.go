@@ -147,7 +147,7 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	promised := 0
 	p.Promise = func(string, time.Time) { promised++ }
 	p.Tick(t.Context())
-	want(t, w, "create claim claim-1\nnominate pod default/waits to node here")
+	want(t, w, "create claim claim-1\nnominate pod default/waits to node here\nreserve claim c-here for 1 pods")
 	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], "Nominated") {
 		t.Errorf("events %q, want one about the pod that waits", got)
 	}

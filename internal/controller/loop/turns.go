@@ -25,17 +25,17 @@ func (p *Provision) write(ctx context.Context, decided *plan.Provision) (done ex
 	done.Plan = &plan.Provision{}
 	for len(claims) > 0 && ctx.Err() == nil {
 		n := min(claimsAtOnce, len(claims))
-		part := p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: claims[:n:n]})
+		part := p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: claims[:n:n], Placed: decided.Placed, Refused: decided.Refused})
 		claims = claims[n:]
 		done.Plan.Claims = append(done.Plan.Claims, part.Plan.Claims...)
+		done.Plan.Placed, done.Plan.Refused = part.Plan.Placed, part.Plan.Refused
 		done.Dropped = append(done.Dropped, part.Dropped...)
 		done.Outcomes = append(done.Outcomes, part.Outcomes...)
+		done.Reserved = append(done.Reserved, part.Reserved...)
 		if len(claims) > 0 && newcomers(p.Snapshot(), known) {
 			break
 		}
 	}
-	rest := p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Placed: decided.Placed, Refused: decided.Refused})
-	done.Plan.Placed, done.Plan.Refused = rest.Plan.Placed, rest.Plan.Refused
 	return done, len(claims) == 0
 }
 

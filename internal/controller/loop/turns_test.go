@@ -1,14 +1,18 @@
 package loop_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
 // A batch ends when the pods of one namespace have all come, though others of another still come.
@@ -80,6 +84,56 @@ func TestProvisionWritesInTurns(t *testing.T) {
 		}
 		if at := slices.IndexFunc(w.log, func(l string) bool { return strings.HasSuffix(l, "claim-b") || strings.Contains(l, "claim-b ") }); at < 0 || at > 2 {
 			t.Errorf("late %v: the claim of the small namespace was created at place %d, want it among the first", late, at)
+		}
+	}
+}
+
+// killed is a writer whose process ends after so many portions: what comes later is not written.
+type killed struct {
+	*world
+	portions int
+}
+
+func (k *killed) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
+	if k.portions--; k.portions < 0 {
+		return execute.Provisioned{Plan: &plan.Provision{}}
+	}
+	return k.world.Provision(ctx, newest, p)
+}
+
+// A process that is killed between two portions of a plan leaves the reservations of the whole plan: those for pods that join a
+// claim in flight, and none for pods that go to a claim that was created. Those of the portions before stay through later ones.
+func TestProvisionReservesBeforeTurns(t *testing.T) {
+	const many = 250
+	for portions := 1; portions <= 3; portions++ {
+		w := newWorld()
+		w.node("coming", model.Launched)
+		w.nodes["c-coming"].ReservedFor = []string{"uid-p000", "uid-p249", "uid-stays"}
+		for i := range many {
+			w.pending(fmt.Sprintf("p%03d", i), "")
+		}
+		for _, joins := range []string{"stays", "joins"} {
+			w.pending(joins, "")
+		}
+		p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+			decided := &plan.Provision{Placed: []plan.Placement{{Node: "coming", Pods: podsOf(snap, "stays", "joins")}}}
+			for _, g := range snap.Groups {
+				decided.Order = append(decided.Order, g.Pods...)
+			}
+			for i := range many {
+				name := fmt.Sprintf("p%03d", i)
+				decided.Claims = append(decided.Claims, plan.NewClaim{Name: "claim-" + name, Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, name)})
+			}
+			return decided
+		})
+		p.Writer = &killed{w, portions}
+		p.Tick(t.Context())
+		if n := len(w.nodes) - 1; n != min(100*portions, many) {
+			t.Errorf("%d claims after %d portions", n, portions)
+		}
+		reserved := slices.Sorted(slices.Values(w.nodes["c-coming"].ReservedFor))
+		if diff := cmp.Diff([]string{"uid-joins", "uid-stays"}, reserved); diff != "" {
+			t.Errorf("reserved after %d portions (-want +got):\n%s", portions, diff)
 		}
 	}
 }
