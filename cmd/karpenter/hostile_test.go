@@ -27,13 +27,20 @@ func TestAsProgram(t *testing.T) {
 // program runs the program as a process, and returns what it printed and its peak of resident memory in MiB.
 func program(t *testing.T, arguments ...string) (string, int64) {
 	t.Helper()
+	output, state := process(t, arguments...)
+	return output, state.SysUsage().(*syscall.Rusage).Maxrss >> 10
+}
+
+// process runs the program as a process, and returns what it printed and how it ended.
+func process(t *testing.T, arguments ...string) (string, *os.ProcessState) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAsProgram$")
 	command.Env = append(os.Environ(), argumentsVariable+"="+strings.Join(arguments, "\n"))
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("karpenter %s: %v\n%s", strings.Join(arguments, " "), err, output)
 	}
-	return string(output), command.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	return string(output), command.ProcessState
 }
 
 const hostileBase = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"general"},"spec":{"limits":{"cpu":"2000"},"template":{"spec":{
@@ -100,6 +107,68 @@ func TestHostileAffinity(t *testing.T) {
 			}
 			if said := strings.Contains(output, "too many alternatives"); said == test.placed {
 				t.Errorf("pods were set aside: %t, want %t:\n%.2000s", said, !test.placed, output)
+			}
+		})
+	}
+}
+
+// constrainedPods are pods with so many constraints between pods each, made of a format with three numbers: those of the pod,
+// of the constraint, and of the pod again.
+func constrainedPods(pods, constraints int, open, constraint, end string) string {
+	var text strings.Builder
+	for i := range pods {
+		var list []string
+		for j := range constraints {
+			list = append(list, fmt.Sprintf(constraint, i, j, i))
+		}
+		fmt.Fprintf(&text, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"tenant"},"spec":{"containers":[{"name":"a","image":"a","resources":{"requests":{"cpu":"100m"}}}],
+%s%s%s},"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}
+`, i, open, strings.Join(list, ","), end)
+	}
+	return text.String()
+}
+
+// TestHostileConstraints: pods with very many constraints between pods take little memory and work, and the pods of others have
+// their place. Tolerations of any number cost what it takes to read them.
+func TestHostileConstraints(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base.json")
+	if err := os.WriteFile(base, []byte(hostileBase), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const (
+		spread = `{"maxSkew":1,"topologyKey":"k%d-%d","whenUnsatisfiable":"ScheduleAnyway","labelSelector":{"matchLabels":{"app":"x%d"}}}`
+		soft   = `{"weight":1,"podAffinityTerm":{"topologyKey":"topology.kubernetes.io/zone","labelSelector":{"matchLabels":{"app":"x%d-%d-%d"}}}}`
+		hard   = `{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"x%d-%d-%d"}}}`
+	)
+	for _, test := range []struct {
+		name              string
+		pods, constraints int
+		open, one, end    string
+		said              string
+	}{
+		{"1,000 spread constraints over as many keys", 20, 1000, `"topologySpreadConstraints":[`, spread, `]`, "too many topology spread constraints"},
+		{"2,000 preferred terms of affinity", 20, 2000, `"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[`, soft, `]}}`, "too many topology spread constraints"},
+		{"2,000 required terms of affinity", 20, 2000, `"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, hard, `]}}`, "too many topology spread constraints"},
+		{"2,000 required terms of anti-affinity", 20, 2000, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, hard, `]}}`, "too many topology spread constraints"},
+		{"a few spread constraints each over keys of their own", 100, 15, `"topologySpreadConstraints":[`, spread, `]`, "too many topology keys"},
+		{"5,000 tolerations", 20, 5000, `"tolerations":[`, `{"key":"k%d-%d-%d","operator":"Exists"}`, `]`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "pods.json")
+			if err := os.WriteFile(file, []byte(constrainedPods(test.pods, test.constraints, test.open, test.one, test.end)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, state := process(t, "simulate", "-f", base, "-f", file)
+			peak, work := state.SysUsage().(*syscall.Rusage).Maxrss>>10, (state.UserTime() + state.SystemTime()).Seconds()
+			t.Logf("%d MiB, %.1f CPU s", peak, work)
+			if peak > 300 || work > 10 {
+				t.Errorf("%d MiB and %.1f CPU s, want at most 300 and 10", peak, work)
+			}
+			if strings.Contains(output, "NO PLACE for other/plain") {
+				t.Errorf("the other pod has no place:\n%s", output)
+			}
+			if !strings.Contains(output, test.said) {
+				t.Errorf("want %q in\n%.2000s", test.said, output)
 			}
 		})
 	}

@@ -22,12 +22,40 @@ func choosy(namespace, name string, terms int) model.PodSpec {
 	return p
 }
 
-// crowd is pods of three namespaces: one has far too many terms, one a pod with too many, one is ordinary.
+// bounded is a pod with constraints between pods that no other pod has, over so many topology keys.
+func bounded(namespace, name string, constraints, keys int) model.PodSpec {
+	p := model.PodSpec{UID: namespace + "-" + name, Name: name, Namespace: namespace, Created: epoch}
+	for i := range constraints {
+		value := fmt.Sprintf("%s-%s-%d", namespace, name, i)
+		selector := model.Selector{Namespaces: []string{namespace}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{value}}}}
+		key := fmt.Sprintf("%s-%d", name, i%max(1, keys))
+		if keys == 0 {
+			key = []string{model.LabelZone, model.LabelHostname}[i/3%2]
+		}
+		switch i % 3 {
+		case 0:
+			p.Spread = append(p.Spread, model.Spread{Key: key, MaxSkew: 1, Soft: true, Selector: selector})
+		case 1:
+			p.Terms = append(p.Terms, model.Term{Key: key, Anti: true, Selector: selector})
+		case 2:
+			p.Terms = append(p.Terms, model.Term{Key: key, Weight: 1, Selector: selector})
+		}
+	}
+	return p
+}
+
+// crowd is pods of some namespaces: of one they have far too many terms, in one a pod has, one is ordinary, and of two they have
+// too many constraints between pods or topology keys.
 func crowd() []model.PodSpec {
 	var pods []model.PodSpec
 	for i := range 100 {
 		pods = append(pods, choosy("many", fmt.Sprintf("p-%02d", i), 100), choosy("plain", fmt.Sprintf("p-%02d", i), 1+i%2))
 	}
+	for i := range 10 {
+		pods = append(pods, bounded("near", fmt.Sprintf("p-%02d", i), 116, 0), bounded("near", fmt.Sprintf("few-%02d", i), 16, 0))
+		pods = append(pods, bounded("keys", fmt.Sprintf("p-%02d", i), 15, 12))
+	}
+	pods = append(pods, bounded("near", "one", 1000, 0), bounded("keys", "one", 1000, 1000))
 	return append(pods, choosy("large", "one", 6000), choosy("large", "two", 10))
 }
 
@@ -35,7 +63,7 @@ func summary(s *model.Snapshot) map[string]string {
 	result := map[string]string{}
 	for _, g := range s.Groups {
 		for _, p := range g.Pods {
-			result[p.Key()] = fmt.Sprintf("%d rows", len(g.Rows))
+			result[p.Key()] = fmt.Sprintf("%d marks, %d rows", len(g.SpreadMarks)+len(g.TermMarks), len(g.Rows))
 		}
 	}
 	for _, p := range s.Rejected {
@@ -61,8 +89,21 @@ func TestAdmission(t *testing.T) {
 			admitted[namespace]++
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"plain": 100, "many": 41, "large": 1}, admitted); diff != "" {
+	if diff := cmp.Diff(map[string]int{"plain": 100, "many": 41, "large": 1, "near": 15, "keys": 5}, admitted); diff != "" {
 		t.Errorf("admitted pods by namespace (-want +got):\n%s", diff)
+	}
+	for _, g := range first.Groups {
+		if len(g.SpreadMarks) != len(g.Spread) || len(g.TermMarks) != len(g.Terms) || len(g.CarrierMarks) != len(g.Terms) {
+			t.Errorf("%s has %d, %d and %d marks for %d and %d constraints", g.Pods[0].Key(), len(g.SpreadMarks), len(g.TermMarks), len(g.CarrierMarks), len(g.Spread), len(g.Terms))
+		}
+	}
+	for key, why := range map[string]string{
+		"near/one": "too many topology spread constraints and terms of pod affinity: the pods of its controller may have 128 beyond 16 for each pod",
+		"keys/one": "too many topology spread constraints and terms of pod affinity",
+	} {
+		if !strings.HasPrefix(want[key], why) {
+			t.Errorf("%s: %s, want %s", key, want[key], why)
+		}
 	}
 	if words := first.Space.Words(); words > 300 {
 		t.Errorf("a row has %d words: values of pods that are set aside have bits", words)
@@ -103,7 +144,7 @@ func TestAdmittedAgain(t *testing.T) {
 	var late model.PodSpec
 	for i, p := range pods {
 		switch {
-		case p.Namespace == "many" && i < 130:
+		case p.Namespace == "many" && i < 130, (p.Namespace == "near" || p.Namespace == "keys") && i < 218:
 			b.DeletePod(p.UID)
 		case p.Name == "one":
 			b.DeletePod(p.UID)
@@ -144,5 +185,40 @@ func TestVacatedCrowd(t *testing.T) {
 	s := b.Snapshot(epoch).Without("node-0")
 	if len(s.Rejected) == 0 || len(s.Groups) == 0 {
 		t.Errorf("without the node there are %d rejected pods and %d groups", len(s.Rejected), len(s.Groups))
+	}
+}
+
+// TestRepelledByAside: pods that a bound pod keeps off its node are kept off although it is set aside, and what waits is not counted.
+func TestRepelledByAside(t *testing.T) {
+	b := forgetting(1)
+	running := bounded("near", "one", 1000, 0)
+	running.State, running.Node, running.Reschedulable = model.Bound, "node-0", true
+	waiting := bounded("near", "two", 1000, 0)
+	ordinary := model.PodSpec{UID: "o", Name: "o", Namespace: "near", Created: epoch, Labels: map[string]string{"app": "near-one-4"}}
+	for _, p := range []model.PodSpec{running, waiting, ordinary} {
+		b.UpsertPod(p)
+	}
+	s := b.Snapshot(epoch)
+	if got := summary(s)["near/two"]; !strings.HasPrefix(got, "too many") {
+		t.Fatalf("the pod that waits: %s", got)
+	}
+	if pods := s.Node("node-0").Pods; len(pods) != 1 || pods[0].Rejected == nil {
+		t.Fatalf("the pod that runs is not set aside: %v", pods)
+	}
+	if len(s.Groups) != 1 || len(s.Groups[0].BlockedBy) != 1 {
+		t.Fatalf("%d groups", len(s.Groups))
+	}
+	carrier := s.Groups[0].BlockedBy[0]
+	if mark := s.Marks[carrier]; mark.Key != model.LabelHostname || !mark.Carrier {
+		t.Errorf("the ordinary pod is kept off by %v", mark)
+	}
+	counted := 0
+	for _, c := range s.Node("node-0").Counts {
+		if c.Mark == carrier {
+			counted += c.Count
+		}
+	}
+	if counted != 1 {
+		t.Errorf("the node has %d pods that keep the ordinary one off, want 1", counted)
 	}
 }

@@ -46,9 +46,11 @@ type Builder struct {
 	classes        map[string]*class
 	// dead marks are used by no shape; unmentioned is how many mentions went with their shapes, at most.
 	dead, unmentioned int
-	// terms is how many alternatives and preferences all shapes have beyond a few; fresh are the shapes that were not admitted yet;
-	// shapesChanged says that shapes that were set aside may be admitted now, of which there are so many.
+	// terms is how many alternatives and preferences all shapes have beyond a few, between how many constraints between pods; fresh are
+	// the shapes that were not admitted yet; shapesChanged says that shapes that were set aside may be admitted now, of which
+	// there are so many.
 	terms         int
+	between       int
 	fresh         []*shapeRecord
 	asides        int
 	shapesChanged bool
@@ -78,9 +80,11 @@ type podRecord struct {
 type shapeRecord struct {
 	*Shape
 	refs int
-	// terms and values are what the rows of the shape's groups cost (admit.go); aside is why none are made, nil if they are.
-	terms, values int
-	aside         *Rejection
+	// cost is what the shape's groups cost (admit.go); aside is why none are made, nil if they are. marked says that its marks
+	// are interned, partly that these are the few of a shape that is set aside.
+	cost
+	aside          *Rejection
+	marked, partly bool
 	// groups are the frozen groups of the pending pods of the shape.
 	groups []*Group
 	// pending are the pods that wait, each at its own place.

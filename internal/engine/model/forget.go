@@ -32,11 +32,11 @@ func (b *Builder) forget() {
 		s := b.shapes[signature]
 		shape := *s.Shape
 		shape.SpreadMarks, shape.TermMarks, shape.CarrierMarks = nil, nil, nil
-		s.Shape = &shape
+		s.Shape, s.marked = &shape, false
 		if s.aside == nil {
 			b.mentionShape(&shape)
 		}
-		b.markShape(&shape)
+		b.markShape(s)
 	}
 	for uid, record := range b.pods {
 		b.pods[uid] = b.replace(record)
@@ -63,21 +63,12 @@ func (b *Builder) forget() {
 func (b *Builder) release(s *shapeRecord) {
 	delete(b.shapes, s.Signature)
 	b.terms -= s.terms
+	b.between -= s.between
 	b.shapesChanged = b.shapesChanged || b.asides > 0
 	if s.aside != nil {
 		b.asides--
 	}
-	for _, m := range s.marks() {
-		if b.users[m]--; b.users[m] == 0 {
-			b.dead++
-		}
-	}
-	for _, key := range s.topologyKeys() {
-		if b.topology[key]--; b.topology[key] == 0 {
-			delete(b.topology, key)
-			b.unmentioned += len(b.nodes)
-		}
-	}
+	b.giveBack(s)
 	for _, reqs := range slices.Concat(s.Alternatives, s.VolumeAlternatives) {
 		for _, r := range reqs {
 			b.unmentioned += max(1, len(r.Values))
@@ -87,7 +78,7 @@ func (b *Builder) release(s *shapeRecord) {
 
 // marks of the shape, each as often as it uses it.
 func (s *Shape) marks() []int {
-	if len(s.SpreadMarks)+len(s.TermMarks) == 0 {
+	if len(s.SpreadMarks)+len(s.CarrierMarks) == 0 {
 		return nil
 	}
 	all := slices.Concat(s.SpreadMarks, s.TermMarks, s.CarrierMarks)

@@ -115,8 +115,20 @@ func (b *Builder) mark(m Mark) int {
 	return len(b.marks) - 1
 }
 
-// markShape interns the marks and topology keys of a new shape.
-func (b *Builder) markShape(s *Shape) {
+// markShape interns the marks and topology keys of a shape, if that is still to be done. Of one that is set aside, only
+// what its bound pods keep away by host, zone or capacity type: nothing else is asked of it.
+func (b *Builder) markShape(s *shapeRecord) {
+	if s.marked {
+		return
+	}
+	s.marked, s.partly = true, s.aside != nil
+	if s.partly {
+		for _, t := range s.repelling() {
+			s.CarrierMarks = append(s.CarrierMarks, b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key}))
+			b.topologyKey(t.Key)
+		}
+		return
+	}
 	for i := range s.Spread {
 		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: counted(&s.Spread[i]), Live: true}))
 		b.topologyKey(s.Spread[i].Key)
@@ -136,6 +148,57 @@ func (b *Builder) markShape(s *Shape) {
 		s.CarrierMarks = append(s.CarrierMarks, carrier)
 		b.topologyKey(t.Key)
 	}
+}
+
+// unmark gives back the marks and topology keys of a shape. Snapshots keep the shape as it was.
+func (b *Builder) unmark(s *shapeRecord) {
+	b.giveBack(s)
+	shape := *s.Shape
+	shape.SpreadMarks, shape.TermMarks, shape.CarrierMarks = nil, nil, nil
+	s.Shape, s.marked = &shape, false
+}
+
+// giveBack counts the marks and topology keys of a shape as no longer used by it.
+func (b *Builder) giveBack(s *shapeRecord) {
+	if !s.marked {
+		return
+	}
+	for _, m := range s.marks() {
+		if b.users[m]--; b.users[m] == 0 {
+			b.dead++
+		}
+	}
+	for _, key := range s.markedKeys() {
+		if b.topology[key]--; b.topology[key] == 0 {
+			delete(b.topology, key)
+			b.unmentioned += len(b.nodes)
+		}
+	}
+}
+
+// repelling are the terms of which a shape that is set aside keeps the marks.
+func (s *shapeRecord) repelling() []*Term {
+	var terms []*Term
+	for i := range s.Terms {
+		if t := &s.Terms[i]; t.Anti && t.Required() && isFixedKey(t.Key) {
+			terms = append(terms, t)
+		}
+	}
+	return terms
+}
+
+// markedKeys are the topology keys that the marks of a shape use, other than the hostname, each as often as it is used.
+func (s *shapeRecord) markedKeys() []string {
+	if !s.partly {
+		return s.topologyKeys()
+	}
+	var keys []string
+	for _, t := range s.repelling() {
+		if t.Key != LabelHostname {
+			keys = append(keys, t.Key)
+		}
+	}
+	return keys
 }
 
 // counted selects the pods that a spread constraint counts: nobody when its selector has no requirements

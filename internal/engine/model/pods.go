@@ -140,7 +140,6 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 		}
 	}
 	b.weigh(shape)
-	b.markShape(shape.Shape)
 	b.shapes[shape.Signature] = shape
 	return shape
 }
