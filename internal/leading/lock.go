@@ -2,6 +2,8 @@ package leading
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -12,39 +14,70 @@ func (g *Guard) Lock(inner resourcelock.Interface) resourcelock.Interface {
 	if inner == nil {
 		return nil
 	}
-	return lock{inner, g}
+	return &lock{Interface: inner, guard: g}
 }
 
 type lock struct {
 	resourcelock.Interface
 	guard *Guard
+
+	mu sync.Mutex
+	// holder is that of the Lease as it was last read or written. The next write is conditional on that version of the Lease.
+	holder string
+}
+
+// NotHolderError means that a Lease is not given back, because another process holds it.
+type NotHolderError struct{ Holder string }
+
+func (e *NotHolderError) Error() string {
+	return fmt.Sprintf("the lease is not given back: %s holds it", e.Holder)
 }
 
 // Get implements resourcelock.Interface.
-func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record != nil {
+		l.note(record.HolderIdentity)
 		l.guard.seen(record.HolderIdentity, l.Identity())
 	}
 	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
-func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
 // Update implements resourcelock.Interface.
-func (l lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write notes a renewal if it succeeds. A record without a holder gives the Lease back: another process may lead at once.
-func (l lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+func (l *lock) note(holder string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder = holder
+}
+
+func (l *lock) lastHolder() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holder
+}
+
+// write notes a renewal if it succeeds. A record without a holder gives the Lease back: another process may lead at once. The
+// election gives it back without asking whose it is by then: it reads the Lease only for its version. A process that was
+// stopped while it renewed would clear the Lease of its successor. The version that was read last decides: the API server
+// refuses the write if the Lease has changed since.
+func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	if holder := l.lastHolder(); record.HolderIdentity == "" && holder != l.Identity() {
+		return &NotHolderError{Holder: holder}
+	}
 	asked := l.guard.Clocks()
 	if err := do(ctx, record); err != nil {
 		return err
 	}
+	l.note(record.HolderIdentity)
 	if record.HolderIdentity == l.Identity() {
 		l.guard.held(asked)
 	} else {

@@ -1,0 +1,88 @@
+package leading_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/karpenter-go/karpenter/internal/leading"
+)
+
+// cutOff is an election whose record is out of reach from a moment on, until a process gives up to renew it. By then another
+// process leads.
+type cutOff struct {
+	election
+	renewal time.Duration
+	from    time.Time
+}
+
+func (c *cutOff) reach() error {
+	if c.from.IsZero() {
+		return nil
+	}
+	if time.Since(c.from) < c.renewal {
+		return errors.New("no answer")
+	}
+	c.m.record.HolderIdentity = "them"
+	return nil
+}
+
+func (c *cutOff) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := c.reach(); err != nil {
+		return nil, nil, err
+	}
+	return c.election.Get(ctx)
+}
+
+func (c *cutOff) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	// The first renewal that fails is the last one that this process tries.
+	if r.HolderIdentity == "us" && c.m.record.HolderIdentity == "us" && c.from.IsZero() {
+		c.from = time.Now()
+	}
+	if err := c.reach(); err != nil {
+		return err
+	}
+	return c.election.Update(ctx, r)
+}
+
+// A leader that could not renew gives the Lease back as it ends. When another process holds the Lease by then, it stays with
+// that one.
+func TestReleaseOfALeaseOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine()
+		inner := &cutOff{election: election{m}, renewal: 10 * time.Second}
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: m.guard.Lock(inner), LeaseDuration: 15 * time.Second, RenewDeadline: inner.renewal, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		elector.Run(t.Context())
+		if inner.from.IsZero() || m.record.HolderIdentity != "them" {
+			t.Errorf("the lease is held by %q, want them", m.record.HolderIdentity)
+		}
+	})
+}
+
+// A Lease is given back by its holder only.
+func TestRelease(t *testing.T) {
+	for holder, given := range map[string]bool{"us": true, "them": false, "": false} {
+		m := newMachine()
+		m.renew(t)
+		m.record.HolderIdentity = holder
+		if _, _, err := m.lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := m.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+		var other *leading.NotHolderError
+		if given != (err == nil) || !given && (!errors.As(err, &other) || other.Holder != holder || m.record.HolderIdentity != holder) {
+			t.Errorf("held by %q: %v, and it is held by %q afterward", holder, err, m.record.HolderIdentity)
+		}
+	}
+}
