@@ -184,7 +184,7 @@ func TestClockAhead(t *testing.T) {
 	ending := []corev1.Pod{pod("ending", terminatingFor(-20*time.Second)), pod("lost", terminatingFor(2*time.Minute))}
 	for _, ahead := range []time.Duration{0, 20 * time.Minute, -20 * time.Minute} {
 		r := &Reconciler{Clock: testclock.NewFakePassiveClock(now.Add(ahead)), Timers: controller.Production(), Ahead: func() time.Duration { return ahead }}
-		for what, terms := range map[string]terms{"drain": r.terms(&leave{now: r.Clock.Now()}), "eviction": r.termsOf(time.Time{})} {
+		for what, terms := range map[string]terms{"drain": r.terms(&leave{now: apiTime(r.Clock.Now(), r.Ahead)}), "eviction": r.termsOf(time.Time{})} {
 			left := remaining(ending, terms)
 			if len(left.waiting) != 1 || left.waiting[0].Name != "ending" {
 				t.Errorf("%s of a clock that is %s ahead: %d pods are waited for", what, ahead, len(left.waiting))

@@ -131,7 +131,7 @@ type leave struct {
 	// claim is nil for a node without one, or with more than one.
 	claim *karpv1.NodeClaim
 	pods  []corev1.Pod // shared with the cache: read only
-	now   time.Time
+	now   time.Time    // by the API server's clock, as deadlines are
 	// deadline is when everything that is left is removed by force; zero for never. readable is false when the claim's
 	// annotation about it is no time.
 	deadline time.Time
@@ -174,7 +174,7 @@ func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration,
 }
 
 func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, error) {
-	l := &leave{node: node, now: r.Clock.Now()}
+	l := &leave{node: node, now: apiTime(r.Clock.Now(), r.Ahead)}
 	if id := node.Spec.ProviderID; id != "" {
 		var claims karpv1.NodeClaimList
 		if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {

@@ -193,7 +193,7 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illne
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		base := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(ill.condition))
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp, r.Clock.Now().UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp, apiTime(r.Clock.Now(), r.Ahead).UTC().Format(time.RFC3339))
 		if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
 			return fmt.Errorf("noting the termination deadline on claim %s: %w", claim.Name, err)
 		}

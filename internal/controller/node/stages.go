@@ -130,13 +130,13 @@ func (r *Reconciler) push(l *leave, left left) {
 
 // tells reports whether the drain of the node has lasted so long that events say what it waits for.
 func (r *Reconciler) tells(node *corev1.Node) bool {
-	return node.DeletionTimestamp != nil && r.Clock.Now().Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
+	return node.DeletionTimestamp != nil && apiTime(r.Clock.Now(), r.Ahead).Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
 }
 
 // terms are what the drain of this node is judged by.
 func (r *Reconciler) terms(l *leave) terms {
 	t := r.termsOf(l.deadline)
-	t.now = apiTime(l.now, r.Ahead)
+	t.now = l.now
 	return t
 }
 
@@ -145,7 +145,8 @@ func (r *Reconciler) termsOf(deadline time.Time) terms {
 	return terms{now: apiTime(r.Clock.Now(), r.Ahead), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
 }
 
-// lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds.
+// lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds; they are of this
+// process's clock.
 func (r *Reconciler) lateComers(l *leave) time.Duration {
 	if l.claim == nil {
 		return 0
@@ -154,7 +155,7 @@ func (r *Reconciler) lateComers(l *leave) time.Duration {
 	if c.IsTrue() {
 		return 0
 	}
-	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(l.now), 0)
+	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(r.Clock.Now()), 0)
 }
 
 // beginDrain notes that the drain has begun, for lateComers to count from.
@@ -225,7 +226,7 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 		return 0, err
 	}
 	began := l.claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
-	return r.Timers.InstancePause(l.now.Sub(began)), nil
+	return r.Timers.InstancePause(r.Clock.Now().Sub(began)), nil
 }
 
 // release lets the node go and counts its end.
@@ -235,7 +236,7 @@ func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, erro
 	if err := r.Client.Patch(ctx, l.node, controller.Locked(base)); err != nil {
 		return 0, fmt.Errorf("removing the finalizer of node %s: %w", l.node.Name, err)
 	}
-	pool, now := base.Labels[karpv1.LabelNodePool], r.Clock.Now()
+	pool, now := base.Labels[karpv1.LabelNodePool], apiTime(r.Clock.Now(), r.Ahead)
 	r.Metrics.NodesTerminated.WithLabelValues(pool, base.Labels[corev1.LabelTopologyZone]).Inc()
 	r.Metrics.NodesTermination.WithLabelValues(pool).Observe(now.Sub(base.DeletionTimestamp.Time).Seconds())
 	r.Metrics.NodesLifetime.WithLabelValues(pool).Observe(now.Sub(base.CreationTimestamp.Time).Seconds())
