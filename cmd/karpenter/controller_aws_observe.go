@@ -122,10 +122,9 @@ func observeHeld(m *telemetry.AWS, log logr.Logger) func(interruption.Held) {
 		m.InterruptionHeld.Set(float64(h.Held))
 		switch {
 		case h.Held > 0 && before == 0:
-			log.Info("EC2 reports trouble of many machines whose nodes are ready; they are replaced a few at a time",
-				"machines", h.Machines, "in-trouble", h.Troubled, "held", h.Held, "step", interruption.Step(h.Machines), "every", interruption.Window.String())
+			log.Info("machines whose status checks fail are not replaced yet: involuntary removals are limited", "failing", h.Troubled, "held", h.Held)
 		case h.Held == 0 && before > 0:
-			log.Info("no machine in trouble is held any more", "machines", h.Machines, "in-trouble", h.Troubled)
+			log.Info("no machine whose status checks fail is held any more", "failing", h.Troubled)
 		}
 		before = h.Held
 	}

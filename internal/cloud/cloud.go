@@ -230,11 +230,12 @@ type Removal struct {
 }
 
 // Remover is implemented by providers that delete claims because of what their cloud says about machines. The provider
-// calls ask before each such deletion, and before it writes the end of the claim's drain; false means that the machine
-// stays for now, and that the provider asks again when the cloud says it again. Notices with a deadline that the cloud
-// sets, such as the interruption of a spot instance, are exempt: a drain that waits would be no drain.
+// calls ask before such deletions, and before it writes the ends of the claims' drains, with all that its cloud says at the same
+// time, the most urgent first; an answer that is false means that the machine stays for now, and that the provider asks again
+// when the cloud says it again. With an error the answers stand, and are false where nothing was decided. Notices with a
+// deadline that the cloud sets, such as the interruption of a spot instance, are exempt: a drain that waits would be no drain.
 type Remover interface {
-	AskBeforeRemoval(ask func(ctx context.Context, removal Removal) (bool, error))
+	AskBeforeRemoval(ask func(ctx context.Context, removals []Removal) ([]bool, error))
 }
 
 // ErrNotFound means that the machine, or the class, does not exist (any more).

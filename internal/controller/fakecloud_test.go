@@ -149,6 +149,9 @@ func (c *memoryCloud) Machine(_ context.Context, id string) (*cloud.Machine, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machines[id]
+	if c.lying.silent {
+		return nil, errors.New("no answer")
+	}
 	if m == nil || c.lying.absent != nil && c.lying.absent(id) {
 		return nil, fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
 	}

@@ -52,6 +52,7 @@ func TestControllers(t *testing.T) {
 		{"garbage is collected both ways", testGarbage},
 		{"a cloud that finds no machine", testCloudFindsNothing},
 		{"a cloud that lists half of the machines", testCloudListsHalf},
+		{"a cloud that stops answering about machines in dispute", testDisputeWithoutAnswers},
 		{"a cloud that lists other people's machines", testCloudOfOthers},
 		{"machines that both witnesses call gone", testBothWitnessesAgree},
 		{"a lease is a witness", testLeaseIsAWitness},

@@ -20,6 +20,8 @@ type lying struct {
 	// list changes the answer of Machines, and absent makes Machine say that a machine does not exist.
 	list   func([]cloud.Machine) []cloud.Machine
 	absent func(id string) bool
+	// silent makes Machine fail.
+	silent bool
 }
 
 // lie lets the cloud answer wrongly from now on.
@@ -84,6 +86,26 @@ func testCloudFindsNothing(t *testing.T, s *apiServer) {
 	w.cloud.lie(lying{})
 	w.until("nothing is in dispute", func() bool { return w.value(w.metrics.NodeClaimsDisputed.WithLabelValues("general")) == 0 })
 	w.allStay(append(claims, more))
+}
+
+// Questions about machines in dispute that fail leave them in dispute, and what the brake holds meanwhile is held on.
+func testDisputeWithoutAnswers(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.start()
+	_, claims, _ := w.herd(5)
+	none := func([]cloud.Machine) []cloud.Machine { return nil }
+	disputed := func() float64 { return w.value(w.metrics.NodeClaimsDisputed.WithLabelValues("general")) }
+	w.cloud.lie(lying{list: none, absent: func(string) bool { return true }})
+	w.until("all are in dispute", func() bool { return disputed() == 5 })
+	w.cloud.lie(lying{list: none, silent: true})
+	w.rounds(3)
+	if got := disputed(); got != 5 {
+		t.Errorf("%v machines are in dispute while the cloud does not answer, want 5", got)
+	}
+	w.allStay(claims)
+	w.cloud.lie(lying{})
+	w.until("nothing is in dispute", func() bool { return disputed() == 0 })
 }
 
 // A list that has every other machine only: a direct look finds the others.

@@ -31,7 +31,7 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		Machines: p.machineCount, SoldOut: p.soldOut,
+		May: p.mayReplace, SoldOut: p.soldOut, Ahead: p.opts.Ahead,
 	})
 }
 
@@ -53,53 +53,10 @@ func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string
 			return nil, fmt.Errorf("listing the claims of instance %s: %w", id, err)
 		}
 		for i := range claims.Items {
-			c := noticed(&claims.Items[i])
-			var err error
-			if c.Down, err = p.down(ctx, &claims.Items[i]); err != nil {
-				return nil, err
-			}
-			found[id] = c
+			found[id] = noticed(&claims.Items[i])
 		}
 	}
 	return found, nil
-}
-
-// machineCount is how many claims have an instance.
-func (p *Provider) machineCount(ctx context.Context) (int, error) {
-	var claims karpv1.NodeClaimList
-	if err := p.opts.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("listing the claims that have an instance: %w", err)
-	}
-	n := 0
-	for i := range claims.Items {
-		if _, ours := instanceOf(claims.Items[i].Status.ProviderID); ours {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// down reports whether the node of a claim does not report to Kubernetes: it is gone, or it is not ready. The node lifecycle
-// controller sets Ready to Unknown when the kubelet has not renewed its lease
-// (https://kubernetes.io/docs/concepts/architecture/nodes/#node-controller). A claim without a node yet is not down.
-func (p *Provider) down(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	if claim.Status.NodeName == "" {
-		return false, nil
-	}
-	node := &corev1.Node{}
-	err := p.opts.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the node of claim %s: %w", claim.Name, err)
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status != corev1.ConditionTrue, nil
-		}
-	}
-	return true, nil
 }
 
 // noticed is what an interruption must know of a claim.
@@ -127,20 +84,9 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	if err != nil {
 		return fmt.Errorf("reading the claim: %w", err)
 	}
-	var refused error
-	if d.Replace {
-		may, err := p.mayRemove(ctx, claim, d.Kind)
-		if err != nil {
-			return err
-		}
-		if !may {
-			d = held(d)
-			refused = interruption.ErrHeld
-		}
-	}
 	p.announce(ctx, claim, d.Events)
 	if d.Idle() {
-		return refused
+		return nil
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("nodeClaim", claim.Name, "instance", d.Instance, "notice", string(d.Kind))
 	if !d.Deadline.IsZero() {
@@ -155,7 +101,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 		log.Info("set the end of a claim's drain", "deadline", d.Deadline)
 	}
 	if !d.Replace {
-		return refused
+		return nil
 	}
 	uid := claim.UID
 	if err := p.opts.Client.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {

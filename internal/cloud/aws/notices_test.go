@@ -211,33 +211,3 @@ func TestCatalogueOfAnUnreadyClass(t *testing.T) {
 		t.Errorf("%v, want that the class is not ready", err)
 	}
 }
-
-// A machine is down when its node is gone or does not report; one whose node has not come yet is not.
-func TestDown(t *testing.T) {
-	w := newWorld(t, "m5.large")
-	p := w.provider(t)
-	claim := w.launched(t, p, "first")
-	id, _ := instanceOf(claim.Status.ProviderID)
-	down := func(when string, want bool) {
-		t.Helper()
-		found, err := p.claimsOf(t.Context(), []string{id})
-		check(t, err)
-		if found[id].Down != want {
-			t.Errorf("%s: down is %t", when, found[id].Down)
-		}
-	}
-	down("without a node yet", false)
-	claim.Status.NodeName = "node"
-	check(t, w.api.Status().Update(t.Context(), claim))
-	down("the node is gone", true)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	check(t, w.api.Create(t.Context(), node))
-	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: false, corev1.ConditionFalse: true, corev1.ConditionUnknown: true} {
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-		check(t, w.api.Status().Update(t.Context(), node))
-		down("Ready="+string(status), want)
-	}
-	if n, err := p.machineCount(t.Context()); n != 1 || err != nil {
-		t.Errorf("%d machines, %v; want 1", n, err)
-	}
-}

@@ -62,6 +62,8 @@ type Options struct {
 	Rates map[string]launch.Rate
 	// Clock is the real one when nil.
 	Clock clock.Clock
+	// Ahead is by how much Clock is ahead of the API server's; nil for not at all.
+	Ahead func() time.Duration
 	// Observer is told what happens.
 	Observer Observer
 	// Changed is called, from several goroutines, when catalogues may have changed. It must not block.
@@ -101,7 +103,7 @@ type Provider struct {
 	told atomic.Uint64
 	wake chan struct{}
 	// ask is asked before a claim is deleted because of what EC2 says, nil for nobody (AskBeforeRemoval).
-	ask func(ctx context.Context, removal cloud.Removal) (bool, error)
+	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)
 	// stored is the version of memory that the ConfigMap has.
 	stored atomic.Uint64
 }

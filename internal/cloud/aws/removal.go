@@ -3,8 +3,9 @@ package aws
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -12,31 +13,40 @@ import (
 )
 
 // AskBeforeRemoval implements cloud.Remover. It is called before the provider runs.
-func (p *Provider) AskBeforeRemoval(ask func(ctx context.Context, removal cloud.Removal) (bool, error)) {
+func (p *Provider) AskBeforeRemoval(ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)) {
 	p.ask = ask
 }
 
-// asked are the notices that must pass the brake before a claim is deleted: failed status checks, which have no deadline.
-// Interruptions and scheduled changes have one. Instances that stop or end are not asked about: DescribeInstances may show
-// them running for a while after EC2 has announced it, and only a drain that begins at once helps their pods.
-var asked = map[interruption.Kind]bool{interruption.InstanceStatus: true, interruption.SystemStatus: true}
-
-// held is a decision about a claim that may not be removed for now.
-func held(d interruption.Decision) interruption.Decision {
-	d.Replace, d.Deadline = false, time.Time{}
-	d.Events = slices.DeleteFunc(slices.Clone(d.Events), func(e interruption.Event) bool { return e.Reason == "TerminatingOnInterruption" })
-	return d
-}
-
-// mayRemove reports whether a claim may be deleted for a notice. A refusal is no error: the statuses are polled again, and a
-// machine that is really gone is found by the garbage collection.
-func (p *Provider) mayRemove(ctx context.Context, claim *karpv1.NodeClaim, kind interruption.Kind) (bool, error) {
-	if p.ask == nil || !asked[kind] {
-		return true, nil
+// mayReplace says which of the claims whose machines fail status checks may be replaced now, by instance. Only those pass the
+// brake: interruptions and scheduled changes have a deadline, and instances that stop or end are not asked about:
+// DescribeInstances may show them running for a while after EC2 has announced it, and only a drain that begins at once helps
+// their pods. A refusal is no error: the statuses are polled again, and a machine that is really gone is found by the garbage
+// collection.
+func (p *Provider) mayReplace(ctx context.Context, failing []interruption.Decision) (map[string]bool, error) {
+	may := map[string]bool{}
+	var removals []cloud.Removal
+	var instances []string
+	for _, d := range failing {
+		claim := &karpv1.NodeClaim{}
+		err := p.opts.Client.Get(ctx, client.ObjectKey{Name: d.Claim.Name}, claim)
+		if apierrors.IsNotFound(err) || err == nil && string(claim.UID) != d.Claim.UID {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading claim %s: %w", d.Claim.Name, err)
+		}
+		may[d.Instance] = p.ask == nil
+		removals, instances = append(removals, cloud.Removal{Claim: claim, Cause: string(d.Kind)}), append(instances, d.Instance)
 	}
-	may, err := p.ask(ctx, cloud.Removal{Claim: claim, Cause: string(kind)})
+	if p.ask == nil || len(removals) == 0 {
+		return may, nil
+	}
+	answers, err := p.ask(ctx, removals)
+	for i, answer := range answers {
+		may[instances[i]] = answer
+	}
 	if err != nil {
-		return false, fmt.Errorf("asking whether claim %s may be removed: %w", claim.Name, err)
+		err = fmt.Errorf("asking whether claims of failing instances may be removed: %w", err)
 	}
-	return may, nil
+	return may, err
 }

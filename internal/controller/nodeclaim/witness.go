@@ -20,11 +20,13 @@ func (c *Collector) removeWidows(ctx context.Context, widowed []*karpv1.NodeClai
 	var errs []error
 	var gone []*karpv1.NodeClaim
 	var disputes []removal.Case
+	var unheard []string
 	kept := map[string]*karpv1.NodeClaim{}
 	for _, claim := range widowed {
 		hearing, err := c.hear(ctx, claim)
 		switch {
 		case err != nil:
+			unheard = append(unheard, hearing.Machine)
 			errs = append(errs, err)
 		case hearing.Cloud != removal.Gone:
 		case hearing.Node == removal.Gone:
@@ -34,8 +36,8 @@ func (c *Collector) removeWidows(ctx context.Context, widowed []*karpv1.NodeClai
 			kept[hearing.Machine] = claim
 		}
 	}
-	c.Brake.Disputes(disputes)
-	if _, err := c.Brake.Ask(ctx); err != nil { // nothing is asked: the state of the brake is brought up to date
+	c.Brake.Disputes(disputes, unheard...)
+	if err := c.Brake.Refresh(ctx); err != nil {
 		errs = append(errs, err)
 	}
 	for machine, claim := range kept {
@@ -106,16 +108,14 @@ func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error
 		return errors.Join(errs...)
 	}
 	verdicts, err := c.Brake.Ask(ctx, cases...)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
+	errs = append(errs, err)
 	held := 0
-	for i, m := range there {
-		if verdicts[i] != removal.Remove {
+	for i, verdict := range verdicts {
+		if verdict != removal.Remove {
 			held++
 			continue
 		}
-		errs = append(errs, c.terminate(ctx, m))
+		errs = append(errs, c.terminate(ctx, there[i]))
 	}
 	if held > 0 {
 		ctrl.LoggerFrom(ctx).Info("kept machines that belong to no claim: involuntary removals are paused", "machines", held)

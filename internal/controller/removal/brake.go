@@ -2,14 +2,16 @@ package removal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -56,8 +58,8 @@ type sighting struct {
 	first, last time.Time
 }
 
-// Ask says what to do about each case. A removal that is allowed is recorded before Ask returns. On an error nothing may be
-// removed.
+// Ask says what to do about each case. A removal that is allowed is recorded before Ask returns; one that cannot be recorded
+// is held, and the error says why. Verdicts about other NodePools stand all the same. Without verdicts, nothing is decided.
 func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,20 +81,34 @@ func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 	ruling := Rule(b.facts(pools, now))
 	verdicts := make([]Verdict, len(cases))
 	for i, c := range cases {
-		if verdicts[i] = ruling.Of(c); b.wasRemoved(c) {
-			verdicts[i] = Remove
+		if verdicts[i] = Remove; !b.wasRemoved(c) {
+			verdicts[i] = ruling.Take(c)
 		}
 	}
-	// 3. Act.
-	if err := b.record(ctx, pools, cases, verdicts); err != nil {
-		return nil, err
+	// 3. Act. What cannot be shown on one NodePool does not hold back removals: it is tried again with the next question.
+	err = b.record(ctx, pools, cases, verdicts)
+	_ = b.publish(ctx, pools, ruling)
+	return verdicts, err
+}
+
+// Refresh brings the state of the brake up to date, on the NodePools too. The collector calls it in each of its rounds, so
+// that the brake lets go in time.
+func (b *Brake) Refresh(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pools, err := b.pools(ctx)
+	if err != nil {
+		return err
 	}
-	return verdicts, b.publish(ctx, pools, ruling)
+	now := b.Clock.Now()
+	b.begin(pools, now)
+	b.expire(now)
+	return b.publish(ctx, pools, Rule(b.facts(pools, now)))
 }
 
 // Disputes are the machines that the cloud cannot find and whose nodes report, all that there are now. The collector sets
-// them, and asks at least once in each of its rounds, so that the brake lets go in time.
-func (b *Brake) Disputes(cases []Case) {
+// them before it calls Refresh. About the machines in unheard a witness could not be asked: a dispute about one goes on.
+func (b *Brake) Disputes(cases []Case, unheard ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, next := b.Clock.Now(), make(map[string]sighting, len(cases))
@@ -102,6 +118,11 @@ func (b *Brake) Disputes(cases []Case) {
 			s.first = before.first
 		}
 		next[c.Machine] = s
+	}
+	for _, machine := range unheard {
+		if before, known := b.disputes[machine]; known {
+			next[machine] = before
+		}
 	}
 	b.disputes = next
 }
@@ -136,7 +157,7 @@ func (b *Brake) begin(pools *fleet, now time.Time) {
 
 // note remembers that a case is asked about.
 func (b *Brake) note(c Case, now time.Time) {
-	if c.bothGone() || c.disputed() || b.wasRemoved(c) {
+	if c.agreed() || c.disputed() || b.wasRemoved(c) {
 		delete(b.wanted, c.Machine)
 		return
 	}
@@ -191,42 +212,50 @@ func (b *Brake) facts(pools *fleet, now time.Time) Facts {
 	return f
 }
 
-// record writes the removals that are allowed to their NodePools. Those that both witnesses call gone do not count.
+// record writes the removals that are allowed to their NodePools, and holds those that it cannot write. Those about which both
+// witnesses agree do not count.
 func (b *Brake) record(ctx context.Context, pools *fleet, cases []Case, verdicts []Verdict) error {
-	now, changed := b.Clock.Now(), map[string]bool{}
+	now, allowed := b.Clock.Now(), map[string][]int{}
 	for i, c := range cases {
-		if verdicts[i] != Remove || c.bothGone() || b.wasRemoved(c) {
-			continue
+		if verdicts[i] == Remove && !c.agreed() && !b.wasRemoved(c) {
+			allowed[c.Pool] = append(allowed[c.Pool], i)
 		}
-		b.removed[c.Machine] = now
-		delete(b.wanted, c.Machine)
-		if b.records[c.Pool] == nil {
-			b.records[c.Pool] = Record{}
-		}
-		b.records[c.Pool].add(now, 1)
-		changed[c.Pool] = true
 	}
 	var errs []error
-	for name := range changed {
+	for _, name := range slices.Sorted(maps.Keys(allowed)) {
+		record := Record{}
+		maps.Copy(record, b.records[name])
+		record.add(now, len(allowed[name]))
 		if pool := pools.byName[name]; pool != nil {
-			errs = append(errs, b.annotate(ctx, pool, karpv1.AnnotationRemovals, b.records[name].String()))
+			if err := b.annotate(ctx, pool, karpv1.AnnotationRemovals, record.String()); err != nil {
+				for _, i := range allowed[name] {
+					verdicts[i] = Hold
+				}
+				errs = append(errs, err)
+				continue
+			}
+		}
+		b.records[name] = record
+		for _, i := range allowed[name] {
+			b.removed[cases[i].Machine] = now
+			delete(b.wanted, cases[i].Machine)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// annotate sets an annotation of a NodePool, or removes it if the value is empty.
+// annotate sets an annotation of a NodePool, or removes it if the value is empty. The patch names the value, so that it does
+// not depend on how old the cached NodePool is. A NodePool that is gone needs no annotation.
 func (b *Brake) annotate(ctx context.Context, pool *karpv1.NodePool, key, value string) error {
-	changed := pool.DeepCopy()
-	if value == "" {
-		delete(changed.Annotations, key)
-	} else {
-		if changed.Annotations == nil {
-			changed.Annotations = map[string]string{}
-		}
-		changed.Annotations[key] = value
+	annotations := map[string]any{key: nil}
+	if value != "" {
+		annotations[key] = value
 	}
-	if err := b.Client.Patch(ctx, changed, client.MergeFrom(pool)); err != nil {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err == nil {
+		err = client.IgnoreNotFound(b.Client.Patch(ctx, pool.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+	}
+	if err != nil {
 		return fmt.Errorf("writing the annotation %s of NodePool %s: %w", key, pool.Name, err)
 	}
 	return nil
@@ -274,65 +303,4 @@ func allowedUntil(pool *karpv1.NodePool) time.Time {
 		return time.Time{}
 	}
 	return until
-}
-
-// Testify is what a node says of its machine.
-func (b *Brake) Testify(ctx context.Context, node *corev1.Node) (Testimony, error) {
-	facts := NodeFacts{Exists: true}
-	if ready := karpv1.ReadyCondition(node); ready != nil {
-		facts.Ready = ready.Status
-	}
-	now := b.Clock.Now()
-	if b.Ahead != nil {
-		now = now.Add(-b.Ahead())
-	}
-	if said := facts.Testimony(now); said == Alive {
-		return said, nil
-	}
-	if err := b.readLease(ctx, node.Name, &facts); err != nil {
-		return Unknown, err
-	}
-	return facts.Testimony(now), nil
-}
-
-// TestifyMachine is what the nodes of a machine say of it: Alive if one does.
-func (b *Brake) TestifyMachine(ctx context.Context, providerID string) (Testimony, error) {
-	var nodes corev1.NodeList
-	if err := b.Client.List(ctx, &nodes, client.MatchingFields{controller.FieldNodeProviderID: providerID}); err != nil {
-		return Unknown, fmt.Errorf("listing the nodes of machine %s: %w", providerID, err)
-	}
-	for i := range nodes.Items {
-		said, err := b.Testify(ctx, &nodes.Items[i])
-		if err != nil || said == Alive {
-			return said, err
-		}
-	}
-	return Gone, nil
-}
-
-// Reports says whether a node reports.
-func (b *Brake) Reports(ctx context.Context, node *corev1.Node) (bool, error) {
-	said, err := b.Testify(ctx, node)
-	return said == Alive, err
-}
-
-// AskFor asks for a provider that wants to delete a claim because of what its cloud says (cloud.Remover).
-func (b *Brake) AskFor(ctx context.Context, r cloud.Removal) (bool, error) {
-	id := r.Claim.Status.ProviderID
-	c := Case{Machine: id, Pool: r.Claim.Labels[karpv1.LabelNodePool], Cause: Cause(r.Cause), Announced: r.Ended, Cloud: Alive}
-	machine, err := b.Provider.Machine(ctx, id)
-	switch {
-	case errors.Is(err, cloud.ErrNotFound) || err == nil && machine.Terminating:
-		c.Cloud = Gone
-	case err != nil:
-		return false, fmt.Errorf("asking for machine %s: %w", id, err)
-	case r.Ended:
-		ctrl.LoggerFrom(ctx).Info("kept a machine: the cloud announced its end, and a direct look shows that it runs", "nodeClaim", r.Claim.Name, "providerID", id)
-		return false, nil
-	}
-	if c.Node, err = b.TestifyMachine(ctx, id); err != nil {
-		return false, err
-	}
-	verdicts, err := b.Ask(ctx, c)
-	return err == nil && verdicts[0] == Remove, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,8 +53,9 @@ type bench struct {
 	sink    *events.FakeRecorder
 	brake   *removal.Brake
 	metrics *telemetry.Metrics
-	// deny refuses to write annotations, forbid to read leases.
+	// deny refuses to write annotations, of the NodePool denied only if there is one; forbid refuses to read leases.
 	deny, forbid bool
+	denied       string
 }
 
 var class = karpv1.NodeClassReference{Group: kwokv1alpha1.GroupVersion.Group, Kind: "KWOKNodeClass", Name: "default"}
@@ -77,7 +80,7 @@ func newBench(t *testing.T, pools map[string]int) *bench {
 		WithIndex(&corev1.Node{}, controller.FieldNodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				if b.deny {
+				if b.deny && (b.denied == "" || b.denied == o.GetName()) {
 					return errors.New("the API server is away")
 				}
 				return c.Patch(ctx, o, patch, opts...)
@@ -240,8 +243,184 @@ func TestBrakeAcrossRestarts(t *testing.T) {
 func TestBrakeThatCannotRecord(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	b.deny = true
-	if _, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", 0), Pool: "a", Cloud: removal.Alive}); err == nil {
-		t.Fatal("a removal was allowed that nothing records")
+	for range 2 {
+		verdicts, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", 0), Pool: "a", Cloud: removal.Alive})
+		if err == nil || verdicts[0] == removal.Remove {
+			t.Fatalf("a removal that nothing records has the verdicts %v, error %v", verdicts, err)
+		}
+	}
+	b.deny = false
+	if n := b.ill("a", 0, 1); n != 1 {
+		t.Error("the removal is not allowed when it can be recorded")
+	}
+}
+
+// A NodePool that cannot be written holds back its own removals only, and gets its annotations when it can be.
+func TestBrakeWithOneBadPool(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50, "b": 50})
+	b.deny, b.denied = true, "a"
+	verdicts, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", 0), Pool: "a", Cloud: removal.Alive},
+		removal.Case{Machine: machine("b", 0), Pool: "b", Cloud: removal.Alive})
+	if diff := cmp.Diff([]removal.Verdict{removal.Hold, removal.Remove}, verdicts); diff != "" || err == nil {
+		t.Errorf("error %v, verdicts (-want +got):\n%s", err, diff)
+	}
+	for i := range 11 {
+		_, _ = b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", i), Pool: "a", Cloud: removal.Alive})
+	}
+	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "" {
+		t.Fatalf("the NodePool that cannot be written says %q", got)
+	}
+	if n := b.ill("b", 1, 3); n != 2 { // also while the pause of the other cannot be shown
+		t.Errorf("%d of 2 were removed of the NodePool that can be written", n)
+	}
+	if err := b.brake.Refresh(t.Context()); err == nil {
+		t.Error("a round does not say that a NodePool cannot be written")
+	}
+	b.deny = false
+	if err := b.brake.Refresh(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
+		t.Errorf("the NodePool says %q when it can be written, want nodepool", got)
+	}
+}
+
+// lagging reads NodePools as they were when the test said so.
+type lagging struct {
+	client.Client
+	old *karpv1.NodePoolList
+}
+
+func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if pools, is := list.(*karpv1.NodePoolList); is && l.old != nil {
+		l.old.DeepCopyInto(pools)
+		return nil
+	}
+	return l.Client.List(ctx, list, options...)
+}
+
+// The annotation of a pause goes with the pause, also when the cache has not seen it yet, or somebody puts it back.
+func TestAnnotationGoes(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50})
+	cache := &lagging{Client: b.api, old: &karpv1.NodePoolList{}}
+	if err := b.api.List(t.Context(), cache.old); err != nil {
+		t.Fatal(err)
+	}
+	b.brake.Client = cache
+	b.ill("a", 0, 50)
+	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
+		t.Fatalf("the NodePool says %q, want nodepool", got)
+	}
+	b.pass(12 * time.Minute)
+	for _, when := range []string{"after the pause", "after it was put back"} {
+		if err := b.brake.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, held := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; held {
+			t.Errorf("%s the NodePool says %q", when, got)
+		}
+		cache.old = nil
+		b.annotate("a", karpv1.AnnotationRemovalsPaused, "nodepool")
+	}
+}
+
+// A clock that is set back by hours neither releases the brake at once nor holds it for hours.
+func TestBrakeOfAClockThatWasSetBack(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 50})
+	if n := b.ill("a", 0, 10); n != 10 {
+		t.Fatalf("%d of 10 were removed", n)
+	}
+	b.pass(-6 * time.Hour)
+	if n := b.ill("a", 10, 11); n != 0 {
+		t.Error("one more is removed after the clock was set back")
+	}
+	b.restart()
+	if err := b.brake.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(12 * time.Minute)
+	if n := b.ill("a", 10, 11); n != 1 {
+		t.Error("removals are held though a window has passed")
+	}
+}
+
+// Without any NodePool there is nothing on which an operator could allow removals: strays go, three in each window.
+func TestStraysWithoutNodePool(t *testing.T) {
+	b := newBench(t, nil)
+	var strays []removal.Case
+	for i := range 10 {
+		strays = append(strays, removal.Case{Machine: machine("stray", i), Cause: removal.CauseStray, Cloud: removal.Alive})
+	}
+	for round := range 4 {
+		removed := 0
+		for range 3 {
+			verdicts, err := b.brake.Ask(t.Context(), strays...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, verdict := range verdicts {
+				if verdict == removal.Remove {
+					removed++
+					strays[i].Machine = ""
+				}
+			}
+			strays = slices.DeleteFunc(strays, func(c removal.Case) bool { return c.Machine == "" })
+			b.pass(time.Minute)
+		}
+		if want := min(3, 10-3*round); removed != want {
+			t.Errorf("window %d: %d strays were ended, want %d", round, removed, want)
+		}
+		b.pass(10 * time.Minute)
+	}
+}
+
+// failing asks, as a provider does with each poll, about machines from..to of pools that fail the cloud's checks, and says how
+// many may be replaced.
+func (b *bench) failing(to map[string]int, from map[string]int) map[string]int {
+	b.t.Helper()
+	var removals []cloud.Removal
+	for _, pool := range slices.Sorted(maps.Keys(to)) {
+		for i := from[pool]; i < to[pool]; i++ {
+			b.cloud[machine(pool, i)] = false
+			removals = append(removals, cloud.Removal{Claim: claim(pool, i), Cause: "instance_status"})
+		}
+	}
+	may, err := b.brake.AskFor(b.t.Context(), removals)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i, is := range may {
+		if is {
+			count[removals[i].Claim.Labels[karpv1.LabelNodePool]]++
+		}
+	}
+	return count
+}
+
+// When most machines of a NodePool fail the cloud's checks, a tenth of them is replaced in each window; those of another
+// NodePool that fail are not kept waiting by them.
+func TestPace(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 100, "b": 100})
+	if diff := cmp.Diff(map[string]int{"a": 10, "b": 3}, b.failing(map[string]int{"a": 100, "b": 3}, nil)); diff != "" {
+		t.Errorf("at first (-want +got):\n%s", diff)
+	}
+	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
+		t.Errorf("the NodePool says %q, want nodepool", got)
+	}
+	for minute := range 9 {
+		b.pass(time.Minute)
+		if got := b.failing(map[string]int{"a": 100}, map[string]int{"a": 10}); len(got) != 0 {
+			t.Fatalf("%v more after %d minutes", got, minute+1)
+		}
+	}
+	b.pass(3 * time.Minute)
+	if diff := cmp.Diff(map[string]int{"a": 10}, b.failing(map[string]int{"a": 100}, map[string]int{"a": 10})); diff != "" {
+		t.Errorf("in the next window (-want +got):\n%s", diff)
+	}
+	b.pass(12 * time.Minute)
+	if diff := cmp.Diff(map[string]int{"a": 5}, b.failing(map[string]int{"a": 25}, map[string]int{"a": 20})); diff != "" {
+		t.Errorf("when few are left, more than a window after the last sighting of the others (-want +got):\n%s", diff)
 	}
 }
 
@@ -318,6 +497,7 @@ func TestAskFor(t *testing.T) {
 		want    bool
 	}{
 		{"ill", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, false, false, true},
+		{"ill, and its node is silent", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionUnknown)}, false, false, true},
 		{"ill, and not found", machines{}, []client.Object{node(corev1.ConditionTrue)}, false, false, false},
 		{"ill, not found, and silent", machines{}, []client.Object{node(corev1.ConditionUnknown)}, false, false, true},
 		{"ill, not found, silent, with a fresh lease", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, false, false},
@@ -335,10 +515,45 @@ func TestAskFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := b.brake.AskFor(t.Context(), cloud.Removal{Claim: claim("a", 0), Cause: "Test", Ended: test.ended})
-			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			got, err := b.brake.AskFor(t.Context(), []cloud.Removal{{Claim: claim("a", 0), Cause: "Test", Ended: test.ended}})
+			if diff := cmp.Diff([]bool{test.want}, got); diff != "" || err != nil {
 				t.Errorf("%s %v", diff, err)
 			}
 		})
+	}
+}
+
+// All machines fail the cloud's checks, and no node is ready: the witnesses agree, and all are replaced. A machine whose node
+// has not come yet has one witness only.
+func TestFailingAndNotReady(t *testing.T) {
+	for status, want := range map[corev1.ConditionStatus]int{corev1.ConditionTrue: 1, corev1.ConditionFalse: 10, corev1.ConditionUnknown: 10, "": 1} {
+		b := newBench(t, map[string]int{"a": 10})
+		var removals []cloud.Removal
+		for i := range 10 {
+			c := claim("a", i)
+			b.cloud[machine("a", i)] = false
+			if status != "" {
+				c.Status.NodeName = c.Name
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: corev1.NodeSpec{ProviderID: machine("a", i)}}
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+				if err := b.api.Create(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			removals = append(removals, cloud.Removal{Claim: c, Cause: "system_status"})
+		}
+		may, err := b.brake.AskFor(t.Context(), removals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed := 0
+		for _, is := range may {
+			if is {
+				removed++
+			}
+		}
+		if removed != want {
+			t.Errorf("Ready=%q: %d of 10 are replaced at once, want %d", status, removed, want)
+		}
 	}
 }

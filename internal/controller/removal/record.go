@@ -33,17 +33,25 @@ func readRecord(text string, now time.Time, window time.Duration) Record {
 
 func (r Record) add(at time.Time, n int) { r[at.UTC().Truncate(time.Minute)] += n }
 
-// within is the number of removals of the window, and drops what is older.
+// within is the number of removals of the window, and drops what is older. A minute in the future is of a clock that has been
+// set back since: its removals count from now on, so that they are neither forgotten nor counted until that minute comes.
 func (r Record) within(now time.Time, window time.Duration) int {
-	total := 0
+	total, early := 0, 0
 	for minute, n := range r {
-		if now.Sub(minute) >= window+time.Minute {
+		switch {
+		case minute.After(now):
+			early += n
 			delete(r, minute)
-			continue
+		case now.Sub(minute) >= window+time.Minute:
+			delete(r, minute)
+		default:
+			total += n
 		}
-		total += n
 	}
-	return total
+	if early > 0 {
+		r.add(now, early)
+	}
+	return total + early
 }
 
 // String is the record as the annotation has it.

@@ -14,6 +14,8 @@ const (
 	Unknown Testimony = iota
 	Alive
 	Gone
+	// Failing is what the cloud says of a machine that is there and fails the cloud's checks.
+	Failing
 )
 
 // Cause says why a machine is to be removed. It is a word of logs and events.
@@ -41,8 +43,8 @@ type Case struct {
 	Cloud, Node Testimony
 }
 
-// bothGone reports whether both witnesses call the machine gone.
-func (c Case) bothGone() bool { return c.Cloud == Gone && c.Node == Gone }
+// agreed reports whether both witnesses call the machine lost: gone, or failing in the cloud's eyes.
+func (c Case) agreed() bool { return (c.Cloud == Gone || c.Cloud == Failing) && c.Node == Gone }
 
 // disputed reports whether the cloud cannot find a machine whose node reports.
 func (c Case) disputed() bool { return c.Cloud == Gone && c.Node != Gone && !c.Announced }
@@ -87,8 +89,15 @@ type Ruling struct {
 	Fleet     Count
 	FleetHeld bool
 
-	allowed map[string]bool
-	every   bool // every NodePool is allowed
+	allowed  map[string]bool
+	every    bool // every NodePool is allowed
+	poolless bool // there is no NodePool
+	// firm are the NodePools whose brake holds without the cases that have a pace as well; the key "" has the fleet.
+	firm map[string]bool
+	// removed is the number of removals within the window by NodePool, and total that of all.
+	removed map[string]int
+	total   int
+	failing bool // there are machines that fail the cloud's checks
 }
 
 // leastLimit is the least number of machines that may be removed within the window, however few there are.
@@ -97,17 +106,31 @@ const leastLimit = 3
 // limit is how many of so many machines may be removed within the window: a fifth, and at least leastLimit.
 func limit(machines int) int { return max(leastLimit, machines/5) }
 
-// Rule works out the state of the brake. Cases that both witnesses call gone do not count, nor do those of NodePools that
+// step is how many machines with a pace are removed within the window while the brake holds: a tenth, as the default budget
+// of a NodePool has it, and at least one.
+func step(machines int) int { return max(1, (machines+9)/10) }
+
+// Rule works out the state of the brake. Cases about which both witnesses agree do not count, nor do those of NodePools that
 // are allowed.
 func Rule(f Facts) Ruling {
-	r := Ruling{Pools: map[string]Count{}, allowed: f.Allowed, every: everyPoolAllowed(f)}
-	wanted := map[string]int{}
+	r := Ruling{Pools: map[string]Count{}, allowed: f.Allowed, firm: map[string]bool{}, removed: map[string]int{}}
+	r.every, r.poolless = census(f)
+	wanted, paced := map[string]int{}, map[string]int{}
 	for pool, n := range f.Removed {
+		r.removed[pool] = n
 		wanted[pool] += n
+		if !r.permits(pool) {
+			r.total += n
+		}
 	}
 	for _, c := range f.Cases {
-		if !c.bothGone() {
-			wanted[c.Pool]++
+		if c.agreed() {
+			continue
+		}
+		wanted[c.Pool]++
+		r.failing = r.failing || c.Cloud == Failing
+		if r.hasPace(c) {
+			paced[c.Pool]++
 		}
 	}
 	for pool, machines := range f.Machines {
@@ -116,34 +139,35 @@ func Rule(f Facts) Ruling {
 			wanted[pool] = 0
 		}
 	}
+	slack := 0
 	for pool, n := range wanted {
 		if r.permits(pool) {
 			continue
 		}
 		r.Fleet.Wanted += n
+		slack += paced[pool]
 		count := Count{Wanted: n, Limit: limit(f.Machines[pool]), Machines: f.Machines[pool]}
 		if pool != "" && (n > count.Limit || f.Latched[pool]) {
 			r.Pools[pool] = count
+			r.firm[pool] = n-paced[pool] > count.Limit || f.Latched[pool]
 		}
 	}
 	r.Fleet.Limit = limit(r.Fleet.Machines)
-	r.FleetHeld = r.Fleet.Wanted > r.Fleet.Limit || f.Latched[""] && !r.every
+	latched := f.Latched[""] && !r.every
+	r.FleetHeld = r.Fleet.Wanted > r.Fleet.Limit || latched
+	r.firm[""] = r.Fleet.Wanted-slack > r.Fleet.Limit || latched
 	return r
 }
 
-// everyPoolAllowed reports whether there is a NodePool and all are allowed.
-func everyPoolAllowed(f Facts) bool {
-	pools := 0
+// census says whether there is a NodePool and all are allowed, and whether there is none.
+func census(f Facts) (every, poolless bool) {
+	every, poolless = true, true
 	for pool := range f.Machines {
-		if pool == "" {
-			continue
+		if pool != "" {
+			every, poolless = every && f.Allowed[pool], false
 		}
-		if !f.Allowed[pool] {
-			return false
-		}
-		pools++
 	}
-	return pools > 0
+	return every && !poolless, poolless
 }
 
 // permits reports whether the operator allows the removals of a NodePool, or of machines of none.
@@ -163,17 +187,54 @@ func (r Ruling) Holds(pool string) bool {
 	return held || r.FleetHeld
 }
 
+// hasPace reports whether the brake lets such cases go on at a pace. Machines that fail the cloud's checks are one witness's
+// word against another's: each step shows whether the replacements fail as well. A machine of no claim waits for the operator,
+// who allows removals on NodePools; without any, there is nothing to write that on.
+func (r Ruling) hasPace(c Case) bool {
+	return c.Cloud == Failing || r.poolless && c.Cause == CauseStray
+}
+
+// goesOn reports whether a case is removed although the brake holds: its pace allows it, and without such cases the brake
+// would not hold.
+func (r Ruling) goesOn(c Case) bool {
+	if !r.hasPace(c) || r.firm[""] || r.firm[c.Pool] {
+		return false
+	}
+	if c.Cloud != Failing {
+		return r.total < r.Fleet.Limit
+	}
+	if own, held := r.Pools[c.Pool]; held && r.removed[c.Pool] >= step(own.Machines) {
+		return false
+	}
+	return !r.FleetHeld || r.total < step(r.Fleet.Machines)
+}
+
+// paces reports whether machines of a NodePool that fail the cloud's checks go on at a pace while the brake holds.
+func (r Ruling) paces(pool string) bool {
+	return r.Holds(pool) && !r.firm[""] && !r.firm[pool] && r.failing
+}
+
 // Of is the verdict about a case.
 func (r Ruling) Of(c Case) Verdict {
 	switch {
-	case c.bothGone():
+	case c.agreed():
 		return Remove
 	case c.disputed():
 		return Keep
-	case r.Holds(c.Pool):
+	case r.Holds(c.Pool) && !r.goesOn(c):
 		return Hold
 	}
 	return Remove
+}
+
+// Take is the verdict about a case that is acted on: a removal uses up a part of the pace.
+func (r *Ruling) Take(c Case) Verdict {
+	verdict := r.Of(c)
+	if verdict == Remove && !c.agreed() && !r.permits(c.Pool) {
+		r.removed[c.Pool]++
+		r.total++
+	}
+	return verdict
 }
 
 // NodeFacts are what is known of a machine's node.
@@ -191,6 +252,11 @@ type NodeFacts struct {
 // leaseDuration is how long a node's Lease holds that does not say it itself: the kubelet's default
 // (nodeLeaseDurationSeconds, https://kubernetes.io/docs/concepts/architecture/leases/).
 const leaseDuration = 40 * time.Second
+
+// Fails reports whether the node, too, calls the machine of no use: it is silent, or says itself that it is not ready.
+func (n NodeFacts) Fails(now time.Time) bool {
+	return n.Ready == corev1.ConditionFalse || n.Testimony(now) == Gone
+}
 
 // Testimony is what the node says. The kubelet writes True and False; the node lifecycle controller turns either into
 // Unknown when the kubelet has not reported for node-monitor-grace-period, by its own clock, so that a clock of the node

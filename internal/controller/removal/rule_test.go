@@ -24,6 +24,8 @@ func TestRule(t *testing.T) {
 	stray := Case{Cause: CauseStray, Cloud: Alive}
 	missing := Case{Pool: "a", Cause: CauseMachineGone, Cloud: Gone, Node: Alive}
 	dead := Case{Pool: "a", Cause: CauseMachineGone, Cloud: Gone, Node: Gone}
+	failing := Case{Pool: "a", Cause: "instance_status", Cloud: Failing, Node: Alive}
+	useless := Case{Pool: "a", Cause: "instance_status", Cloud: Failing, Node: Gone}
 	stopped := Case{Pool: "a", Cause: "InstanceStopped", Cloud: Gone, Node: Alive, Announced: true}
 	fleet := func(a, b int) map[string]int { return map[string]int{"a": a, "b": b} }
 	for _, test := range []struct {
@@ -53,7 +55,18 @@ func TestRule(t *testing.T) {
 		{"few in dispute hold nothing", Facts{Machines: fleet(100, 0), Cases: some(19, missing)}, stray, Remove},
 		{"strays of a small fleet", Facts{Machines: fleet(4, 0), Cases: some(4, stray)}, stray, Hold},
 		{"strays without any fleet", Facts{Cases: some(3, stray)}, stray, Remove},
-		{"many strays without any fleet", Facts{Cases: some(4, stray)}, stray, Hold},
+		{"many strays without any NodePool go at a pace", Facts{Cases: some(40, stray), Removed: map[string]int{"": 2}}, stray, Remove},
+		{"which is three in a window", Facts{Cases: some(40, stray), Removed: map[string]int{"": 3}}, stray, Hold},
+		{"not beside machines in dispute", Facts{Machines: map[string]int{"": 4}, Cases: append(some(40, stray), some(4, Case{Cause: CauseMachineGone, Cloud: Gone, Node: Alive})...)}, stray, Hold},
+		{"a few fail checks", Facts{Machines: fleet(100, 0), Cases: some(20, failing)}, failing, Remove},
+		{"many fail checks: a tenth", Facts{Machines: fleet(100, 0), Cases: some(91, failing), Removed: map[string]int{"a": 9}}, failing, Remove},
+		{"many fail checks: more than a tenth", Facts{Machines: fleet(100, 0), Cases: some(90, failing), Removed: map[string]int{"a": 10}}, failing, Hold},
+		{"many fail checks, others in dispute", Facts{Machines: fleet(100, 0), Cases: append(some(90, failing), some(21, missing)...)}, failing, Hold},
+		{"many fail checks, held before the restart", Facts{Machines: fleet(100, 0), Cases: some(90, failing), Latched: map[string]bool{"a": true}}, failing, Hold},
+		{"many fail checks of another pool", Facts{Machines: fleet(100, 100), Cases: append(some(90, failing), some(3, Case{Pool: "b", Cloud: Failing, Node: Alive})...), Removed: map[string]int{"a": 10}},
+			Case{Pool: "b", Cloud: Failing, Node: Alive}, Remove},
+		{"many fail checks, and the asked one is ill", Facts{Machines: fleet(100, 0), Cases: append(some(90, failing), some(1, ill)...)}, ill, Hold},
+		{"all fail checks, and no node is ready", Facts{Machines: fleet(100, 0), Cases: some(100, useless)}, useless, Remove},
 		{"the operator allows a pool", Facts{Machines: fleet(10, 0), Cases: some(10, ill), Allowed: map[string]bool{"a": true}}, ill, Remove},
 		{"and not another", Facts{Machines: fleet(10, 10), Cases: some(10, ill), Allowed: map[string]bool{"b": true}}, ill, Hold},
 		{"what is allowed does not hold others", Facts{Machines: fleet(10, 10), Cases: some(10, ill), Allowed: map[string]bool{"a": true}}, Case{Pool: "b", Cloud: Alive}, Remove},
@@ -110,6 +123,7 @@ func TestRecord(t *testing.T) {
 		"": 0, "nonsense": 0, "2026-01-01T11:51:00Z=x": 0, "2026-01-01T11:51:00Z=-4": 0, "2026-01-01T11:49:00Z=5": 0,
 		"2026-01-01T11:51:00Z=2 broken 2026-01-01T11:52:00Z=1": 3,
 		"2026-01-01T18:00:00Z=4":                               4, // of a clock that was ahead: it counts from now on
+		"2026-01-01T18:00:00Z=4 2026-01-01T11:55:00Z=2":        6,
 	} {
 		if got := readRecord(text, now, window).within(now, window); got != want {
 			t.Errorf("%q: %d removals, want %d", text, got, want)
@@ -117,5 +131,23 @@ func TestRecord(t *testing.T) {
 	}
 	if got := r.within(now.Add(5*time.Minute), window); got != 3 || len(r) != 1 {
 		t.Errorf("%d removals are left of %v, want 3", got, r)
+	}
+}
+
+// A clock that is set back neither forgets removals nor counts them until it has caught up.
+func TestRecordOfAClockThatWasSetBack(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 30, 0, time.UTC)
+	const window = 10 * time.Minute
+	r := Record{}
+	r.add(now.Add(6*time.Hour), 4)
+	r.add(now.Add(-time.Minute), 1)
+	if got := r.within(now, window); got != 5 {
+		t.Errorf("%d removals count, want 5", got)
+	}
+	if diff := cmp.Diff("2026-01-01T11:59:00Z=1 2026-01-01T12:00:00Z=4", r.String()); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.within(now.Add(window+time.Minute), window); got != 0 {
+		t.Errorf("%d removals count after the window, want none", got)
 	}
 }

@@ -36,12 +36,15 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 			}
 			b.Recorder.Emit(telemetry.RemovalsPaused(pool, b.why(pool, ruling)))
 		}
-		if b.shown[name] == scope {
+		if b.shown[name] == scope && pool.Annotations[karpv1.AnnotationRemovalsPaused] == scope {
 			continue
 		}
 		if err := b.annotate(ctx, pool, karpv1.AnnotationRemovalsPaused, scope); err != nil {
 			errs = append(errs, err)
 			continue
+		}
+		if b.shown[name] == scope {
+			continue // the NodePool was edited, or the cache is older than the last write
 		}
 		b.shown[name] = scope
 		if scope == "" {
@@ -88,6 +91,9 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 		count.Wanted, count.Machines, of, b.Timers.RemovalWindow, b.causes(), count.Limit)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
 		text += fmt.Sprintf("; the annotation %s=%q is no time", karpv1.AnnotationRemovalsAllowedUntil, given)
+	}
+	if ruling.paces(pool.Name) {
+		text += fmt.Sprintf("; of those that fail the cloud's checks %d are replaced every %s", step(count.Machines), b.Timers.RemovalWindow)
 	}
 	return text + fmt.Sprintf(". To remove them all the same: kubectl annotate nodepool %s --overwrite %s=%s",
 		pool.Name, karpv1.AnnotationRemovalsAllowedUntil, b.Clock.Now().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))

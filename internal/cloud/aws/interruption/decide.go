@@ -15,8 +15,6 @@ type Claim struct {
 	Type, Zone, CapacityType, ReservationID string
 	// Deleting says that its end has begun.
 	Deleting bool
-	// Down says that its node does not report to Kubernetes either: it is not ready, or it is gone.
-	Down bool
 	// Deadline is when its drain ends as things are: as its termination timestamp says, else, when it is being deleted,
 	// after its terminationGracePeriod; zero if never. Grace is that period, nil if it has none.
 	Deadline time.Time
@@ -57,6 +55,7 @@ func (d Decision) Idle() bool { return !d.Replace && d.Deadline.IsZero() }
 
 // Rules are what decisions depend on beside the notice.
 type Rules struct {
+	// Now is the time by the API server's clock, by which drains are judged.
 	Now time.Time
 	// Lead is how long before a scheduled change a machine is replaced; one that is further away is left to other reasons
 	// that the machine may go for, under the budgets of its pool.

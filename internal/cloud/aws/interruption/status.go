@@ -36,10 +36,10 @@ var sweeps = []struct {
 
 // RunStatus polls the statuses of instances and acts on them until ctx ends.
 func (w *Watcher) RunStatus(ctx context.Context) error {
-	checks, brake := NewChecks(), NewBrake()
+	checks := NewChecks()
 	pause := backoff{first: statusPeriod, most: mostStatusWait}
 	for ctx.Err() == nil {
-		err := w.poll(ctx, checks, brake)
+		err := w.poll(ctx, checks)
 		if ctx.Err() != nil {
 			break
 		}
@@ -56,7 +56,7 @@ func (w *Watcher) RunStatus(ctx context.Context) error {
 
 // poll sweeps once over each category. What cannot be asked now is neither forgotten nor counted. The error is of the
 // calls; what cannot be acted on comes again with the next poll.
-func (w *Watcher) poll(ctx context.Context, checks *Checks, brake *Brake) error {
+func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	// 1. Gather.
 	var errs []error
 	var sightings []Sighting
@@ -73,15 +73,15 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks, brake *Brake) error 
 	}
 	w.blind.Store(denied)
 	// 2. Evaluate.
-	held, why, err := w.brake(ctx, brake, sightings)
+	held, err := w.held(ctx, sightings)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	// 3. Act.
 	for _, sighting := range sightings {
 		act := w.react
-		if held[sighting.Instances[0]] {
-			act = func(ctx context.Context, n Notice) (bool, error) { return w.announce(ctx, n, why) }
+		if held[sighting.Instances[0]] && braked[sighting.Kind] {
+			act = w.announce
 		}
 		ours, err := act(ctx, sighting.Notice)
 		if err != nil {
@@ -94,45 +94,66 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks, brake *Brake) error 
 	return errors.Join(errs...)
 }
 
-// brake says which machines in trouble are not replaced yet, and why. A machine counts if its claim would be deleted, or its
-// drain cut short, and its node still reports.
-func (w *Watcher) brake(ctx context.Context, brake *Brake, sightings []Sighting) (held map[string]bool, why string, err error) {
+// braked are the kinds of notices that ask May: EC2's word is all there is, and has no deadline. A scheduled event has one.
+var braked = map[Kind]bool{InstanceStatus: true, SystemStatus: true}
+
+// Held says how many machines in trouble stay for now.
+type Held struct {
+	// Troubled are those whose status checks fail and whose claims would be deleted, Held those of them that stay.
+	Troubled, Held int
+}
+
+// held says which machines with failing checks are not replaced yet. A machine counts if its claim would be deleted, or its
+// drain cut short. What could not be decided stays, too; it is polled again.
+func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bool, error) {
 	var ids []string
 	for _, s := range sightings {
 		ids = append(ids, s.Instances...)
 	}
 	claims, err := w.opts.Claims(ctx, ids)
 	if err != nil {
-		return nil, "", fmt.Errorf("finding the claims of %d machines in trouble: %w", len(ids), err)
+		return nil, fmt.Errorf("finding the claims of %d machines in trouble: %w", len(ids), err)
 	}
 	slices.SortStableFunc(sightings, func(a, b Sighting) int { return a.Sent.Compare(b.Sent) })
-	rules := Rules{Now: w.opts.Clock.Now(), Lead: w.opts.Lead}
-	counted := map[string]bool{}
-	var troubled []string
+	held, rules := map[string]bool{}, w.rules()
+	var failing []Decision
 	for _, s := range sightings {
 		id := s.Instances[0]
 		claim, ours := claims[id]
-		if ours && !counted[id] && !claim.Down && !Decide(s.Notice, id, claim, rules).Idle() {
-			counted[id], troubled = true, append(troubled, id)
+		if !ours || !braked[s.Kind] || held[id] {
+			continue
+		}
+		if d := Decide(s.Notice, id, claim, rules); !d.Idle() {
+			held[id], failing = true, append(failing, d)
 		}
 	}
-	machines := 0
-	if len(troubled) > 0 && w.opts.Machines != nil {
-		if machines, err = w.opts.Machines(ctx); err != nil {
-			return nil, "", fmt.Errorf("counting the machines of the cluster: %w", err)
+	may, err := w.may(ctx, failing)
+	if err != nil {
+		w.failed(failing[0].Kind, err)
+	}
+	for id, is := range may {
+		if is {
+			delete(held, id)
 		}
 	}
-	passed, state := brake.Pass(troubled, machines, rules.Now)
-	tell(w.opts.Observer.Held, state)
-	for id := range passed {
-		delete(counted, id)
-	}
-	return counted, fmt.Sprintf("it is not replaced yet: EC2 reports trouble of %d of %d machines whose nodes are ready, and %d are replaced every %s",
-		state.Troubled, state.Machines, Step(state.Machines), Window), nil
+	tell(w.opts.Observer.Held, Held{Troubled: len(failing), Held: len(held)})
+	return held, nil
 }
 
-// announce says why a machine in trouble is not replaced yet. ours says whether it is one of ours.
-func (w *Watcher) announce(ctx context.Context, n Notice, why string) (ours bool, err error) {
+// may asks May, if there is something to ask and somewhere to ask it.
+func (w *Watcher) may(ctx context.Context, failing []Decision) (map[string]bool, error) {
+	if len(failing) > 0 && w.opts.May != nil {
+		return w.opts.May(ctx, failing)
+	}
+	all := map[string]bool{}
+	for _, d := range failing {
+		all[d.Instance] = true
+	}
+	return all, nil
+}
+
+// announce says that a machine in trouble is not replaced yet. ours says whether it is one of ours.
+func (w *Watcher) announce(ctx context.Context, n Notice) (ours bool, err error) {
 	claims, err := w.opts.Claims(ctx, n.Instances)
 	if err != nil {
 		return false, fmt.Errorf("finding the claims of %v: %w", n.Instances, err)
@@ -140,7 +161,7 @@ func (w *Watcher) announce(ctx context.Context, n Notice, why string) (ours bool
 	var errs []error
 	for id, claim := range claims {
 		d := Decision{Claim: claim, Instance: id, Kind: n.Kind}
-		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); %s", id, n.Kind, why)
+		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); it is not replaced yet, because involuntary removals are limited: the event RemovalsPaused of the NodePool says why", id, n.Kind)
 		errs = append(errs, w.act(ctx, d))
 	}
 	return len(claims) > 0, errors.Join(errs...)

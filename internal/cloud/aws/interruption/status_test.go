@@ -1,6 +1,8 @@
 package interruption
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,13 +75,11 @@ func TestScheduledWithoutPolls(t *testing.T) {
 	})
 }
 
-// Pages are all read, and a failed page is no recovery of what it would have listed. Machines whose nodes do not report either
-// are replaced however many they are.
+// Pages are all read, and a failed page is no recovery of what it would have listed.
 func TestSweeps(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		for _, id := range w.ids {
 			w.Must(w.Impair(id, "instance"))
-			w.locked(func() { c := w.claims[id]; c.Down = true; w.claims[id] = c })
 		}
 		w.Pass(90 * time.Second)
 		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "DescribeInstanceStatus", Code: "RequestLimitExceeded"})
@@ -115,35 +115,98 @@ func TestStatusOfWrongAnswers(t *testing.T) {
 	}
 }
 
-// When EC2 reports trouble of all machines although their nodes are ready, they are replaced a step at a time, which each claim
-// is told, and no more of them once EC2 reports that they are well.
-func TestTroubleOfAll(t *testing.T) {
-	watching(t, 30, "on-demand", func(w *world) {
-		for _, id := range w.ids {
+// Machines that the brake holds stay, which each claim is told. All that fail are asked about together, the longest in trouble
+// first, and a scheduled event is acted on meanwhile.
+func TestHeld(t *testing.T) {
+	watching(t, 12, "on-demand", func(w *world) {
+		w.Must(w.Impair(w.ids[7], "instance"))
+		w.Pass(10 * time.Second)
+		w.locked(func() {
+			w.may = func(failing []Decision) (map[string]bool, error) {
+				if failing[0].Instance != w.ids[7] && !w.claims[w.ids[7]].Deleting {
+					w.Errorf("asked about %s first, want the longest in trouble", failing[0].Instance)
+				}
+				return map[string]bool{w.ids[7]: true}, nil
+			}
+		})
+		for _, id := range slices.Concat(w.ids[:7], w.ids[8:]) {
 			w.Must(w.Impair(id, "system"))
 		}
+		soon := time.Now().Add(24 * time.Hour).Truncate(time.Second)
+		w.Must(w.Schedule(w.ids[3], "instance-retirement", soon))
 		w.Pass(9 * time.Minute)
 		got := w.seen()
-		if len(got.replaced) != 3 || got.held != (Held{Machines: 30, Troubled: 27, Held: 27}) {
-			t.Errorf("after 9 minutes %d are replaced, held: %+v", len(got.replaced), got.held)
+		if len(got.replaced) != 2 || got.replaced[w.ids[7]].IsZero() || !got.deadlines[w.ids[3]].Equal(soon) || got.held.Held != 11 {
+			t.Errorf("replaced %v, deadlines %v, held %+v; want %s, and %s for its event", got.replaced, got.deadlines, got.held, w.ids[7], w.ids[3])
 		}
 		for _, id := range w.ids {
 			if got.events[id+" InstanceUnhealthy"] == 0 {
 				t.Errorf("no event for %s", id)
 			}
 		}
-		w.Pass(10 * time.Minute)
-		if got := w.seen(); len(got.replaced) != 6 {
-			t.Errorf("after 19 minutes %d are replaced, want 6", len(got.replaced))
-		}
 		for _, id := range w.ids {
 			w.Must(w.Impair(id, ""))
 		}
 		w.Pass(time.Hour)
-		if got := w.seen(); len(got.replaced) != 6 || got.held != (Held{}) {
+		if got := w.seen(); len(got.replaced) != 2 || got.held != (Held{}) {
 			t.Errorf("after EC2 reports them well %d are replaced, held: %+v", len(got.replaced), got.held)
 		}
 	})
+}
+
+// A machine that the brake holds is replaced at once when EC2 takes it back.
+func TestHeldIsInterrupted(t *testing.T) {
+	watching(t, 2, "spot", func(w *world) {
+		w.locked(func() { w.may = func([]Decision) (map[string]bool, error) { return nil, nil } })
+		w.Must(w.Impair(w.ids[0], "system"))
+		w.Pass(5 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 0 || got.held.Held != 1 {
+			t.Errorf("replaced %v, held %+v", got.replaced, got.held)
+		}
+		w.Must(w.Interrupt(w.ids[0]))
+		w.Pass(10 * time.Second)
+		if got := w.seen(); got.replaced[w.ids[0]].IsZero() {
+			t.Error("a machine that is held stays when EC2 takes it back")
+		}
+	})
+}
+
+// What cannot be decided stays until it can, and keeps nothing else from being decided.
+func TestUndecided(t *testing.T) {
+	watching(t, 3, "on-demand", func(w *world) {
+		w.locked(func() {
+			w.may = func([]Decision) (map[string]bool, error) {
+				return map[string]bool{w.ids[1]: true}, errors.New("the API server is away")
+			}
+		})
+		for _, id := range w.ids {
+			w.Must(w.Impair(id, "instance"))
+		}
+		w.Pass(5 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() || len(got.failed) == 0 {
+			t.Errorf("replaced %v, failures %v", got.replaced, got.failed)
+		}
+		w.locked(func() { w.may = nil })
+		w.Pass(5 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 3 {
+			t.Errorf("replaced %v, want all", got.replaced)
+		}
+	})
+}
+
+// Deadlines are times of the API server, whatever this machine's clock shows.
+func TestDeadlineOfAnotherClock(t *testing.T) {
+	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
+		watching(t, 2, "spot", func(w *world) {
+			w.watcher.opts.Ahead = func() time.Duration { return ahead }
+			w.Must(w.Impair(w.ids[0], "system"))
+			w.Pass(5 * time.Minute)
+			got := w.seen()
+			if at := got.replaced[w.ids[0]]; at.IsZero() || !got.deadlines[w.ids[0]].Equal(at.Add(-ahead)) {
+				t.Errorf("a clock that is %s ahead: replaced at %v, the drain ends at %v", ahead, at, got.deadlines[w.ids[0]])
+			}
+		})
+	}
 }
 
 // What EC2 says of a machine counts only if the summary is impaired and a check has failed.

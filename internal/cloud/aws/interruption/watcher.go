@@ -33,7 +33,7 @@ type Observer struct {
 	Trouble func(part string, err error)
 	// Failed is told that a notice could not be acted on. Its message is delivered again, its status polled again.
 	Failed func(Kind, error)
-	// Held is told with each poll how many machines in trouble are not replaced yet, because too many are at the same time.
+	// Held is told with each poll how many machines in trouble are not replaced yet, because the brake holds them.
 	Held func(Held)
 	// Spoilt is told of a message that is Malformed, with the reason.
 	Spoilt func(error)
@@ -59,8 +59,12 @@ type Options struct {
 	// Act carries a decision out: events, deadline, deletion. It may be asked for the same claim again, when an error was
 	// returned or the process began anew. An error leaves the message in the queue, which delivers it again.
 	Act func(context.Context, Decision) error
-	// Machines counts the cluster's machines, for the Brake; without it the cluster counts as small.
-	Machines func(ctx context.Context) (int, error)
+	// May says, by instance, which of the claims whose status checks fail may be replaced now, when the other ones stay for
+	// now. It is asked once for all of a poll, the longest in trouble first. The answer stands also with an error. Nil
+	// allows all.
+	May func(ctx context.Context, failing []Decision) (map[string]bool, error)
+	// Ahead is by how much Clock is ahead of the API server's, by which deadlines are written; nil for not at all.
+	Ahead func() time.Duration
 	// SoldOut closes an offering for a while; it may be nil.
 	SoldOut  func(Offering)
 	Observer Observer
@@ -112,7 +116,7 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("finding the claims of %v: %w", n.Instances, err)
 	}
-	rules := Rules{Now: w.opts.Clock.Now(), Lead: w.opts.Lead}
+	rules := w.rules()
 	if w.blind.Load() {
 		rules.Lead = time.Duration(1<<63 - 1)
 	}
@@ -132,9 +136,14 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	return ours, errors.Join(errs...)
 }
 
-// ErrHeld is what Act returns, or wraps, when the claim is not to be replaced now. Nothing is remembered of the decision, so that
-// a later notice about the machine, such as that of a spot interruption, is acted on; the notice itself is done with.
-var ErrHeld = errors.New("the replacement of the claim is held")
+// rules are those of now.
+func (w *Watcher) rules() Rules {
+	now := w.opts.Clock.Now()
+	if w.opts.Ahead != nil {
+		now = now.Add(-w.opts.Ahead())
+	}
+	return Rules{Now: now, Lead: w.opts.Lead}
+}
 
 // act has a decision carried out, unless it was.
 func (w *Watcher) act(ctx context.Context, d Decision) error {
@@ -147,9 +156,6 @@ func (w *Watcher) act(ctx context.Context, d Decision) error {
 		w.mu.Lock()
 		w.done[d.Claim.UID] = before
 		w.mu.Unlock()
-		if errors.Is(err, ErrHeld) {
-			return nil
-		}
 		return fmt.Errorf("acting on %s of nodeclaim %s: %w", d.Kind, d.Claim.Name, err)
 	}
 	return nil

@@ -45,8 +45,9 @@ type world struct {
 	calls     map[string]int // by operation and code
 	events    map[string]int // by instance and reason
 	held      Held           // as the last poll had it
-	refuse    int            // how many decisions fail yet
-	stale     bool           // claims are found as they were before any decision
+	may       func(failing []Decision) (map[string]bool, error)
+	refuse    int  // how many decisions fail yet
+	stale     bool // claims are found as they were before any decision
 }
 
 // watching runs a test with n machines of a capacity type that are up for a minute, and the watcher's loops.
@@ -83,9 +84,8 @@ func (w *world) ended(err error) {
 }
 
 func (w *world) options() Options {
-	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut,
-		Machines: func(context.Context) (int, error) { return len(w.ids), nil },
-		SoldOut:  func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
+	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut, May: w.judge,
+		SoldOut: func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
 		Observer: Observer{
 			Received:  func(k Kind) { w.locked(func() { w.received[k]++ }) },
 			Foreign:   func(k Kind) { w.locked(func() { w.foreign[k]++ }) },
@@ -122,6 +122,20 @@ func (w *world) find(_ context.Context, instances []string) (map[string]Claim, e
 		}
 	}
 	return found, nil
+}
+
+// judge is Options.May: all may be replaced unless the test says otherwise.
+func (w *world) judge(_ context.Context, failing []Decision) (map[string]bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.may != nil {
+		return w.may(failing)
+	}
+	may := map[string]bool{}
+	for _, d := range failing {
+		may[d.Instance] = true
+	}
+	return may, nil
 }
 
 // carryOut is Options.Act.

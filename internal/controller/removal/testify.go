@@ -1,0 +1,155 @@
+package removal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+)
+
+// Testify is what a node says of its machine.
+func (b *Brake) Testify(ctx context.Context, node *corev1.Node) (Testimony, error) {
+	facts, err := b.nodeFacts(ctx, node)
+	if err != nil {
+		return Unknown, err
+	}
+	return facts.Testimony(b.serverTime()), nil
+}
+
+// nodeFacts gathers what is known of a node. Its Lease is read only if its condition leaves a doubt.
+func (b *Brake) nodeFacts(ctx context.Context, node *corev1.Node) (NodeFacts, error) {
+	facts := NodeFacts{Exists: true}
+	if ready := karpv1.ReadyCondition(node); ready != nil {
+		facts.Ready = ready.Status
+	}
+	if facts.Testimony(b.serverTime()) == Alive {
+		return facts, nil
+	}
+	return facts, b.readLease(ctx, node.Name, &facts)
+}
+
+// serverTime is what the API server's clock shows.
+func (b *Brake) serverTime() time.Time {
+	if b.Ahead == nil {
+		return b.Clock.Now()
+	}
+	return b.Clock.Now().Add(-b.Ahead())
+}
+
+// TestifyMachine is what the nodes of a machine say of it: Alive if one does.
+func (b *Brake) TestifyMachine(ctx context.Context, providerID string) (Testimony, error) {
+	nodes, err := b.nodesOf(ctx, providerID)
+	if err != nil {
+		return Unknown, err
+	}
+	for i := range nodes {
+		said, err := b.Testify(ctx, &nodes[i])
+		if err != nil || said == Alive {
+			return said, err
+		}
+	}
+	return Gone, nil
+}
+
+func (b *Brake) nodesOf(ctx context.Context, providerID string) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	if err := b.Client.List(ctx, &nodes, client.MatchingFields{controller.FieldNodeProviderID: providerID}); err != nil {
+		return nil, fmt.Errorf("listing the nodes of machine %s: %w", providerID, err)
+	}
+	return nodes.Items, nil
+}
+
+// Reports says whether a node reports.
+func (b *Brake) Reports(ctx context.Context, node *corev1.Node) (bool, error) {
+	said, err := b.Testify(ctx, node)
+	return said == Alive, err
+}
+
+// mostLooks is how many machines are looked at at the same time.
+const mostLooks = 50
+
+// AskFor asks for a provider that wants to delete claims because of what its cloud says (cloud.Remover). All removals are
+// judged together, those that come first take precedence. A machine that cannot be looked at stays, and the error says why.
+func (b *Brake) AskFor(ctx context.Context, removals []cloud.Removal) ([]bool, error) {
+	cases, errs := make([]*Case, len(removals)), make([]error, len(removals))
+	slots := make(chan struct{}, mostLooks)
+	var looks sync.WaitGroup
+	for i := range removals {
+		slots <- struct{}{}
+		looks.Go(func() {
+			defer func() { <-slots }()
+			cases[i], errs[i] = b.look(ctx, removals[i])
+		})
+	}
+	looks.Wait()
+	var asked []Case
+	var places []int
+	for i, c := range cases {
+		if c != nil {
+			asked, places = append(asked, *c), append(places, i)
+		}
+	}
+	may := make([]bool, len(removals))
+	if len(asked) == 0 {
+		return may, errors.Join(errs...)
+	}
+	verdicts, err := b.Ask(ctx, asked...)
+	for k, verdict := range verdicts {
+		may[places[k]] = verdict == Remove
+	}
+	return may, errors.Join(append(errs, err)...)
+}
+
+// look makes a case of a removal with a direct look at the machine, nil if the machine stays without a question.
+func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
+	id := r.Claim.Status.ProviderID
+	c := &Case{Machine: id, Pool: r.Claim.Labels[karpv1.LabelNodePool], Cause: Cause(r.Cause), Announced: r.Ended, Cloud: Failing}
+	machine, err := b.Provider.Machine(ctx, id)
+	switch {
+	case errors.Is(err, cloud.ErrNotFound) || err == nil && machine.Terminating:
+		c.Cloud = Gone
+		c.Node, err = b.TestifyMachine(ctx, id)
+	case err != nil:
+		return nil, fmt.Errorf("asking for machine %s: %w", id, err)
+	case r.Ended:
+		ctrl.LoggerFrom(ctx).Info("kept a machine: the cloud announced its end, and a direct look shows that it runs", "nodeClaim", r.Claim.Name, "providerID", id)
+		return nil, nil
+	default:
+		c.Node, err = b.testifyFailing(ctx, r.Claim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// testifyFailing is what the nodes of a machine say that fails the cloud's checks: Gone if none is ready. A machine whose node
+// has not come yet has no such witness.
+func (b *Brake) testifyFailing(ctx context.Context, claim *karpv1.NodeClaim) (Testimony, error) {
+	if claim.Status.NodeName == "" {
+		return Unknown, nil
+	}
+	nodes, err := b.nodesOf(ctx, claim.Status.ProviderID)
+	if err != nil {
+		return Unknown, err
+	}
+	for i := range nodes {
+		facts, err := b.nodeFacts(ctx, &nodes[i])
+		if err != nil {
+			return Unknown, err
+		}
+		if !facts.Fails(b.serverTime()) {
+			return Alive, nil
+		}
+	}
+	return Gone, nil
+}
