@@ -124,6 +124,9 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.o.insist(ctx, "the source of AWS credentials", func() error { return aws.Credentials(ctx, cfg) }); err != nil {
+		return err
+	}
 	kubernetes, err := a.kubernetes(w.config, w.mgr.GetAPIReader())
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -145,12 +146,22 @@ func (c *catalogues) read(ctx context.Context, name string) error {
 	defer cancel()
 	types, err := c.provider.Catalogue(ctx, pool.DeepCopy())
 	if err != nil {
-		c.store.log.Error(err, "reading the catalogue of instance types", "nodepool", name)
+		c.complain(name, err)
 		c.store.stock(pool, nil, "reading the catalogue of instance types: "+err.Error())
 		return err
 	}
 	c.store.stock(pool, c.catalogue(name, types), "the cloud provider has no instance type for the pool")
 	return nil
+}
+
+// complain logs why a catalogue cannot be read. A node class that is not ready, as each is for a moment when it is new or the
+// controller starts, is no failure: its condition and that of the NodePool say why, and the catalogue is read again.
+func (c *catalogues) complain(pool string, err error) {
+	if unready := new(cloud.NodeClassNotReadyError); errors.As(err, &unready) {
+		c.store.log.Info("no instance types until the node class is ready", "nodepool", pool, "reason", unready.Error())
+		return
+	}
+	c.store.log.Error(err, "reading the catalogue of instance types", "nodepool", pool)
 }
 
 // catalogue converts an answer, or finds what an equal one became.

@@ -3,9 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr/funcr"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -96,5 +101,33 @@ func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 	defer s.catalogues.mutex.Unlock()
 	if n := len(s.catalogues.feeds); n != 1 {
 		t.Errorf("%d feeds, want that of the pool that is left", n)
+	}
+}
+
+// A node class that is not ready yet, as at each start, is no failure of the log; anything else is.
+func TestUnreadyClassIsNoFailure(t *testing.T) {
+	var mutex sync.Mutex
+	var lines []string
+	log := funcr.New(func(_, line string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		lines = append(lines, line)
+	}, funcr.Options{})
+	unready := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Kind: "EC2NodeClass", Name: "default"}, Message: "it has not been looked at yet"}
+	provider := &shop{errs: map[string]error{"new": fmt.Errorf("the pool sells nothing: %w", unready), "broken": errors.New("throttled")}}
+	s := newStore(t, Config{Provider: provider, Log: log})
+	run(t, s)
+	s.Saw(poolAt(t, "new", "1", "1"))
+	s.Saw(poolAt(t, "broken", "2", "2"))
+	eventually(t, "both pools say why not", func() bool {
+		return strings.Contains(blockedBy(s, "new"), "looked at") && strings.Contains(blockedBy(s, "broken"), "throttled")
+	})
+	mutex.Lock()
+	defer mutex.Unlock()
+	for pool, fails := range map[string]bool{"new": false, "broken": true} {
+		told := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, `"nodepool"="`+pool+`"`) })
+		if told < 0 || strings.Contains(lines[told], `"error"=`) != fails {
+			t.Errorf("of the pool %s the log says %q, want an error: %t", pool, lines, fails)
+		}
 	}
 }

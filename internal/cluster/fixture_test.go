@@ -146,7 +146,7 @@ func newStore(t testing.TB, config Config) *Store {
 		config.Options.WriteVisible = time.Hour
 	}
 	config.Scheme = scheme(t)
-	if b, ok := t.(*testing.T); ok {
+	if b, ok := t.(*testing.T); ok && config.Log.GetSink() == nil {
 		config.Log = testr.New(b)
 	}
 	s, err := NewStore(config)

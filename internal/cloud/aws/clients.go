@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -75,6 +77,51 @@ func ConfigIn(ctx context.Context, agent, region string) (aws.Config, error) {
 	}
 	cfg.Region = found.Region
 	return cfg, nil
+}
+
+// NoCredentialsError means that the SDK finds no credentials. Its message is what to set; the attempts of the SDK are in Err.
+type NoCredentialsError struct {
+	// Configured are the environment variables by which credentials are configured that do not work, empty if there are none.
+	Configured []string
+	Err        error
+}
+
+func (e *NoCredentialsError) Error() string {
+	if len(e.Configured) > 0 {
+		return fmt.Sprintf("no AWS credentials by %s: %v", strings.Join(e.Configured, ", "), innermost(e.Err))
+	}
+	return "no AWS credentials: associate an IAM role with the controller's service account (EKS Pod Identity, or the annotation eks.amazonaws.com/role-arn), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+}
+
+func (e *NoCredentialsError) Unwrap() error { return e.Err }
+
+// innermost is the error at the end of a chain.
+func innermost(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
+}
+
+// sources are the variables that name where the SDK finds credentials
+// (https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html).
+var sources = []string{"AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_PROFILE"}
+
+// Credentials reports whether the SDK finds credentials, so that a program without says in one line what to set.
+func Credentials(ctx context.Context, cfg aws.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	_, err := cfg.Credentials.Retrieve(ctx)
+	if err == nil {
+		return nil
+	}
+	failed := &NoCredentialsError{Err: err}
+	for _, name := range sources {
+		if os.Getenv(name) != "" {
+			failed.Configured = append(failed.Configured, name)
+		}
+	}
+	return failed
 }
 
 // Reachable asks EC2 whether we may ask, so that a program without network, credentials or permission says so at its

@@ -35,6 +35,49 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// The suite holds whatever the endpoint does with filters, client tokens, fields and pages, under a policy that denies launches
+// without encrypted volumes and session tokens, and beside open reservations, which stay.
+func TestConformanceUnderFaults(t *testing.T) {
+	conditions := map[string]func(t *testing.T, w *world){
+		"denied by condition keys": func(t *testing.T, w *world) {
+			check(t, w.sim.DenyUnless(awssim.ConditionEncrypted, "true"))
+			check(t, w.sim.DenyUnless(awssim.ConditionTokens, "required"))
+		},
+		"open reservations": func(t *testing.T, w *world) {
+			for _, name := range suiteTypes {
+				w.sim.AddReservation(awssim.CapacityReservation{Type: name, Zone: "us-east-1a", Total: 2})
+			}
+			t.Cleanup(func() {
+				for _, r := range w.sim.Reservations() {
+					if r.Available != r.Total {
+						t.Errorf("of the open reservation of %s %d of %d are left", r.Type, r.Available, r.Total)
+					}
+				}
+			})
+		},
+	}
+	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields, awssim.FaultOlderFields, awssim.FaultOddPages} {
+		conditions[string(kind)] = func(t *testing.T, w *world) {
+			_, err := w.sim.Inject(awssim.Fault{Kind: kind})
+			check(t, err)
+		}
+	}
+	for name, condition := range conditions {
+		t.Run(name, func(t *testing.T) {
+			cloudtest.Run(t, func(t *testing.T) cloudtest.World {
+				w := newWorld(t, suiteTypes...)
+				for i := range w.types {
+					w.types[i].Usage = []string{catalog.UsageOnDemand}
+				}
+				condition(t, w)
+				suite := w.conformance()
+				suite.Chooses = cloudtest.AmongEqualPrices
+				return suite
+			})
+		})
+	}
+}
+
 func (w *world) conformance() cloudtest.World {
 	return cloudtest.World{
 		Provider: func(t *testing.T) cloud.Provider { return w.provider(t) },

@@ -1,0 +1,45 @@
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Without credentials, a start ends with one line that says what to set; with credentials that do not work, with what is
+// configured and why that fails.
+func TestNoCredentials(t *testing.T) {
+	missing := t.TempDir() + "/token"
+	for name, test := range map[string]struct {
+		set  map[string]string
+		want []string
+	}{
+		"nothing is set": {nil, []string{"EKS Pod Identity", "AWS_ACCESS_KEY_ID"}},
+		"a token that is not there": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": missing, "AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/karpenter"},
+			[]string{"AWS_WEB_IDENTITY_TOKEN_FILE", "no such file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range append([]string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN"}, sources...) {
+				t.Setenv(variable, "")
+			}
+			t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			t.Setenv("AWS_CONFIG_FILE", missing)
+			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", missing)
+			for variable, value := range test.set {
+				t.Setenv(variable, value)
+			}
+			cfg, err := ConfigIn(t.Context(), "test", "us-east-1")
+			check(t, err)
+			err = Credentials(t.Context(), cfg)
+			var failed *NoCredentialsError
+			if !errors.As(err, &failed) {
+				t.Fatalf("%v, want that there are no credentials", err)
+			}
+			for _, want := range test.want {
+				if line := err.Error(); !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 300 {
+					t.Errorf("%q, want one short line with %q", line, want)
+				}
+			}
+		})
+	}
+}
