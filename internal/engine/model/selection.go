@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
@@ -14,9 +15,9 @@ import (
 
 // compiled is what is worked out about a mark's selector when the mark is interned.
 type compiled struct {
-	// lists are the values of the requirements as sorted numbers, nil for each requirement with few; nil when no requirement
+	// lists are the values of the requirements as numbers, nil for each requirement with few; nil when no requirement
 	// has many.
-	lists [][]int32
+	lists []*numbers
 	// repeats: the selector is that of the mark before, as that of a carrier is.
 	repeats bool
 }
@@ -38,6 +39,34 @@ const fewValues = 8
 // valueTable numbers the values that long lists of selectors have, by key.
 type valueTable map[string]map[string]int32
 
+// numbers is a set of numbers: a bit for each up to the largest, where that takes no more memory than the sorted list.
+type numbers struct {
+	sorted []int32
+	bits   bitset.Set
+}
+
+func newNumbers(list []int32) *numbers {
+	slices.Sort(list)
+	const bitsOfNumber = 32
+	largest := int(list[len(list)-1])
+	if largest >= bitsOfNumber*len(list) {
+		return &numbers{sorted: list}
+	}
+	bits := bitset.New(largest + 1)
+	for _, n := range list {
+		bits.Add(int(n))
+	}
+	return &numbers{bits: bits}
+}
+
+func (s *numbers) has(n int32) bool {
+	if s.bits != nil {
+		return int(n/64) < len(s.bits) && s.bits.Has(int(n))
+	}
+	_, has := slices.BinarySearch(s.sorted, n)
+	return has
+}
+
 // number returns the value's number, a new one when it has none.
 func (v valueTable) number(key, value string) int32 {
 	byValue := v[key]
@@ -54,20 +83,20 @@ func (v valueTable) number(key, value string) int32 {
 }
 
 // lists numbers the values of the selector's requirements, see compiled.
-func (v valueTable) lists(s *Selector) [][]int32 {
-	var lists [][]int32
+func (v valueTable) lists(s *Selector) []*numbers {
+	var lists []*numbers
 	for i, r := range s.Requirements {
 		if len(r.Values) <= fewValues || r.Operator != label.In && r.Operator != label.NotIn {
 			continue
 		}
 		if lists == nil {
-			lists = make([][]int32, len(s.Requirements))
+			lists = make([]*numbers, len(s.Requirements))
 		}
-		lists[i] = make([]int32, len(r.Values))
+		list := make([]int32, len(r.Values))
 		for j, value := range r.Values {
-			lists[i][j] = v.number(r.Key, value)
+			list[j] = v.number(r.Key, value)
 		}
-		slices.Sort(lists[i])
+		lists[i] = newNumbers(list)
 	}
 	return lists
 }
@@ -94,7 +123,7 @@ func (b *Builder) selects(mark int, c *class) bool {
 		if has {
 			var n int32
 			if n, has = b.values[r.Key][value]; has {
-				_, has = slices.BinarySearch(lists[i], n)
+				has = lists[i].has(n)
 			}
 		}
 		if has != (r.Operator == label.In) {

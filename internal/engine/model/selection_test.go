@@ -27,6 +27,9 @@ func TestSelectionTwin(t *testing.T) {
 		return s
 	}
 	b := NewBuilder()
+	for i := range 1000 { // so that lists of apps are sparse, and lists of tiers are not
+		b.values.number("app", fmt.Sprintf("other-%d", i))
+	}
 	for range 300 {
 		s := selector()
 		b.mark(Mark{Selector: s})

@@ -373,6 +373,10 @@ func (t *tally) add(slot, n int) {
 		t.bySlot[slot] += n
 		return
 	}
+	if last := len(t.list) - 1; last < 0 || t.list[last].slot < slot { // marks mostly come in order
+		t.list = append(t.list, slotCount{slot, n})
+		return
+	}
 	at, found := slices.BinarySearchFunc(t.list, slot, compareSlot)
 	if !found {
 		t.list = slices.Insert(t.list, at, slotCount{slot: slot})
@@ -395,13 +399,14 @@ func (t *tally) restart(slots int) {
 
 // clone is a plain tally of the same counts.
 func (t *tally) clone() tally {
+	if t.bySlot == nil {
+		return tally{list: slices.Clone(t.list), nameless: t.nameless}
+	}
 	list := make([]slotCount, len(t.list))
 	for i, c := range t.list {
 		list[i] = slotCount{c.slot, t.at(c.slot)}
 	}
-	if t.bySlot != nil {
-		sortSlots(list)
-	}
+	sortSlots(list)
 	return tally{list: list, nameless: t.nameless}
 }
 
