@@ -419,7 +419,10 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
-		&nodepool.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health, Barren: newTypeless(w.provider, w.store.Vocabulary()).why},
+		&nodepool.Reconciler{
+			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
+			Barren: newTypeless(w.provider, w.store.Vocabulary()).why, BackingOff: loop.BackingOff,
+		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,

@@ -74,6 +74,7 @@ func TestControllers(t *testing.T) {
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},
 		{"registration health", testPoolHealth},
+		{"replacements that fail", testPoolBackoff},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}

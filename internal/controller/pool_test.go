@@ -14,6 +14,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 func newPool(name string) *karpv1.NodePool {
@@ -141,6 +143,33 @@ func testPoolHash(t *testing.T, s *apiServer) {
 		if got := claim.Annotations[karpv1.AnnotationNodePoolHash]; got != want || claim.Annotations[karpv1.AnnotationNodePoolHashVersion] != karpv1.HashVersion {
 			t.Errorf("claim %s: hash %s of version %s, want %s", name, got, claim.Annotations[karpv1.AnnotationNodePoolHashVersion], want)
 		}
+	}
+}
+
+// testPoolBackoff: a pool whose replacements fail says so in a condition of its own, which blocks nothing and ends with the backoff.
+func testPoolBackoff(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.start()
+	pool := newPool("general")
+	w.create(pool)
+	w.untilPool(pool, "Ready", "True", "")
+	if c := pool.StatusConditions().Get(karpv1.ConditionReplacementsHealthy); c != nil {
+		t.Errorf("a pool in which nothing has failed has %+v", c)
+	}
+	for _, note := range []struct {
+		backoff        *model.Backoff
+		status, reason string
+	}{
+		{&model.Backoff{Reason: "Drifted", Failures: 2, At: time.Now()}, "False", karpv1.ReasonReplacementsFailed},
+		{nil, "True", karpv1.ConditionReplacementsHealthy},
+	} {
+		base := pool.DeepCopy()
+		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationBackoff, convert.WithBackoff("", "Drifted", note.backoff))
+		if err := w.client.Patch(t.Context(), pool, client.MergeFrom(base)); err != nil {
+			t.Fatal(err)
+		}
+		w.untilPool(pool, karpv1.ConditionReplacementsHealthy, note.status, note.reason)
+		w.untilPool(pool, "Ready", "True", "")
 	}
 }
 

@@ -39,6 +39,7 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
@@ -177,7 +178,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	w.brake = brake
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
-		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health},
+		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health, BackingOff: loop.BackingOff},
 		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,

@@ -5,6 +5,7 @@ const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recent launches became nodes
+	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // ours: False while a reason of disruption backs off because replacements fail
 	ConditionServed                  = "Served"                  // ours, on pools of another provider: whether its controller runs, as far as one asked
 )
 
@@ -30,10 +31,11 @@ const (
 	ReasonNodeClassTerminating      = "NodeClassTerminating"
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
-	ReasonOtherProvider             = "OtherProvider" // ours: no controller of the node class's provider runs
-	ReasonAsked                     = "Asked"         // of Served, Unknown
-	ReasonNotAnswered               = "NotAnswered"   // of Served, False: nobody took the question away
-	ReasonTakenBack                 = "TakenBack"     // of Served, True: the owner wrote NodeClassReady again, without a word
+	ReasonReplacementsFailed        = "ReplacementsFailed" // of ReplacementsHealthy, False
+	ReasonOtherProvider             = "OtherProvider"      // ours: no controller of the node class's provider runs
+	ReasonAsked                     = "Asked"              // of Served, Unknown
+	ReasonNotAnswered               = "NotAnswered"        // of Served, False: nobody took the question away
+	ReasonTakenBack                 = "TakenBack"          // of Served, True: the owner wrote NodeClassReady again, without a word
 )
 
 // Reasons of conditions of a NodeClaim.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,9 @@ type Reconciler struct {
 	// Barren says which of a pool's requirements leaves it without an instance type; "" for none, or where the types are not
 	// known. Nil asks nothing.
 	Barren func(ctx context.Context, pool *karpv1.NodePool) string
+	// BackingOff says for which reasons nodes of the pool are not replaced for a while, because replacements failed; "" for
+	// none. Nil asks nothing.
+	BackingOff func(pool *karpv1.NodePool, now time.Time) string
 
 	classes controller.Classes
 	rules   karpv1.LabelRules
@@ -138,6 +143,9 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if c, known := r.Health.condition(pool, changed); known {
 		conditions.Set(c)
 	}
+	if c, known := r.replacements(pool); known {
+		conditions.Set(c)
+	}
 	pool.Status.NodeClassObservedGeneration = class.generation
 	// 4. Act.
 	if equality.Semantic.DeepEqual(base.Status, pool.Status) {
@@ -155,6 +163,18 @@ func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class)
 		return ""
 	}
 	return r.Barren(ctx, pool)
+}
+
+// replacements is the condition ReplacementsHealthy, which a pool gets with its first backoff.
+func (r *Reconciler) replacements(pool *karpv1.NodePool) (c status.Condition, known bool) {
+	if r.BackingOff == nil {
+		return status.Condition{}, false
+	}
+	const condition = karpv1.ConditionReplacementsHealthy
+	if why := r.BackingOff(pool, r.Clock.Now()); why != "" {
+		return no(condition, karpv1.ReasonReplacementsFailed, why), true
+	}
+	return yes(condition), pool.StatusConditions().Get(condition) != nil
 }
 
 // class reads the pool's node class and asks the provider about it.

@@ -1,0 +1,28 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// BackingOff says for which reasons nodes of the pool are not replaced for a while, because replacements failed; "" for none.
+// The text stays the same until the next failure or success.
+func BackingOff(pool *karpv1.NodePool, now time.Time) string {
+	spec := &model.PoolSpec{Name: pool.Name, Backoffs: convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])}
+	var all []string
+	for _, b := range spec.Backoffs {
+		if _, until, failing := plan.BackoffOf(spec, plan.Reason(b.Reason), now); failing {
+			all = append(all, fmt.Sprintf("%s: replacements failed %d time(s) in a row, one is tried after %s", b.Reason, b.Failures, until.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return strings.Join(all, "; ") + "; until one has been initialized, the other nodes stay and take pods"
+}
