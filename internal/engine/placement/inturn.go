@@ -7,8 +7,9 @@ import (
 // Limits and topology spread. Domains are assigned as if all nodes could be had. Where the limits of a pool suffice for some
 // of them only, it matters which: pods of a domain are admissible as long as the other domains keep up, and a limit that is
 // spent on one domain leaves those pods unbound that the skew keeps waiting for another. So when a packing under limits
-// leaves such pods behind, the market is packed once more in the order in which the pods were assigned, a bin at a time, and no
-// bin takes more pods of a domain than its skew bears beside the domains that still wait.
+// leaves such pods behind, the market is packed once more in the order in which the pods were assigned, a bin at a time. A bin
+// is filled as ever: to take no more pods than the skew bears at its turn would need more and smaller nodes, of which the
+// limit allows fewer (testdata/spread-at-cpu-limit.txtar: 8 pods in place of 12).
 
 // pace is how often a pattern is opened before the packing looks at the rest again.
 type pace uint8
@@ -39,7 +40,7 @@ func (l *lot) spreads() bool { return l.turns != nil && len(l.rules.spreads) > 0
 // turn is when the first of the pods that are left was assigned.
 func (l *lot) turn() int { return l.turns[len(l.turns)-len(l.left)] }
 
-// takeTurns begins a packing in turn: it finds the lots of each task that is spread, and what is due of each.
+// takeTurns begins a packing in turn: it finds the lots of each task that is spread.
 func (k *packing) takeTurns() {
 	k.siblings = map[*task][]*prospect{}
 	for _, p := range k.prospects {
@@ -47,14 +48,9 @@ func (k *packing) takeTurns() {
 			k.siblings[p.task] = append(k.siblings[p.task], p)
 		}
 	}
-	for _, p := range k.prospects {
-		if lots := k.siblings[p.task]; len(lots) > 0 && lots[0] == p {
-			k.findDue(p.task)
-		}
-	}
 }
 
-// nextInTurn is, of the lots of the seed's task, the one whose turn it is. It may have one pod in any case.
+// nextInTurn is, of the lots of the seed's task, the one whose turn it is.
 func (k *packing) nextInTurn(seed *prospect) *prospect {
 	best := seed
 	for _, p := range k.siblings[seed.task] {
@@ -62,43 +58,24 @@ func (k *packing) nextInTurn(seed *prospect) *prospect {
 			best = p
 		}
 	}
-	best.due = max(1, best.due)
 	return best
 }
 
-// tookTurn finds anew what is due after a bin was opened, or proved impossible, for the seed.
-func (k *packing) tookTurn(b *bin, seed *prospect) {
-	k.findDue(seed.task)
-	if b == nil {
-		return
-	}
-	for _, part := range b.parts {
-		if part.task != seed.task {
-			k.findDue(part.task)
+// tookTurns ends a packing in turn: it notes which lots have pods left because those of other domains come first.
+func (k *packing) tookTurns() {
+	for t, lots := range k.siblings {
+		for _, p := range lots {
+			p.capped = false
+		}
+		for i := range t.rules.spreads {
+			k.findCapped(lots, &t.rules.spreads[i])
 		}
 	}
 }
 
-// findDue finds how many pods of each lot of the task a bin may take.
-func (k *packing) findDue(t *task) {
-	lots := k.siblings[t]
-	if len(lots) == 0 {
-		return
-	}
-	for _, p := range lots {
-		p.due = math.MaxInt
-	}
-	for i := range t.rules.spreads {
-		k.findDueBy(lots, &t.rules.spreads[i])
-	}
-	for _, p := range lots {
-		p.capped = p.due < len(p.left)
-	}
-}
-
-// findDueBy is findDue for one constraint: a domain may have maxSkew more than those where pods still wait for a place. What the
+// findCapped is tookTurns for one constraint: a domain may have maxSkew more than those where pods still wait for a place. What the
 // constraint counts in a domain are also the pods that wait there.
-func (k *packing) findDueBy(lots []*prospect, s *spreadRule) {
+func (k *packing) findCapped(lots []*prospect, s *spreadRule) {
 	waiting, open := map[int]int{}, map[int]bool{}
 	for _, p := range lots {
 		atom := p.rules.atom(p.to, s.key)
@@ -112,8 +89,8 @@ func (k *packing) findDueBy(lots []*prospect, s *spreadRule) {
 				least = min(least, s.counts[atom]-waiting[atom])
 			}
 		}
-		if least < math.MaxInt {
-			p.due = min(p.due, max(0, least+s.maxSkew-(s.counts[own]-waiting[own])))
+		if least < math.MaxInt && max(0, least+s.maxSkew-(s.counts[own]-waiting[own])) < len(p.left) {
+			p.capped = true
 		}
 	}
 }

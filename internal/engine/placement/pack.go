@@ -2,7 +2,6 @@ package placement
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -36,8 +35,6 @@ type prospect struct {
 	at int
 	// perHost is how many of its pods the rules by hostname let onto an empty node; 0 before it was asked for.
 	perHost int
-	// due is how many of its pods may have a place before those of its other domains have theirs.
-	due int
 }
 
 // prospects lists the lots that still have pods and that some type on sale holds: those that force nodes first, because
@@ -64,7 +61,7 @@ func (r *run) prospect(m *market, l *lot) *prospect {
 	if shuns(l.task, m.crew) {
 		return nil
 	}
-	p := &prospect{lot: l, dear: 1, due: math.MaxInt}
+	p := &prospect{lot: l, dear: 1}
 	for _, o := range r.offersTo(m, l.task, l.rows) {
 		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
 			p.offers = append(p.offers, o)
@@ -163,11 +160,9 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		} else if best != nil {
 			k.took(best, len(r.bins)-bins)
 		}
-		if k.inTurn {
-			k.tookTurn(best, seed)
-		}
 		r.worked(k.asked - asked)
 	}
+	k.tookTurns()
 	return k.asked
 }
 
