@@ -23,6 +23,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -48,6 +49,7 @@ func TestControllers(t *testing.T) {
 		{"deleted after a crash between launch and write leaves no machine", testDeletedAfterCrash},
 		{"two nodes of one machine", testTwoNodes},
 		{"a failing hook delays but does not wedge", testFailingHook},
+		{"a hook that is not ready is asked until it is", testLateHook},
 		{"the termination deadline is noted", testDeadline},
 		{"garbage is collected both ways", testGarbage},
 		{"a cloud that finds no machine", testCloudFindsNothing},
@@ -429,6 +431,26 @@ func testFailingHook(t *testing.T, s *apiServer) {
 	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 	if got := len(w.hooks()); got < 5 {
 		t.Errorf("the hook was asked %d times, want 5 at least", got)
+	}
+}
+
+// A hook that says "not yet" has not failed: it is asked until it is ready, and the claim does not show a failure.
+func testLateHook(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	var asked atomic.Int32
+	w.hook = func(*karpv1.NodeClaim, *corev1.Node) error {
+		if asked.Add(1) < 12 {
+			return &controller.NotYetError{Reason: "others first"}
+		}
+		return nil
+	}
+	w.start()
+	claim := newClaim("late")
+	w.create(claim)
+	w.boot(claim)
+	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
+	if got := asked.Load(); got < 12 {
+		t.Errorf("the node opened after %d questions, want 12 at least", got)
 	}
 }
 

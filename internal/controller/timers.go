@@ -72,6 +72,13 @@ type Timers struct {
 	LaunchMemory time.Duration
 	// HookRetry is the pause after a registration hook failed.
 	HookRetry time.Duration
+	// Opening is how long a node that is ready for pods waits for others of its plan to open before it, counted from the last
+	// that opened. OpeningUnready is how long a node waits to be ready, OpeningMax bounds both, and OpeningPause is the longest
+	// pause after a node opens.
+	Opening        time.Duration
+	OpeningUnready time.Duration
+	OpeningMax     time.Duration
+	OpeningPause   time.Duration
 	// Collection is the period of garbage collection of claims and machines (core 4.6), CollectionFirst that after a start.
 	Collection      time.Duration
 	CollectionFirst time.Duration
@@ -160,9 +167,15 @@ func Production() Timers {
 		Registration: 15 * time.Minute,
 		LaunchMemory: time.Hour,
 		HookRetry:    200 * time.Millisecond,
-		Collection:   2 * time.Minute,
-		Leak:         30 * time.Second,
-		NodeGone:     time.Minute,
+
+		Opening:        3 * time.Second,
+		OpeningUnready: 5 * time.Second,
+		OpeningMax:     10 * time.Second,
+		OpeningPause:   time.Second,
+
+		Collection: 2 * time.Minute,
+		Leak:       30 * time.Second,
+		NodeGone:   time.Minute,
 
 		RemovalWindow: 10 * time.Minute,
 		SecondLook:    time.Minute,
@@ -214,6 +227,7 @@ func (t *Timers) all() []timer {
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
+		{"opening", &t.Opening}, {"opening-unready", &t.OpeningUnready}, {"opening-max", &t.OpeningMax}, {"opening-pause", &t.OpeningPause},
 		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"removal-window", &t.RemovalWindow}, {"second-look", &t.SecondLook}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"notice", &t.Notice}, {"drain-reserve", &t.DrainReserve}, {"pod-stuck", &t.PodStuck},

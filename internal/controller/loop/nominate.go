@@ -70,7 +70,8 @@ func (p *Provision) planned() plan.Targets {
 
 // NominateFor promises the node to the pods that were planned onto the claim. Call it when the node has registered and
 // pods are still kept off by its taint. It returns when the promises are written, or with an error when some could not
-// be: the caller asks again, a few times.
+// be: the caller asks again, a few times. A *controller.NotYetError says that other nodes of the plan open before: the
+// caller asks again until it is over.
 func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
@@ -78,10 +79,13 @@ func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, no
 	if p.WaitForSync != nil && !p.WaitForSync(ctx) {
 		return fmt.Errorf("waiting for the mirror of the cluster: %w", context.Cause(ctx))
 	}
-	targets := p.planned()
+	promises, wait := p.promises(claim, node)
 	var errs []error
-	for _, o := range execute.Failures(p.Writer.Do(ctx, targets.Promises(p.Snapshot(), claim.Name, node.Name))) {
+	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
 		errs = append(errs, o.Err)
+	}
+	if wait != nil {
+		return wait
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("promising node %s to %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))

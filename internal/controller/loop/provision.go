@@ -82,6 +82,9 @@ type Provision struct {
 	// unwritten is how many of its pauses were on no NodePool at the last tick.
 	unwritten int
 
+	// openings are the nodes that wait for their turn to open.
+	openings openings
+
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision

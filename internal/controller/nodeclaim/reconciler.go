@@ -45,8 +45,8 @@ type Reconciler struct {
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
 	// BeforeReady, optional, is asked before a node that has joined opens for pods: node is as it is about to be
-	// written, without the unregistered taint; labels may be added to it. An error delays the node by Timers.HookRetry, a few times at most. It
-	// must be idempotent: a write conflict asks it again.
+	// written, without the unregistered taint; labels may be added to it. An error delays the node by Timers.HookRetry, a few times at most,
+	// a *controller.NotYetError for half of that, as often as it comes. It must be idempotent: a write conflict asks it again.
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
 	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
 	Attempted func(claim *karpv1.NodeClaim, registered bool)

@@ -2,6 +2,7 @@ package nodeclaim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,7 +98,8 @@ func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
 }
 
 // beforeReady asks the hook about the node and returns the pause before asking again; zero means go on, also after
-// too many failures: a hook may make a node better, but it may not keep capacity out of the cluster.
+// too many failures: a hook may make a node better, but it may not keep capacity out of the cluster. A hook that answers
+// with a NotYetError ends that by itself.
 func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
 	if r.BeforeReady == nil {
 		return 0
@@ -105,6 +107,11 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	err := r.BeforeReady(ctx, claim, node)
 	if err == nil {
 		return 0
+	}
+	var notYet *controller.NotYetError
+	if errors.As(err, &notYet) {
+		ctrl.LoggerFrom(ctx).V(1).Info("the node opens a little later", "node", node.Name, "reason", notYet.Reason)
+		return r.Timers.HookRetry / 2
 	}
 	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
 	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)

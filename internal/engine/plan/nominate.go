@@ -136,6 +136,23 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	return actions
 }
 
+// nominated are the UIDs of those of the pods that have, or are about to get, a nomination to the node.
+func (n *nominator) nominated(pods []*model.Pod, node string) map[string]bool {
+	nominated := map[string]bool{}
+	for _, pod := range pods {
+		nominated[pod.UID] = pod.Nominated == node
+	}
+	for _, action := range n.promise(pods, node) {
+		switch a := action.(type) {
+		case NominatePod:
+			nominated[a.UID] = true
+		case ClearNomination:
+			nominated[a.UID] = false
+		}
+	}
+	return nominated
+}
+
 // present are those of the pods that are still pending, as the snapshot has them.
 func (n *nominator) present(pods []*model.Pod) []*model.Pod {
 	present := make([]*model.Pod, 0, len(pods))

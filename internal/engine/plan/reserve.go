@@ -59,7 +59,7 @@ func (r *reserver) note(pods []*model.Pod, to string) {
 func (r *reserver) wanted(node *model.Node) []string {
 	nominated := map[string]bool{}
 	if node.Stage >= model.Registered {
-		nominated = r.nominated(node)
+		nominated = r.nominated(r.present(r.planned[node.Name]), node.Name)
 	}
 	var words []string
 	for _, pod := range r.planned[node.Name] {
@@ -70,23 +70,6 @@ func (r *reserver) wanted(node *model.Node) []string {
 		}
 	}
 	return words
-}
-
-// nominated are the UIDs of the pods of the plan that have, or are about to get, a nomination to the node.
-func (r *reserver) nominated(node *model.Node) map[string]bool {
-	nominated := map[string]bool{}
-	for _, pod := range r.present(r.planned[node.Name]) {
-		nominated[pod.UID] = pod.Nominated == node.Name
-	}
-	for _, action := range r.promise(r.planned[node.Name], node.Name) {
-		switch a := action.(type) {
-		case NominatePod:
-			nominated[a.UID] = true
-		case ClearNomination:
-			nominated[a.UID] = false
-		}
-	}
-	return nominated
 }
 
 // outdated reports whether the reservations on the claim lack a pod, or name one that goes elsewhere now.

@@ -1,0 +1,136 @@
+package loop_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// mixture is a plan with pods that stay on nodes a and b, and three that float on node c, none of which is open.
+type mixture struct {
+	*world
+	t *testing.T
+	p *loop.Provision
+}
+
+func newMixture(t *testing.T) *mixture {
+	w := newWorld()
+	placed := map[string][]string{"a": {"db-a"}, "b": {"db-b"}, "c": {"web-0", "web-1", "web-2"}}
+	for node, pods := range placed {
+		n := w.node(node, model.Launched)
+		n.Labels = map[string]string{model.LabelPool: "p", model.LabelZone: node}
+		for _, pod := range pods {
+			w.pending(pod, "")
+			if node == "c" {
+				w.pods["uid-"+pod].Labels = map[string]string{"app": "web"}
+				w.pods["uid-"+pod].Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Selector: model.Selector{
+					Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}}
+			}
+		}
+	}
+	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: podsOf(snap, "db-a")}, {Node: "b", Pods: podsOf(snap, "db-b")},
+			{Node: "c", Pods: podsOf(snap, "web-0", "web-1", "web-2")}}}
+	})
+	return &mixture{w, t, p}
+}
+
+// asks asks for the node to open, and reports whether it may.
+func (m *mixture) asks(node string, taints ...corev1.Taint) bool {
+	m.t.Helper()
+	claim, n := claimNamed("c-"+node), nodeNamed(node)
+	claim.UID, n.Spec.Taints = types.UID("uid-c-"+node), taints
+	err := m.p.NominateFor(m.t.Context(), claim, n)
+	if notYet := (*controller.NotYetError)(nil); err != nil && !errors.As(err, &notYet) {
+		m.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (m *mixture) opens(node string) { m.nodes["c-"+node].Stage = model.Registered }
+
+// may checks which nodes may open.
+func (m *mixture) may(when string, want map[string]bool) {
+	m.t.Helper()
+	for _, node := range []string{"c", "b", "a"} {
+		if wanted, asked := want[node]; asked {
+			if got := m.asks(node); got != wanted {
+				m.t.Errorf("%s: node %s may open: %v, want %v", when, node, got, wanted)
+			}
+		}
+	}
+}
+
+// The nodes of pods that do not float open one after the other, each when kube-scheduler has tried its pods since the one before
+// opened; the nodes of pods that float open after them. Nominations that were cleared are written again before each.
+func TestNominateForInOrder(t *testing.T) {
+	m := newMixture(t)
+	m.may("at first", map[string]bool{"c": false, "b": true, "a": false})
+	if got := m.pods["uid-db-a"].Nominated; got != "a" {
+		t.Errorf("before the first node opens the pod of another is nominated to %q, want its node", got)
+	}
+	m.may("a node is opening", map[string]bool{"c": false, "a": false, "b": true}) // b again, after a conflict
+	m.opens("b")
+	m.may("its pods were not tried yet", map[string]bool{"c": false, "a": false})
+	for _, pod := range m.pods { // kube-scheduler has tried all
+		pod.Nominated = ""
+	}
+	m.may("tried", map[string]bool{"a": true, "c": false})
+	m.opens("a")
+	for _, pod := range []string{"db-a", "db-b"} {
+		if got := m.pods["uid-"+pod].Nominated; got == "" {
+			t.Errorf("pod %s is not nominated again", pod)
+		}
+		m.pods["uid-"+pod].Nominated = ""
+	}
+	m.may("the last of the others is just open", map[string]bool{"c": false})
+	m.clock.Step(m.p.Timers.OpeningPause)
+	m.may("those of the others are open", map[string]bool{"c": true})
+	if m.pods["uid-db-a"].Nominated != "a" || m.pods["uid-db-b"].Nominated != "b" {
+		t.Error("the pods that stay are not nominated when the last node opens")
+	}
+}
+
+// Where kube-scheduler is only observed, as before Kubernetes 1.35, every node opens at once.
+func TestNominateForObservesWithoutOrder(t *testing.T) {
+	m := newMixture(t)
+	m.p.Nominate = false
+	m.may("at first", map[string]bool{"a": true, "b": true, "c": true})
+	want(t, m.world, "")
+}
+
+// No node waits for others that do not come, or for being ready, for longer than the timers say.
+func TestNominateForWaitsForATime(t *testing.T) {
+	m := newMixture(t)
+	m.may("at first", map[string]bool{"c": false})
+	m.clock.Step(m.p.Timers.Opening - time.Millisecond)
+	m.may("soon", map[string]bool{"c": false})
+	m.clock.Step(time.Millisecond)
+	m.may("in time", map[string]bool{"c": true})
+
+	m = newMixture(t)
+	unready := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	other := karpv1.DisruptedTaint()
+	if m.asks("a", unready) || m.pods["uid-db-a"].Nominated != "" {
+		t.Error("a node that is not ready opens, or its pods are nominated already")
+	}
+	if !m.asks("a", other) {
+		t.Error("a node that is ready waits")
+	}
+	m = newMixture(t)
+	m.asks("a", unready)
+	m.clock.Step(m.p.Timers.OpeningUnready)
+	if !m.asks("a", unready) {
+		t.Error("a node that is not ready waits for ever")
+	}
+}

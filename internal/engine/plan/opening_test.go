@@ -1,0 +1,115 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// opened is a node of a plan: the kinds of its pods, and whether it is open. Pods of kind web are spread over zones.
+type opened struct {
+	pods      []string
+	stage     model.Stage
+	nominated bool
+}
+
+// opening is a world with nodes that have joined, and where the plan puts their pods.
+func opening(t *testing.T, nodes map[string]opened) (*world, plan.Targets) {
+	w, targets := newWorld(t, 0), plan.Targets{}
+	spread := model.Spread{Key: model.LabelZone, MaxSkew: 1,
+		Selector: model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}
+	for name, o := range nodes {
+		n := w.add(name, "c-"+name)
+		n.Stage, n.Labels = o.stage, map[string]string{model.LabelPool: "p", model.LabelZone: name}
+		for i, kind := range o.pods {
+			nominated := ""
+			if o.nominated {
+				nominated = name
+			}
+			w.pend(fmt.Sprintf("%s-%d", name, i), nominated)
+			p := &w.pods[len(w.pods)-1]
+			p.Labels = map[string]string{"app": kind}
+			if kind == "web" {
+				p.Spread = []model.Spread{spread}
+			}
+			p.Requests[0].Value += int64(len(kind))
+			targets["c-"+name] = append(targets["c-"+name], &model.Pod{Shape: &model.Shape{Namespace: "default"}, UID: p.UID, Name: p.Name})
+		}
+	}
+	return w, targets
+}
+
+// Nodes with pods that do not float open before those whose pods all do, one after the other.
+func TestOpening(t *testing.T) {
+	webs, many := []string{"web", "web", "web"}, map[string]opened{"c": {pods: []string{"web", "web", "web"}, stage: model.Launched}}
+	for i := range 12 {
+		many[fmt.Sprintf("a%02d", i)] = opened{pods: []string{"db"}, stage: model.Launched}
+	}
+	drifting := map[string]opened{"a": {[]string{"db", "web"}, model.Registered, false}, "c": {webs, model.Launched, false}}
+	everyday := map[string]opened{"a": {[]string{"db", "web"}, model.Launched, false}, "b": {[]string{"db"}, model.Launched, true}, "c": {webs, model.Launched, false}}
+	begun := map[string]opened{"a": {[]string{"db", "web"}, model.Registered, true}, "b": {[]string{"db"}, model.Launched, false}, "c": {webs, model.Launched, true}}
+	mixed := map[string]opened{"a": {[]string{"db"}, model.Launched, false}, "b": {[]string{"db", "web", "web"}, model.Launched, false}}
+	for name, c := range map[string]struct {
+		nodes map[string]opened
+		node  string
+		want  *plan.Opening
+	}{
+		"pods that float come last":                    {everyday, "c", &plan.Opening{Before: []string{"a", "b"}, First: true, Untried: true}},
+		"a node with a pod that stays":                 {everyday, "a", &plan.Opening{Stays: true, Alone: true, First: true}},
+		"its pods are nominated":                       {everyday, "b", &plan.Opening{Stays: true, Alone: true, First: true, Untried: true}},
+		"one is open":                                  {begun, "c", &plan.Opening{Before: []string{"b"}, Untried: true}},
+		"the next after one is open":                   {begun, "b", &plan.Opening{Stays: true, Alone: true}},
+		"pods that float beside one that stays":        {mixed, "b", &plan.Opening{Before: []string{"a"}, Stays: true, Alone: true, First: true}},
+		"more than may open one after the other":       {many, "a00", &plan.Opening{Stays: true, First: true}},
+		"all that stay are open":                       {map[string]opened{"a": {[]string{"db"}, model.Registered, false}, "c": {webs, model.Launched, false}}, "c", &plan.Opening{Untried: true, Adrift: true}},
+		"all that stay are nominated":                  {map[string]opened{"a": {[]string{"db"}, model.Registered, true}, "c": {webs, model.Launched, false}}, "c", &plan.Opening{Untried: true}},
+		"one that stays lost its nomination":           {drifting, "c", &plan.Opening{Untried: true, Adrift: true}},
+		"pods of one kind":                             {map[string]opened{"a": {webs, model.Launched, false}, "c": {webs, model.Launched, false}}, "c", nil},
+		"all pods of each node are nominated":          {map[string]opened{"a": {[]string{"db"}, model.Launched, false}, "c": {[]string{"web"}, model.Launched, false}}, "c", nil},
+		"a node to which no pods are planned":          {everyday, "other", nil},
+		"the pods that stay are bound before it opens": {map[string]opened{"c": {webs, model.Launched, false}, "d": {webs, model.Launched, false}}, "d", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, targets := opening(t, c.nodes)
+			got := targets.Opening(w.snapshot(), "c-"+c.node, c.node)
+			if got != nil {
+				slices.Sort(got.Before)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("opening (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for i := range 30 {
+		many[fmt.Sprintf("b%02d", i)] = opened{pods: []string{"db"}, stage: model.Launched}
+	}
+	if w, targets := opening(t, many); targets.Opening(w.snapshot(), "c-c", "c") != nil {
+		t.Error("the nodes of a large plan have an order, want none")
+	}
+}
+
+// Before a node opens, the nominations to the nodes of its plan are written that are open, or next, its own last.
+func TestComing(t *testing.T) {
+	w, targets := opening(t, map[string]opened{
+		"a": {pods: []string{"db"}, stage: model.Registered}, "b": {pods: []string{"db", "web"}, stage: model.Launched},
+		"d": {pods: []string{"db"}, stage: model.Launched}, "e": {pods: []string{"job"}, stage: model.Launched, nominated: true},
+		"c": {pods: []string{"web", "web"}, stage: model.Launched},
+	})
+	w.nodes["c-d"].Name = "c-d" // a claim without a node
+	w.pods[slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == "d-0" })].Nominated = ""
+	var got []string
+	for _, action := range targets.Coming(w.snapshot(), "c-b", "b") {
+		got = append(got, action.String())
+	}
+	want := []string{"nominate pod default/a-0 to node a",
+		"nominate pod default/b-0 to node b", "nominate pod default/b-1 to node b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
