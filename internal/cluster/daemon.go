@@ -22,6 +22,7 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 		if known {
 			s.builder.DeleteDaemon(before.UID)
 			delete(s.daemons, key)
+			s.daemonPods.Forget(types.UID(before.UID))
 			s.wake(PoolsChanged)
 		}
 		return
@@ -39,7 +40,8 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 }
 
 // countDaemonPod counts a pod of a DaemonSet as it is now instead of as it was. A DaemonSet is converted again when a pod
-// of it requests what none requested before, or the last that requested something has gone.
+// of it requests what none requested before, or the last that requested something has gone. Pods outlive a DaemonSet that is
+// deleted; what they requested is not kept.
 func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
 	var now *convert.DaemonShape
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {
@@ -48,6 +50,9 @@ func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e 
 	s.daemonPods.Remove(before)
 	if before == now {
 		return now
+	}
+	if before != nil && s.daemons[types.NamespacedName{Namespace: namespace, Name: before.Owner}].UID != string(before.Set) {
+		s.daemonPods.Forget(before.Set)
 	}
 	for _, shape := range []*convert.DaemonShape{before, now} {
 		if shape.Alone() {
@@ -72,6 +77,7 @@ func (s *Store) applyAdmission(at ref) {
 		}
 		class := set.Spec.Template.Spec.RuntimeClassName
 		if at.kind == limitRanges && key.Namespace == at.key.Namespace || at.kind == runtimeClasses && class != nil && *class == at.key.Name {
+			s.daemonPods.Forget(set.UID) // new pods request something else
 			s.applyDaemon(key, e)
 		}
 	}

@@ -54,7 +54,7 @@ spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
 		step()
 		got = append(got, cpu())
 	}
-	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 2100, 100, 0}
+	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 3000, 100, 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cpu after each step (-want +got):\n%s", diff)
 	}

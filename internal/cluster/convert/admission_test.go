@@ -132,11 +132,26 @@ func TestRunningDaemonPods(t *testing.T) {
 			for _, s := range shapes {
 				running.Remove(s)
 			}
-			if len(running.shapes) > 0 {
+			if len(running.shapes["d1"]) > 1 {
 				t.Errorf("left over: %v", running.shapes)
+			}
+			running.Forget("d1")
+			if len(running.shapes) > 0 {
+				t.Errorf("left over after Forget: %v", running.shapes)
 			}
 		})
 	}
+	t.Run("the last has gone", func(t *testing.T) {
+		var running DaemonPods
+		running.Remove(running.Add(pod("2", "b", "cpu: 4", "")))
+		if got := inWords(Daemon(annotated, words(), nil, &running).Requests); got != "cpu=4000 pods=1" {
+			t.Errorf("requests %s, want those of the last pod", got)
+		}
+		running.Add(pod("2", "b", "cpu: 3", ""))
+		if got := inWords(Daemon(annotated, words(), nil, &running).Requests); got != "cpu=3000 pods=1" {
+			t.Errorf("requests %s, want those of the pod that is there", got)
+		}
+	})
 	bare := annotated.DeepCopy()
 	bare.Annotations = nil
 	var running DaemonPods

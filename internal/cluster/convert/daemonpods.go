@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,8 @@ const (
 )
 
 // DaemonPods is what the pods of DaemonSets request. Pods of one DaemonSet, revision and requests are counted together, so
-// that its size does not depend on the number of nodes. The zero value is empty.
+// that its size does not depend on the number of nodes. What the last pods of a DaemonSet requested is kept when they have
+// gone: a fleet that is empty for a while must not be planned as if nothing were known. The zero value is empty.
 type DaemonPods struct {
 	shapes map[types.UID]map[string]*DaemonShape
 }
@@ -30,8 +32,9 @@ type DaemonPods struct {
 // DaemonShape stands for pods of a DaemonSet that are alike. It belongs to the DaemonPods that returned it.
 type DaemonShape struct {
 	// Owner is the name of the DaemonSet.
-	Owner                string
-	owner                types.UID
+	Owner string
+	// Set is the UID of the DaemonSet.
+	Set                  types.UID
 	id                   string
 	generation, revision string
 	newest               int64
@@ -59,12 +62,13 @@ func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
 	if d.shapes == nil {
 		d.shapes = map[types.UID]map[string]*DaemonShape{}
 	}
-	if d.shapes[owner.UID] == nil {
-		d.shapes[owner.UID] = map[string]*DaemonShape{}
-	}
 	shape := d.shapes[owner.UID][id]
 	if shape == nil {
-		shape = &DaemonShape{Owner: owner.Name, owner: owner.UID, id: id, generation: generation, revision: revision, requests: requests}
+		d.Forget(owner.UID)
+		if d.shapes[owner.UID] == nil {
+			d.shapes[owner.UID] = map[string]*DaemonShape{}
+		}
+		shape = &DaemonShape{Owner: owner.Name, Set: owner.UID, id: id, generation: generation, revision: revision, requests: requests}
 		d.shapes[owner.UID][id] = shape
 	}
 	shape.count++
@@ -72,7 +76,7 @@ func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
 	return shape
 }
 
-// Remove takes back what Add has counted; nil is nothing.
+// Remove takes back what Add has counted; nil is nothing. The last shape of a DaemonSet stays until another takes its place.
 func (d *DaemonPods) Remove(shape *DaemonShape) {
 	if shape == nil {
 		return
@@ -80,9 +84,16 @@ func (d *DaemonPods) Remove(shape *DaemonShape) {
 	if shape.count--; shape.count > 0 {
 		return
 	}
-	delete(d.shapes[shape.owner], shape.id)
-	if len(d.shapes[shape.owner]) == 0 {
-		delete(d.shapes, shape.owner)
+	if len(d.shapes[shape.Set]) > 1 {
+		delete(d.shapes[shape.Set], shape.id)
+	}
+}
+
+// Forget drops what pods of a DaemonSet requested that are no longer there.
+func (d *DaemonPods) Forget(set types.UID) {
+	maps.DeleteFunc(d.shapes[set], func(_ string, s *DaemonShape) bool { return s.count == 0 })
+	if len(d.shapes[set]) == 0 {
+		delete(d.shapes, set)
 	}
 }
 
