@@ -102,6 +102,9 @@ type claim struct {
 	drifted    time.Time
 	// expireAfter and grace (terminationGracePeriod) are zero for never and none.
 	expireAfter, grace time.Duration
+	// repair is the condition for which the claim is about to be deleted, ends when its drain then does.
+	repair string
+	ends   time.Time
 
 	launched, registered, initialized, terminating time.Time
 }
@@ -132,6 +135,9 @@ type node struct {
 	ready       bool
 	registered  bool
 	initialized bool
+	// silent: the condition Ready is Unknown, since turned. ill is since when the node has a condition that calls for repair.
+	silent      bool
+	turned, ill time.Time
 }
 
 func (p *pod) key() key   { return key{podKind, p.name} }
@@ -147,6 +153,8 @@ func (b *pdb) copied() object   { c := *b; return &c }
 var (
 	disruptedTaint    = model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
 	unregisteredTaint = model.Taint{Key: "karpenter.sh/unregistered", Effect: model.NoExecute}
+	// unreachableTaint is the node lifecycle controller's, on nodes whose condition Ready is Unknown.
+	unreachableTaint = model.Taint{Key: "node.kubernetes.io/unreachable", Effect: model.NoSchedule}
 )
 
 func (n *node) tainted(t model.Taint) bool { return slices.Contains(n.taints, t) }

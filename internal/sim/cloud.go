@@ -24,6 +24,10 @@ type machine struct {
 	bought          time.Time
 	// ending and gone are zero until it is being terminated, and is.
 	ending, gone time.Time
+	// muted is since when its kubelet is silent, zero while it reports; heard is since when it has reported. hidden machines of others
+	// are not found by a direct look.
+	muted, heard time.Time
+	hidden       bool
 }
 
 // cloud sells machines.
@@ -35,6 +39,9 @@ type cloud struct {
 	refused map[place]time.Time
 	// strange counts the next machines that never join.
 	strange int
+	// lies are how the cloud ever answered wrongly; taken are the machines of others that were ended, by id.
+	lies  []lie
+	taken map[string]time.Time
 }
 
 // alive are the machines that cost money.
@@ -228,9 +235,10 @@ func (w *world) join(m *machine) {
 		capacity: m.kind.Capacity, allocatable: m.kind.Allocatable}
 	n.labels[model.LabelHostname] = n.name
 	w.api.create(n)
+	m.heard = w.now
 	w.say("%s joins as %s", m.id, n.name)
 	w.after(w.between(200*time.Millisecond, 5*time.Second), func() {
-		if m.gone.IsZero() {
+		if m.speaks() {
 			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = true })
 			w.after(w.between(0, 3*time.Second), func() { w.daemon(n) })
 		}

@@ -88,6 +88,9 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	if c.grace > 0 && !c.deleting.IsZero() {
 		spec.DrainEnds = c.deleting.Add(c.grace)
 	}
+	if !c.ends.IsZero() && !c.deleting.IsZero() {
+		spec.DrainBounded, spec.DrainEnds = true, c.ends
+	}
 	if c.expireAfter > 0 {
 		spec.ExpiresAt = c.created.Add(c.expireAfter)
 	}
@@ -125,6 +128,9 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		return spec
 	}
 	spec.Labels, spec.Taints = n.labels, n.taints
+	if spec.Stage != model.Initialized && n.silent { // that goes by itself
+		spec.Taints = slices.DeleteFunc(slices.Clone(n.taints), func(t model.Taint) bool { return t == unreachableTaint })
+	}
 	return spec
 }
 

@@ -23,11 +23,14 @@
 //     A plan keeps the seats of the one before, which dies with the process. They share one lock, so a process writes one
 //     plan action at a time. Claims and nodes are reconciled beside them from
 //     the watch's objects, with optimistic locks, as controller/nodeclaim and controller/node do: launch, register,
-//     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints and node repair do
-//     not exist.
+//     initialise, liveness, drift, expiry, drain, terminate, finalise, collect garbage. Start-up taints do not exist.
+//   - In worlds from the seeds Witnessed and Wide on, the collector of garbage, node repair and the brake on involuntary removals
+//     are those of production (package removals, removing.go). In a fifth of these worlds the cloud answers wrongly (lies.go):
+//     involuntary.go has the properties. Elsewhere garbage collection is a model, and node repair does not exist.
 //   - Histories from the seed Related on have apps whose pods spread, want to be near others or apart from them, or have
 //     disks that stay in the zone of their first pod (relation.go). kube-scheduler holds to that by rules written anew.
-//   - Histories from the seed Wide on have more that goes wrong around the controller: wide.go.
+//   - Histories from the seed Wide on have more that goes wrong around the controller: wide.go. In a third of them a LimitRange
+//     gives pods and daemons their requests, and changes: limits.go.
 //   - Evictions are answered as the API does, by the status of PodDisruptionBudgets, which a controller brings up to date a
 //     little late. Evicted pods are recreated at once under other names, and are ready a while after they were bound;
 //     in some histories those who make them are starved now and then.
@@ -42,5 +45,5 @@
 // What histories cannot show: a watch that lags by more than plan.CordonQuiet may hide a pod that was bound just before
 // the taint. Its node goes, and the pod is drained like any other.
 //
-// The package must not know Kubernetes' types, clients or clocks.
+// The package must not know Kubernetes' clients or clocks. Package removals translates for the controllers that do.
 package sim

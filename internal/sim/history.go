@@ -60,8 +60,10 @@ func Parse(text string) (History, error) {
 		if d.At, err = time.ParseDuration(at); err != nil {
 			return History{}, fmt.Errorf("line %d: time of %s: %w", i+1, d.What, err)
 		}
-		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) && !slices.Contains(widely, d.What) {
-			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(slices.Concat(mischief, rarely, widely), ", "))
+		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) && !slices.Contains(widely, d.What) &&
+			!slices.Contains(doubtfully, d.What) && d.What != "limits" {
+			all := slices.Concat(mischief, rarely, widely, doubtfully, []string{"limits"})
+			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(all, ", "))
 		}
 		h.Disturbances = append(h.Disturbances, d)
 	}
@@ -99,6 +101,12 @@ func NewHistory(seed uint64) History {
 	if seed >= Wide {
 		widen(&h, at)
 	}
+	if limited(seed) {
+		limitAgain(&h, at)
+	}
+	if doubtful(seed) {
+		doubt(&h, at)
+	}
 	return h
 }
 
@@ -124,6 +132,8 @@ func (w *world) disturb(d Disturbance) {
 		w.disown()
 	case "starve":
 		w.starved = w.now.Add(time.Duration(20+d.Much%70) * time.Second)
+	case "limits":
+		w.changeLimits(d)
 	case "untaint":
 		w.untaint(d.Which)
 	case "surge":
@@ -141,6 +151,8 @@ func (w *world) disturb(d Disturbance) {
 	default:
 		if slices.Contains(widely, d.What) {
 			w.disturbWidely(d)
+		} else if slices.Contains(doubtfully, d.What) {
+			w.disturbDoubtfully(d)
 		} else if !w.disturbRules(d) {
 			w.disturbCloud(d)
 		}
@@ -259,6 +271,9 @@ func Run(h History, opts Options) *Result {
 		end = max(end, d.At)
 	}
 	calm := epoch.Add(end + time.Minute)
+	if doubtful(h.Seed) {
+		calm = calm.Add(lastLie)
+	}
 	for w.failure == nil && w.next(calm) {
 	}
 	if w.failure == nil {
@@ -272,6 +287,10 @@ func (w *world) settle(until time.Time) {
 	w.say("-- calm")
 	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
 	w.cloud.drought(0)
+	w.tellTruth()
+	if w.witnessed {
+		w.after(patienceOfOperator, w.operate)
+	}
 	w.lastForEver()
 	w.check.most = 10 + 2*len(w.api.claims())
 	for w.failure == nil {

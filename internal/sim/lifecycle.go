@@ -45,7 +45,14 @@ func (p *process) reconcile() {
 	}
 	if !p.w.now.Before(p.collect) {
 		p.collect = p.w.now.Add(collection)
-		p.collectGarbage()
+		if p.removals == nil {
+			p.collectGarbage()
+		} else {
+			p.collectWitnessed()
+		}
+	}
+	if p.removals != nil {
+		p.repairNodes()
 	}
 }
 
@@ -186,9 +193,9 @@ func (p *process) finalize(c *claim, n *node) {
 	}
 	p.pause(c, time.Second)
 	p.chore("take down the machine of claim "+c.name, func() {
-		waiting := false
-		for _, id := range p.machinesOf(c) {
-			waiting = p.w.cloud.terminate(id) || waiting
+		ids, waiting := p.machinesOf(c)
+		for _, id := range ids {
+			waiting = p.w.cloud.dismiss(id) || waiting
 		}
 		switch {
 		case !waiting:
@@ -201,21 +208,22 @@ func (p *process) finalize(c *claim, n *node) {
 	})
 }
 
-// machinesOf searches the cloud's list for a claim that shows no machine, unless the cloud has said that there is none.
-func (p *process) machinesOf(c *claim) []string {
+// machinesOf searches the cloud's list for a claim that shows no machine, unless the cloud has said that there is none. It reports
+// whether the list has to be asked for again.
+func (p *process) machinesOf(c *claim) (ids []string, again bool) {
 	if id := p.machineOf(c); id != "" {
-		return []string{id}
+		return []string{id}, false
 	}
 	if said := p.calls[c.uid]; said != nil && !said.lost {
-		return nil
+		return nil, false
 	}
-	var ids []string
-	for _, m := range p.w.cloud.alive() {
-		if m.claim == c.name {
-			ids = append(ids, m.id)
+	list, err := p.w.cloud.answerMachines()
+	for _, m := range list {
+		if m.Claim == c.name {
+			ids = append(ids, m.ID)
 		}
 	}
-	return ids
+	return ids, err != nil
 }
 
 // drain empties a node that is being deleted, ends its machine and lets it go.
@@ -247,7 +255,7 @@ func (p *process) drain(n *node) {
 		return
 	}
 	p.chore("take down node "+n.name, func() {
-		if !p.w.cloud.terminate(n.provider) {
+		if !p.w.cloud.dismiss(n.provider) {
 			p.w.api.remove(n.key(), n.uid)
 		}
 	})
@@ -256,7 +264,11 @@ func (p *process) drain(n *node) {
 // deadlineOf is when the termination grace period of the node's claim ends, zero for never.
 func (p *process) deadlineOf(n *node) time.Time {
 	for _, c := range list[*claim](p.view.watched(claimKind)) {
-		if c.provider == n.provider && c.grace > 0 && !c.deleting.IsZero() {
+		switch {
+		case c.provider != n.provider || c.deleting.IsZero():
+		case !c.ends.IsZero():
+			return c.ends
+		case c.grace > 0:
 			return c.deleting.Add(c.grace)
 		}
 	}

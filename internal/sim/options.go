@@ -6,6 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
 // Options are the decisions of the process. Production has the real ones; tests replace one by a broken one, to see
@@ -29,6 +30,8 @@ type Options struct {
 	Audit func(*model.Snapshot, *plan.Provision) []string
 	// Forget drops the memory of own writes of that object: the process then knows what the watch has shown.
 	Forget func(object string) bool
+	// Removals changes what the controllers of production that remove machines see of the world, and what becomes of their writes.
+	Removals func(removals.World) removals.World
 	// Skip names properties that are not checked, so that a bug which breaks several shows in another.
 	Skip []string
 }

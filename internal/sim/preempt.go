@@ -24,6 +24,8 @@ type preemption struct {
 	priority int32
 	// unseen: the controller never learns what daemons really ask for. Then it is wrong about every node, for ever.
 	unseen bool
+	// known are the daemons of which the leader has seen a pod, by UID.
+	known map[string]bool
 }
 
 // preempts makes the world one of preemption. It draws from numbers of its own.
@@ -32,7 +34,7 @@ func (s *setting) preempts(seed uint64) {
 		return
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x94ee))
-	s.preemption = &preemption{real: map[string][]quantity.Amount{}, priority: 1000}
+	s.preemption = &preemption{real: map[string][]quantity.Amount{}, priority: 1000, known: map[string]bool{}}
 	if len(s.daemons) == 0 {
 		s.daemons = append(s.daemons, model.DaemonSpec{UID: "daemon", Namespace: "kube-system", Name: "daemon", Tolerations: []model.Toleration{{Exists: true}}})
 	}
@@ -46,15 +48,19 @@ func (s *setting) preempts(seed uint64) {
 	}
 }
 
-// daemonsOn are the daemons as the controller knows them: by their template, and by their pods where those ask for more.
+// daemonsOn are the daemons as the controller knows them: by their template, and by the pods that it has seen of them where
+// those ask for more.
 func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
-	if s.preemption == nil || s.preemption.unseen || !slices.ContainsFunc(pods, func(p *pod) bool { return p.daemon }) {
+	if s.limits != nil {
+		return running(s.daemons, pods)
+	}
+	if s.preemption == nil || s.preemption.unseen {
 		return s.daemons
 	}
 	daemons := slices.Clone(s.daemons)
 	for i := range daemons {
 		d := &daemons[i]
-		if slices.ContainsFunc(pods, func(p *pod) bool { return p.daemon && p.app == d.UID }) {
+		if s.preemption.known[d.UID] || slices.ContainsFunc(pods, func(p *pod) bool { return p.daemon && p.app == d.UID }) {
 			d.Requests = s.preemption.real[d.UID]
 		}
 	}
@@ -63,8 +69,13 @@ func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
 
 // tellDaemons tells the builder of daemons whose pods have shown what they ask for.
 func (st *store) tellDaemons(s *setting, pods []*pod) {
-	if s.preemption == nil {
+	if s.preemption == nil && s.limits == nil {
 		return
+	}
+	for _, p := range pods {
+		if p.daemon && s.preemption != nil {
+			s.preemption.known[p.app] = true
+		}
 	}
 	for _, d := range s.daemonsOn(pods) {
 		if !slices.Equal(st.daemons[d.UID], d.Requests) {
@@ -112,7 +123,12 @@ func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
 	})
 	add(used, p.requests)
 	fits := func() bool {
-		return !slices.ContainsFunc(n.allocatable, func(a quantity.Amount) bool { return used[a.Name] > a.Value })
+		for name, amount := range used { // a resource that the node does not have is one of which it has nothing
+			if amount > amountOf(n.allocatable, name) {
+				return false
+			}
+		}
+		return true
 	}
 	var victims []*pod
 	for _, v := range lower {

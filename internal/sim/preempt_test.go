@@ -12,22 +12,11 @@ import (
 // TestPreemptingHistories lets histories happen in worlds in which kube-scheduler preempts and daemons ask for more than
 // their template says.
 func TestPreemptingHistories(t *testing.T) {
-	const histories = 8
-	preempted := 0
-	for i := range uint64(histories) {
-		r := Run(NewHistory(Preempting+i), Production())
-		if r.Failure != nil {
-			t.Errorf("seed Preempting+%d: %v", i, r.Failure)
-		}
-		for _, line := range r.Trace {
-			if strings.Contains(line, " preempts ") {
-				preempted++
-			}
-		}
+	first, histories := Preempting, uint64(24)
+	if day, nightly := night(); nightly {
+		first, histories = Preempting+day%1_000_000*1000, 1000
 	}
-	if preempted < histories {
-		t.Errorf("%d pods were preempted in %d histories: they are too quiet to find anything", preempted, histories)
-	}
+	play(t, first, histories, []string{" preempts "}).lacks(t)
 }
 
 // loopOfLaunches is a world with one pool, whose types are all alike, and one app of one pod, which shares no node with the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
 // process is one run of the controller. All of it is memory, and gone when it dies.
@@ -42,6 +43,12 @@ type process struct {
 	brake   plan.Brake
 	left    []model.Departure
 	collect time.Time
+	// removals are the controllers of production that remove machines, nil in worlds that model them; rounds is how many rounds of
+	// collection went well. repairs are the nodes that repair has looked at, by uid. doing is what the controllers do now.
+	removals *removals.Controllers
+	rounds   int
+	repairs  map[string]repaired
+	doing    doing
 }
 
 // write is one API write, or one call of the cloud.
@@ -60,8 +67,18 @@ type call struct {
 }
 
 func newProcess(w *world, id int) *process {
+	if w.setting.preemption != nil {
+		clear(w.setting.preemption.known)
+	}
 	p := &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), promised: map[string]time.Time{},
 		calls: map[string]*call{}, again: map[string]time.Time{}, collect: w.now.Add(2 * time.Minute)}
+	if w.witnessed {
+		var shown removals.World = witness{p}
+		if w.opts.Removals != nil {
+			shown = w.opts.Removals(shown)
+		}
+		p.removals, p.repairs, p.collect = removals.New(shown), map[string]repaired{}, w.now
+	}
 	return p
 }
 

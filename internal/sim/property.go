@@ -65,6 +65,13 @@ type checks struct {
 	sent map[string]sending
 	// late counts commands that were begun in a world that nobody disturbs, most is how many there may be.
 	late, most int
+	// gone are the involuntary removals of machines that were alive, sizes how many machines there were, allowed is until when the
+	// operator lets any number go.
+	gone    []removed
+	sizes   []size
+	allowed time.Time
+	// idle is since when pods wait though they could have a node and nothing is under way, by uid.
+	idle map[string]time.Time
 	// told is the last plan that was judged.
 	told string
 }

@@ -41,6 +41,8 @@ type setting struct {
 	lag, binding time.Duration
 	// preemption is nil where kube-scheduler preempts nobody.
 	preemption *preemption
+	// limits is nil where no LimitRange gives pods their requests.
+	limits *limitRange
 }
 
 // app is a Deployment.
@@ -96,6 +98,7 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 	s.relate(seed)
 	s.even(seed)
 	s.preempts(seed)
+	s.limit(seed)
 	return s
 }
 

@@ -26,7 +26,8 @@ var happens = []string{"create claim", "(error)", "no capacity", "never register
 type tally struct {
 	sync.Mutex
 	sold int
-	// seen are those of happens that did; failed is the least seed that failed.
+	// words are looked for in the traces, seen are those that are there; failed is the least seed that failed.
+	words  []string
 	seen   map[string]bool
 	failed *uint64
 }
@@ -36,7 +37,7 @@ func (y *tally) add(seed uint64, r *Result) {
 	defer y.Unlock()
 	y.sold += r.Sold
 	for _, line := range r.Trace {
-		for _, what := range happens {
+		for _, what := range y.words {
 			if !y.seen[what] && strings.Contains(line, what) {
 				y.seen[what] = true
 			}
@@ -56,8 +57,21 @@ var (
 // as short as it could be made, to be put into testdata.
 func TestHistories(t *testing.T) {
 	first, seeds := chosen()
+	all := play(t, first, seeds, happens)
+	if all.sold < int(seeds) && seeds >= 300 {
+		t.Errorf("%d machines were sold in %d histories: they are too quiet to find anything", all.sold, seeds)
+	}
+	if seeds >= 300 {
+		all.lacks(t)
+	}
+}
+
+// play lets histories happen, as many at a time as there are processors, and reports the first that fails. It looks in the traces
+// for the words.
+func play(t *testing.T, first, seeds uint64, words []string) *tally {
+	t.Helper()
 	t.Logf("histories %d to %d", first, first+seeds-1)
-	all, next := tally{seen: map[string]bool{}}, atomic.Uint64{}
+	all, next := tally{words: words, seen: map[string]bool{}}, atomic.Uint64{}
 	next.Store(first)
 	end := first + seeds
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a history makes much garbage and keeps little
@@ -80,12 +94,15 @@ func TestHistories(t *testing.T) {
 	if all.failed != nil {
 		report(t, NewHistory(*all.failed))
 	}
-	if all.sold < int(seeds) && seeds >= 300 {
-		t.Errorf("%d machines were sold in %d histories: they are too quiet to find anything", all.sold, seeds)
-	}
-	for _, what := range happens {
-		if !all.seen[what] && seeds >= 300 {
-			t.Errorf("nothing in %d histories says %q", seeds, what)
+	return &all
+}
+
+// lacks names the words that no trace has.
+func (y *tally) lacks(t *testing.T) {
+	t.Helper()
+	for _, what := range y.words {
+		if !y.seen[what] {
+			t.Errorf("no trace says %q", what)
 		}
 	}
 }
@@ -101,17 +118,22 @@ func chosen() (begin, count uint64) {
 	default:
 		count = 300
 	}
-	if nightly && begin == 0 {
-		year, month, day := time.Now().UTC().Date()
-		begin = uint64(year*10_000+int(month)*100+day) * 10_000
+	if day, _ := night(); nightly && begin == 0 {
+		begin = day * 10_000
 	}
 	return begin, count
+}
+
+// night is a number for the date, and whether this is a nightly run.
+func night() (day uint64, nightly bool) {
+	year, month, date := time.Now().UTC().Date()
+	return uint64(year*10_000 + int(month)*100 + date), os.Getenv("KARPENTER_NIGHTLY") != ""
 }
 
 // numbered is the seed of a history: of every two one has pods that ask something of each other.
 func numbered(n uint64) uint64 {
 	switch {
-	case n >= Wide:
+	case n >= Preempting:
 		return n
 	case n%2 == 1:
 		return n/2 + Related

@@ -32,10 +32,13 @@ type world struct {
 	// off by skew, cannot be relied on.
 	throttled, quota, wrong time.Time
 	skew                    time.Duration
-	crash                   int
-	calm                    bool
-	// related: pods may ask something of each other.
-	related bool
+	// truth is when the cloud ceased to answer wrongly; notes are the annotations of pools.
+	truth time.Time
+	notes map[string]map[string]string
+	crash int
+	calm  bool
+	// related: pods may ask something of each other. witnessed: removals pass through the controllers of production.
+	related, witnessed bool
 	// ambush lies in wait for its moment; nil if none does.
 	ambush *Disturbance
 
@@ -55,9 +58,10 @@ type world struct {
 func newWorld(seed uint64, opts Options) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
 	w.now = epoch
-	w.setting, w.related = newSetting(seed, w.rng), related(seed)
+	w.setting, w.related, w.witnessed = newSetting(seed, w.rng), related(seed), witnessed(seed)
+	w.notes = map[string]map[string]string{}
 	w.api = newAPI(func() time.Time { return w.now })
-	w.cloud = &cloud{w: w, refused: map[place]time.Time{}}
+	w.cloud = &cloud{w: w, refused: map[place]time.Time{}, taken: map[string]time.Time{}}
 	w.check = newChecks(w)
 	w.say("%d pools, %d types, %d apps, %d daemons, watches lag up to %v", len(w.setting.pools), len(w.setting.types),
 		len(w.setting.apps), len(w.setting.daemons), w.setting.lag)
@@ -156,6 +160,7 @@ func (w *world) makePod(a *app, used map[string]bool) bool {
 	a.made++
 	p.meta = meta{name: fmt.Sprintf("%s-%d", a.name, a.made)}
 	p.protected = a.protection(w.now)
+	w.setting.admit(&p)
 	w.api.create(&p)
 	return true
 }
@@ -305,7 +310,9 @@ func (w *world) sweep() {
 	for _, n := range w.api.nodes() {
 		m := w.cloud.machine(n.provider)
 		switch {
-		case m.gone.IsZero():
+		case m.speaks():
+		case w.witnessed && (n.registered || m.gone.IsZero()):
+			w.silence(n, m)
 		case !n.registered:
 			w.api.remove(n.key(), n.uid)
 		case n.ready:
@@ -321,8 +328,13 @@ func (w *world) sweep() {
 			w.api.remove(p.key(), p.uid)
 			continue
 		}
-		if m := w.cloud.machine(n.provider); !m.gone.IsZero() && w.now.Sub(m.gone) > lostAfter && !p.daemon {
+		if m := w.cloud.machine(n.provider); !m.speaks() && w.now.Sub(m.silentSince()) > lostAfter && !p.daemon {
 			w.api.remove(p.key(), p.uid)
 		}
+	}
+	if w.witnessed {
+		w.check.measure()
+		w.check.replacedSoon()
+		w.check.provisions()
 	}
 }

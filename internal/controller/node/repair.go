@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,12 +63,10 @@ type Repair struct {
 
 // SetupWithManager registers the controller; controller.Index must have run.
 func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
-	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
-	if err != nil {
+	if err := r.Recognize(mgr.GetScheme()); err != nil {
 		return err
 	}
-	r.classes = classes
-	err = ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named(RepairName).
 		For(&corev1.Node{}, builder.WithPredicates(r.sickened())).
 		WithOptions(ctrlcontroller.Options{
@@ -79,6 +78,12 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up %s: %w", RepairName, err)
 	}
 	return nil
+}
+
+// Recognize finds out which node classes are the provider's. SetupWithManager does it.
+func (r *Repair) Recognize(scheme *runtime.Scheme) (err error) {
+	r.classes, err = controller.ClassesOf(r.Provider, scheme)
+	return err
 }
 
 // sickened passes nodes that are new, or ours from now on, and those of which another illness begins or ends: heartbeats

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,13 +52,17 @@ type Collector struct {
 
 // SetupWithManager starts the collection with the manager, on the leader only.
 func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
-	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
-	if err != nil {
+	if err := c.Recognize(mgr.GetScheme()); err != nil {
 		return err
 	}
-	c.classes = classes
 	c.log = mgr.GetLogger().WithName(CollectorName)
 	return mgr.Add(c)
+}
+
+// Recognize finds out which node classes are the provider's. SetupWithManager does it.
+func (c *Collector) Recognize(scheme *runtime.Scheme) (err error) {
+	c.classes, err = controller.ClassesOf(c.Provider, scheme)
+	return err
 }
 
 // firstRounds is how many rounds that went well come at the pace of Timers.CollectionFirst after a start: what leaked did

@@ -1,0 +1,78 @@
+package removals
+
+import (
+	"errors"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// World is what the controllers see and change. Methods whose answer may be late take live: false for what the watch has shown.
+type World interface {
+	// Clock is the time by the controller's clock, Ahead how much it is ahead of the API server's.
+	Clock() time.Time
+	Ahead() time.Duration
+
+	Pools() []Pool
+	Claims(live bool) []Claim
+	Nodes(live bool) []Node
+	// Renewed is when the kubelet of a node last renewed its Lease, zero for never.
+	Renewed(node string) time.Time
+
+	// AnnotatePool and AnnotateClaim set annotations; nil removes one. A claim of another version is ErrConflict.
+	AnnotatePool(name string, annotations map[string]*string) error
+	AnnotateClaim(c Claim, annotations map[string]*string) error
+	DeleteClaim(c Claim) error
+
+	// Machine, Machines and Terminate are answers of the cloud.
+	Machine(id string) (Machine, error)
+	Machines() ([]Machine, error)
+	Terminate(id string) error
+
+	// Log takes a line of the controllers' log.
+	Log(line string)
+}
+
+// Errors of a World.
+var (
+	// ErrNotFound is the cloud's answer about a machine that it does not find.
+	ErrNotFound = cloud.ErrNotFound
+	// ErrConflict: the object has changed. ErrGone: it is not there.
+	ErrConflict = errors.New("the object has been modified")
+	ErrGone     = errors.New("the object is gone")
+)
+
+// Pool is a NodePool.
+type Pool struct {
+	Name, UID   string
+	Annotations map[string]string
+}
+
+// Claim is a NodeClaim.
+type Claim struct {
+	Name, UID, Pool   string
+	Version           int
+	Created, Deleting time.Time
+	Provider, Node    string
+	Registered        bool
+	Annotations       map[string]string
+}
+
+// Node is a Node. Pool is empty for one that has not registered.
+type Node struct {
+	Name, UID, Provider, Pool string
+	Version                   int
+	Deleting                  time.Time
+	// Ready is True, False or Unknown, Since when it turned.
+	Ready string
+	Since time.Time
+	// Ill is since when it has the condition that calls for repair, zero for never.
+	Ill time.Time
+}
+
+// Machine is what the cloud says of a machine.
+type Machine struct {
+	ID, Claim string
+	Created   time.Time
+	Ending    bool
+}
