@@ -230,3 +230,10 @@ func TestMemoryCloud(t *testing.T) {
 		t.Errorf("machine after its end: %v, want not found", err)
 	}
 }
+
+// launched is how many claims have ever had a machine.
+func (c *memoryCloud) launched() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.bought)
+}

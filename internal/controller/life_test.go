@@ -39,6 +39,7 @@ func TestControllers(t *testing.T) {
 		{"no capacity deletes the claim", testInsufficientCapacity},
 		{"events reach the API", testEventsAreWritten},
 		{"a claim made by hand", testClaimByHand},
+		{"claims that vanish while they are launched", testVanishingClaims},
 		{"class not ready deletes the claim", testClassNotReady},
 		{"a create error is shown and tried again", testCreateError},
 		{"a create error is not tried again at once by what is written meanwhile", testCreateErrorPauses},
@@ -725,5 +726,38 @@ func testPoolLabel(t *testing.T, s *apiServer) {
 		w.must(err)
 		w.must(w.client.Patch(t.Context(), claim, client.RawPatch(types.MergePatchType, patch)))
 		w.until("the label is back", func() bool { return w.read(claim) && claim.Labels[karpv1.LabelNodePool] == pool.Name })
+	}
+}
+
+// Claims that vanish without a finalizer while their machines are launched leave none behind. No brake holds that, however
+// many they are, and garbage collection has no part in it. A claim of the same name keeps its machine.
+func testVanishingClaims(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	hold := make(chan struct{})
+	w.cloud.hold = hold
+	w.start()
+	var claims []*karpv1.NodeClaim
+	for i := range 8 {
+		claim := newClaim(fmt.Sprintf("vanishing-%d", i))
+		w.create(claim)
+		claims = append(claims, claim)
+	}
+	w.until("all machines are bought", func() bool { machines, _ := w.cloud.count(); return machines == len(claims) })
+	for _, claim := range claims {
+		w.until(claim.Name+" has no finalizer", func() bool {
+			w.read(claim)
+			claim.Finalizers = nil
+			return w.client.Update(t.Context(), claim) == nil
+		})
+		w.remove(claim)
+		w.gone(claim)
+	}
+	again := newClaim("vanishing-0")
+	w.create(again)
+	close(hold)
+	w.launched(again)
+	w.until("one machine is left", func() bool { machines, _ := w.cloud.count(); return machines == 1 })
+	if !w.cloud.has(again.Status.ProviderID) || w.cloud.launched() != len(claims)+1 {
+		t.Errorf("%d launches, and the claim that is there has the machine %s: want one of its own", w.cloud.launched(), again.Status.ProviderID)
 	}
 }

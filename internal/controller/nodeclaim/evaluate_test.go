@@ -190,7 +190,7 @@ func TestWidows(t *testing.T) {
 // What the provider said is kept until the claim shows it; failures of the hook are counted beside it.
 func TestMemory(t *testing.T) {
 	var m memory
-	m.keep("a", &answer{refusal: "x"}, born.Time)
+	m.keep("a", "claim", &answer{refusal: "x"}, born.Time)
 	m.hookFailed("a", born.Time)
 	if n := m.hookFailed("a", born.Time); n != 2 || m.answer("a") == nil {
 		t.Errorf("%d failures, answer %v", n, m.answer("a"))

@@ -76,7 +76,7 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 			r.SoldOut(waiting, claim)
 		}
 	}
-	r.memory.keep(claim.UID, said, r.Clock.Now())
+	r.memory.keep(claim.UID, claim.Name, said, r.Clock.Now())
 	return said, nil
 }
 
@@ -95,15 +95,16 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *
 	return nil
 }
 
-// writeMetadata puts the machine's labels and annotations on the claim. Nobody else writes those keys of a claim that is
+// writeMetadata puts the machine's labels and annotations on the claim. Nothing else writes those keys of a claim that is
 // not launched yet (hashes of drift are stamped again on launched ones only), so the patch needs no lock, and its answer
-// is as good as a fresh read.
+// is as good as a fresh read. It names the UID: another claim of the same name must not get the machine.
 func (r *Reconciler) writeMetadata(ctx context.Context, claim *karpv1.NodeClaim, machine *cloud.Machine) error {
 	base := claim.DeepCopy()
 	describeMetadata(claim, machine)
 	if equality.Semantic.DeepEqual(base.ObjectMeta, claim.ObjectMeta) {
 		return nil
 	}
+	base.UID = "" // so that the patch has it
 	if err := r.Client.Patch(ctx, claim, client.MergeFrom(base)); err != nil {
 		return fmt.Errorf("writing the labels of claim %s: %w", claim.Name, err)
 	}

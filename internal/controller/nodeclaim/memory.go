@@ -28,6 +28,7 @@ type memory struct {
 }
 
 type entry struct {
+	claim  string // its name
 	answer *answer
 	hooks  int // failures of BeforeReady
 	at     time.Time
@@ -49,10 +50,28 @@ func (m *memory) answer(uid types.UID) *answer {
 	return nil
 }
 
-func (m *memory) keep(uid types.UID, a *answer, now time.Time) {
+func (m *memory) keep(uid types.UID, claim string, a *answer, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entry(uid, now).answer = a
+	e := m.entry(uid, now)
+	e.claim, e.answer = claim, a
+}
+
+// machinesFor are the machines that were launched for claims of a name and that those are not known to show, by UID.
+func (m *memory) machinesFor(claim string) map[types.UID]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found map[types.UID]string
+	for uid, e := range m.entries {
+		if e.claim != claim || e.answer == nil || e.answer.machine == nil {
+			continue
+		}
+		if found == nil {
+			found = map[types.UID]string{}
+		}
+		found[uid] = e.answer.machine.ProviderID
+	}
+	return found
 }
 
 // hookFailed counts a failure of BeforeReady and returns how many there were.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -109,7 +110,11 @@ func (r *Reconciler) claimsOf(ctx context.Context, node client.Object) []reconci
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, err
+		}
+		again, err := r.endLost(ctx, request.Name, "")
+		return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
 	}
 	if !r.classes.Owns(claim.Spec.NodeClassRef) {
 		return ctrl.Result{}, nil
@@ -119,7 +124,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		step = r.finalize
 	}
 	result, err := step(ctx, claim)
-	return controller.Settle(result, err, r.Timers.Retry)
+	again, lost := r.endLost(ctx, claim.Name, claim.UID)
+	result.RequeueAfter = soonest(result.RequeueAfter, again)
+	return controller.Settle(result, errors.Join(err, lost), r.Timers.Retry)
 }
 
 // advance leads a living claim on. Each step works on what the one before left in claim; the status is written once.

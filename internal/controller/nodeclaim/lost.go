@@ -1,0 +1,58 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// endLost ends the machines that were launched for claims of a name that are gone, and that those claims never showed; present
+// is the UID of the claim that has the name now, empty if there is none. A claim
+// that is created and deleted at once can vanish although its finalizer was written: the API server decides about a deletion
+// by the object as it read it, and does not ask again before it removes the object.
+//
+// Such a deletion is voluntary, and does not pass the brake on removals: the witness is the API server, which does not know the
+// claim any more, about a machine that this process launched for it. After a restart the machine is a stray like others.
+func (r *Reconciler) endLost(ctx context.Context, name string, present types.UID) (time.Duration, error) {
+	var pause time.Duration
+	var errs []error
+	for uid, machine := range r.memory.machinesFor(name) {
+		if uid == present {
+			continue
+		}
+		again, err := r.endLostMachine(ctx, types.NamespacedName{Name: name}, uid, machine)
+		pause = max(pause, again)
+		errs = append(errs, err)
+	}
+	return pause, errors.Join(errs...)
+}
+
+func (r *Reconciler) endLostMachine(ctx context.Context, name types.NamespacedName, uid types.UID, machine string) (time.Duration, error) {
+	claim := &karpv1.NodeClaim{}
+	err := r.Live.Get(ctx, name, claim)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("looking for claim %s: %w", name.Name, err)
+	}
+	if !apierrors.IsNotFound(err) && claim.UID == uid {
+		return r.Timers.InstancePollMax, nil // the cache does not show it
+	}
+	err = r.Provider.Terminate(ctx, machine)
+	if errors.Is(err, cloud.ErrNotFound) {
+		r.memory.forget(uid)
+		ctrl.LoggerFrom(ctx).Info("ended the machine of a nodeclaim that was deleted while it was launched", "providerID", machine)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("terminating machine %s of claim %s, which is gone: %v", machine, name.Name, err) // not wrapped, see launch
+	}
+	return r.Timers.InstancePollMax, nil
+}
