@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNodesThatNeverRegister: each claim is given up after 15 minutes, and without the brake 32 machines would be launched in
+// eight hours. With it the launches come further and further apart, and when machines join again the pod runs: on the second
+// node, because the first that joins shows how large the daemon is.
+func TestNodesThatNeverRegister(t *testing.T) {
+	w := loopOfLaunches(1, false)
+	w.calm, w.cloud.strange = true, 1000
+	for w.failure == nil && w.next(epoch.Add(8*time.Hour)) {
+	}
+	if launched := len(w.cloud.ledger); w.failure != nil || launched < 12 || launched > 20 {
+		t.Errorf("%d machines in eight hours (%v), want 12 to 20\n%s", launched, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+	}
+	w.cloud.strange = 0
+	for w.failure == nil && w.next(epoch.Add(10*time.Hour)) {
+	}
+	if w.failure != nil {
+		t.Fatal(w.failure)
+	}
+	for _, p := range w.api.pods() {
+		if !p.daemon && p.node == "" {
+			t.Errorf("pod %s does not run two hours after machines join again", p.name)
+		}
+	}
+}
