@@ -64,6 +64,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 	}
 	for name, condition := range conditions {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits more than it computes
 			cloudtest.Run(t, func(t *testing.T) cloudtest.World {
 				w := newWorld(t, suiteTypes...)
 				for i := range w.types {

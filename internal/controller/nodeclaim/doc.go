@@ -16,6 +16,7 @@
 //	     v
 //	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer off
 //
+//	 claim vanished while it was launched: its machine is terminated by the process that launched it (lost.go)
 //	 node removed by force: not Initialized; not back after a minute: deleted
 //	 older than its expireAfter: deleted, in whatever state it is
 //	 not launched after 5 min, or not registered after 15 min: deleted

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -203,6 +204,42 @@ func TestMemory(t *testing.T) {
 	m.forget("a")
 	if n := m.hookFailed("a", born.Time); n != 1 {
 		t.Errorf("after it was forgotten: %d failures", n)
+	}
+}
+
+// Machines of claims are known by the claims' names until the claims show them, whichever of that name it is.
+func TestMemoryByName(t *testing.T) {
+	m := memory{life: time.Hour}
+	has := func(id string) *answer { return &answer{machine: &cloud.Machine{ProviderID: id}} }
+	m.hookFailed("old", born.Time) // an entry without an answer
+	m.keep("old", "web", has("m-old"), born.Time)
+	m.keep("old", "web", has("m-old"), born.Time)
+	m.keep("new", "web", has("m-new"), born.Time)
+	m.keep("refused", "web", &answer{refusal: "x"}, born.Time)
+	m.keep("other", "db", has("m-other"), born.Time)
+	for _, step := range []struct {
+		do   func()
+		want map[types.UID]string
+	}{
+		{func() {}, map[types.UID]string{"old": "m-old", "new": "m-new"}},
+		{func() { m.shown("new") }, map[types.UID]string{"old": "m-old"}},
+		{func() { m.forget("old") }, nil},
+		{func() { m.forget("new"); m.forget("refused"); m.forget("unknown") }, nil},
+	} {
+		step.do()
+		if diff := cmp.Diff(step.want, m.machinesFor("web")); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if len(m.named) != 1 || len(m.entries) != 1 {
+		t.Errorf("%d names and %d entries are left, want those of the other claim", len(m.named), len(m.entries))
+	}
+	for i := range entrySweep + 1 {
+		name := fmt.Sprint(i)
+		m.keep(types.UID(name), name, has(name), born.Add(2*time.Hour*time.Duration(i/entrySweep)))
+	}
+	if len(m.named) != len(m.entries) || len(m.entries) > 2 {
+		t.Errorf("%d names and %d entries are left after a sweep", len(m.named), len(m.entries))
 	}
 }
 

@@ -1,6 +1,7 @@
 package nodeclaim
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type memory struct {
 	life    time.Duration
 	mu      sync.Mutex
 	entries map[types.UID]*entry
+	named   map[string][]types.UID // the entries with an answer, by the name of their claim
 }
 
 type entry struct {
@@ -54,6 +56,12 @@ func (m *memory) keep(uid types.UID, claim string, a *answer, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(uid, now)
+	if m.named == nil {
+		m.named = map[string][]types.UID{}
+	}
+	if e.claim == "" {
+		m.named[claim] = append(m.named[claim], uid)
+	}
 	e.claim, e.answer = claim, a
 }
 
@@ -62,8 +70,9 @@ func (m *memory) machinesFor(claim string) map[types.UID]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found map[types.UID]string
-	for uid, e := range m.entries {
-		if e.claim != claim || e.answer == nil || e.answer.machine == nil {
+	for _, uid := range m.named[claim] {
+		e := m.entries[uid]
+		if e.answer == nil || e.answer.machine == nil {
 			continue
 		}
 		if found == nil {
@@ -115,7 +124,22 @@ func (m *memory) shown(uid types.UID) {
 func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.drop(uid)
+}
+
+// drop removes an entry; the lock is held.
+func (m *memory) drop(uid types.UID) {
+	e := m.entries[uid]
+	if e == nil {
+		return
+	}
 	delete(m.entries, uid)
+	rest := slices.DeleteFunc(m.named[e.claim], func(other types.UID) bool { return other == uid })
+	if len(rest) == 0 {
+		delete(m.named, e.claim)
+		return
+	}
+	m.named[e.claim] = rest
 }
 
 // entry returns the entry of uid, made if need be; the lock is held.
@@ -129,7 +153,7 @@ func (m *memory) entry(uid types.UID, now time.Time) *entry {
 	if len(m.entries) >= entrySweep {
 		for old, e := range m.entries {
 			if now.Sub(e.at) > m.life {
-				delete(m.entries, old)
+				m.drop(old)
 			}
 		}
 	}
