@@ -1,12 +1,14 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,7 +146,9 @@ func (b *Brake) begin(pools *fleet, now time.Time) {
 	b.wanted, b.removed = map[string]sighting{}, map[string]time.Time{}
 	b.records, b.shown, b.latched = map[string]Record{}, map[string]string{}, map[string]bool{}
 	for name, pool := range pools.byName {
-		b.records[name] = readRecord(pool.Annotations[karpv1.AnnotationRemovals], now, b.Timers.RemovalWindow)
+		text := pool.Annotations[karpv1.AnnotationRemovals]
+		b.records[name] = readRecord(text, "", now, b.Timers.RemovalWindow)
+		b.records[""] = b.records[""].with(readRecord(text, ofNone, now, b.Timers.RemovalWindow))
 		switch held := pool.Annotations[karpv1.AnnotationRemovalsPaused]; held {
 		case "":
 		case scopeFleet:
@@ -223,11 +227,13 @@ func (b *Brake) record(ctx context.Context, pools *fleet, cases []Case, verdicts
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(allowed)) {
-		record := Record{}
-		maps.Copy(record, b.records[name])
+		before, record := b.records[name], Record{}
+		maps.Copy(record, before)
 		record.add(now, len(allowed[name]))
-		if pool := pools.byName[name]; pool != nil {
-			if err := b.annotate(ctx, pool, karpv1.AnnotationRemovals, record.String()); err != nil {
+		b.records[name] = record
+		if pool := pools.byName[cmp.Or(name, pools.first())]; pool != nil {
+			if err := b.annotate(ctx, pool, karpv1.AnnotationRemovals, b.noted(pools, pool.Name)); err != nil {
+				b.records[name] = before
 				for _, i := range allowed[name] {
 					verdicts[i] = Hold
 				}
@@ -235,13 +241,21 @@ func (b *Brake) record(ctx context.Context, pools *fleet, cases []Case, verdicts
 				continue
 			}
 		}
-		b.records[name] = record
 		for _, i := range allowed[name] {
 			b.removed[cases[i].Machine] = now
 			delete(b.wanted, cases[i].Machine)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// noted is the record as a NodePool shows it. The first NodePool also shows that of the machines of none.
+func (b *Brake) noted(pools *fleet, name string) string {
+	text := b.records[name].String()
+	if name == pools.first() {
+		text = strings.TrimSpace(text + " " + b.records[""].prefixed(ofNone))
+	}
+	return text
 }
 
 // annotate sets an annotation of a NodePool, or removes it if the value is empty. The patch names the value, so that it does
@@ -265,6 +279,17 @@ func (b *Brake) annotate(ctx context.Context, pool *karpv1.NodePool, key, value 
 type fleet struct {
 	byName   map[string]*karpv1.NodePool
 	machines map[string]int
+}
+
+// first is the name of the first NodePool, empty if there is none.
+func (f *fleet) first() string {
+	first := ""
+	for name := range f.byName {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	return first
 }
 
 func (b *Brake) pools(ctx context.Context) (*fleet, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -555,5 +556,28 @@ func TestFailingAndNotReady(t *testing.T) {
 		if removed != want {
 			t.Errorf("Ready=%q: %d of 10 are replaced at once, want %d", status, removed, want)
 		}
+	}
+}
+
+// Machines of no NodePool are few at a time across restarts too: the first NodePool keeps their record.
+func TestStraysAcrossRestarts(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 5, "b": 5})
+	removed := 0
+	for i := range 12 {
+		verdicts, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("stray", i), Cause: removal.CauseStray, Cloud: removal.Alive})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if verdicts[0] == removal.Remove {
+			removed++
+		}
+		b.pass(20 * time.Second)
+		b.restart()
+	}
+	if removed != 3 {
+		t.Errorf("%d strays were removed over restarts, want 3", removed)
+	}
+	if text := b.pool("a").Annotations[karpv1.AnnotationRemovals]; !strings.Contains(text, "of-none:") {
+		t.Errorf("the first NodePool shows %q", text)
 	}
 }

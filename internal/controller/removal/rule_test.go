@@ -116,7 +116,7 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(text, r.String()); diff != "" {
 		t.Error(diff)
 	}
-	if got := readRecord(text, now, window).within(now, window); got != 6 {
+	if got := readRecord(text, "", now, window).within(now, window); got != 6 {
 		t.Errorf("%d removals were read, want 6", got)
 	}
 	for text, want := range map[string]int{
@@ -125,7 +125,7 @@ func TestRecord(t *testing.T) {
 		"2026-01-01T18:00:00Z=4":                               4, // of a clock that was ahead: it counts from now on
 		"2026-01-01T18:00:00Z=4 2026-01-01T11:55:00Z=2":        6,
 	} {
-		if got := readRecord(text, now, window).within(now, window); got != want {
+		if got := readRecord(text, "", now, window).within(now, window); got != want {
 			t.Errorf("%q: %d removals, want %d", text, got, want)
 		}
 	}
