@@ -200,7 +200,10 @@ var sayings = [...]saying{
 func launchesHeld(o operands) string {
 	whose, fates := "its controller", ""
 	if o.Rejection != nil {
-		whose, fates = o.Rejection.Field, " ("+o.Rejection.Reason+")"
+		whose = o.Rejection.Field
+		if o.Rejection.Reason != "" {
+			fates = " (" + o.Rejection.Reason + ")"
+		}
 	}
 	return count(int(o.Have), "node") + " launched for pods of " + whose + " led to nothing: none of the pods has run for a minute" + fates +
 		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)

@@ -150,8 +150,11 @@ func (b *Brake) resume(snap *model.Snapshot) {
 				o.pauses = max(1, o.failures-futileLaunches+1)
 				o.paused = o.failures
 				o.hold, o.holdPool, o.shown = &h, pool.Name, true
-			case o.hold != nil && o.holdPool == pool.Name && (o.shown || o.hold.Until.Equal(h.Until)):
-				o.hold, o.shown = &h, true
+			case o.hold == nil || o.holdPool != pool.Name:
+			case o.hold.Until.Equal(h.Until):
+				o.shown = true
+			case o.shown: // changed by hand
+				o.hold = &h
 			}
 		}
 	}

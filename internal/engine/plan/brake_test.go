@@ -355,6 +355,24 @@ func TestBrakeWithoutWrites(t *testing.T) {
 	}
 }
 
+// TestBrakeKeepsReasons: a pool may lack what became of the nodes; a pod is told all the same.
+func TestBrakeKeepsReasons(t *testing.T) {
+	w := newBraked()
+	for i := range 4 {
+		w.preempted(i)
+	}
+	w.pool.Holds[0].Why = ""
+	w.pass(time.Second)
+	w.pass(time.Second)
+	w.pend("next")
+	snap := w.snapshot()
+	p := &plan.Provision{Claims: []plan.NewClaim{{Name: "c", Pool: "p", PoolUID: "pool-uid", Pods: snap.Groups[0].Pods}}}
+	refused := w.brake.Restrain(snap, p).Refused
+	if len(refused) != 1 || !strings.Contains(refused[0].Verdict.Rejection.Reason, "was preempted on node claim-") {
+		t.Errorf("refused %+v, want the reason of the pause", refused)
+	}
+}
+
 // TestBrakeLifted: a pause that is taken off the pool is over.
 func TestBrakeLifted(t *testing.T) {
 	w := newBraked()

@@ -44,11 +44,14 @@ func Restrain(snap *model.Snapshot, p *Provision) *Provision { return restrain(h
 
 // Restrain is the function of that name, which also goes by the pauses that are on no pool.
 func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
-	holds := heldNow(snap)
-	for _, h := range b.lasting(snap.Now) {
-		holds = holds.with(h)
+	var all holds
+	for _, h := range b.lasting(snap.Now) { // first: a pool may lack what became of the nodes
+		all = all.with(h)
 	}
-	return restrain(holds, p)
+	for _, h := range heldNow(snap) {
+		all = all.with(h)
+	}
+	return restrain(all, p)
 }
 
 // Unwritten is how many pauses last that are on no pool: a restart forgets them.
