@@ -24,8 +24,12 @@ type openings struct {
 	last    letting
 }
 
-// wish is since when a claim's node asks to open, and since when it is ready for pods.
-type wish struct{ asked, ready time.Time }
+// wish is since when a claim's node asks to open, and since when it is ready for pods. One that was let open asks again after a
+// write conflict, and is not to wait again.
+type wish struct {
+	asked, ready time.Time
+	let          bool
+}
 
 // letting is the claim whose node was let open last, whether pods that stay come to it, and when; seen is when it was found open.
 type letting struct {
@@ -73,7 +77,9 @@ func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan
 	if why := p.waits(claim, node, order, snap, now); why != "" {
 		return &controller.NotYetError{Reason: why}
 	}
-	delete(o.waiting, claim.UID)
+	since := o.waiting[claim.UID]
+	since.let = true
+	o.waiting[claim.UID] = since
 	if o.last.claim != claim.Name {
 		o.last = letting{claim: claim.Name, stays: order.Stays, at: now}
 	}
@@ -103,13 +109,13 @@ func (p *Provision) waits(claim *karpv1.NodeClaim, node *corev1.Node, order *pla
 		overdue = overdue || now.Sub(o.last.at) >= p.Timers.Opening
 	}
 	switch {
-	case overdue:
+	case overdue || since.let:
 		return ""
 	case !ready:
 		return "the node is not ready for pods"
 	case len(order.Before) > 0:
 		return fmt.Sprintf("node %s of the plan opens before", order.Before[0])
-	case o.last.claim != claim.Name && (order.Alone || o.last.stays && !order.Stays) && !o.settled(order, snap, now, p.Timers):
+	case (order.Alone || o.last.stays && !order.Stays) && !o.settled(order, snap, now, p.Timers):
 		return fmt.Sprintf("the node of claim %s is opening", o.last.claim)
 	case order.Adrift && !order.Stays:
 		return "pods of open nodes of the plan are to be nominated again"

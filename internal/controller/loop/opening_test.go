@@ -117,6 +117,7 @@ func TestNominateForWaitsForATime(t *testing.T) {
 	m.may("soon", map[string]bool{"c": false})
 	m.clock.Step(time.Millisecond)
 	m.may("in time", map[string]bool{"c": true})
+	m.may("again, after a conflict", map[string]bool{"c": true})
 
 	m = newMixture(t)
 	unready := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
