@@ -19,6 +19,7 @@ ALL_VERSIONS ?= 1.33 1.34 1.35 1.37
 # Numbers of nodes of make scale.
 SCALE ?= 100
 LOADED ?= 100,1000,5000
+LIMITED ?= 1000
 
 .PHONY: help
 help: ## list the targets
@@ -116,6 +117,7 @@ e2e: sandbox ## all end-to-end tests on the sandbox
 scale: sandbox ## CPU and memory of the controller by size (SCALE=100 LOADED=100,1000,5000; most of an hour on two quiet cores)
 	KARPENTER_SCALE=$(SCALE) $(GO) -C test test -count=1 -timeout 60m -run 'TestScale$$' -v ./e2e
 	KARPENTER_LOADED=$(LOADED) $(GO) -C test test -count=1 -timeout 180m -run 'TestLoaded$$' -v ./e2e
+	KARPENTER_LOADED=$(LIMITED) $(GO) -C test test -count=1 -timeout 60m -run 'TestLimited$$' -v ./e2e
 
 .PHONY: nightly
 nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)

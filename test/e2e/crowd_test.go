@@ -58,13 +58,22 @@ func apiOnly(t *testing.T) *loaded {
 	return l
 }
 
+// stage is where a case plays whose objects go with the cluster.
+func (l *loaded) stage(name string) *stage {
+	l.t.Helper()
+	s := &stage{cluster: l.cluster, t: l.t, name: name}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	s.apply(filepath.Join("testdata", name+".yaml"))
+	return s
+}
+
 // TestCrowd has pods of one namespace come while 1,500 pods of another wait that keep each other off their nodes, each of them
 // a group of its own. Each has its NodeClaim soon, and the controller keeps its Lease.
 func TestCrowd(t *testing.T) {
 	only(t)
 	const pods, limit = 1500, 200
 	l := apiOnly(t)
-	quiet, crowd := newStage(t, l.cluster, "bystander"), newStage(t, l.cluster, "crowd")
+	quiet, crowd := l.stage("bystander"), l.stage("crowd")
 	l.runController(t, filepath.Join(artefacts, "crowd.log"))
 	alone := quiet.pace(l, 0)
 	t.Logf("alone: %s", alone)
@@ -244,7 +253,7 @@ func TestFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := apiOnly(t)
-	s := newStage(t, l.cluster, "bystander")
+	s := l.stage("bystander")
 	l.runController(t, filepath.Join(artefacts, "flood.log"), "--karpenter-service=karpenter", "--webhook-port="+strconv.Itoa(ports[0]))
 	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], conversion.Path))
 	await(t, patience, "the webhook to answer", f.answers)
@@ -269,7 +278,7 @@ type flood struct {
 }
 
 func newFlood(url string) *flood {
-	const pools, requirements = 64, 90
+	const pools, requirements = 80, 90
 	requirement := `{"key":"node.kubernetes.io/instance-type","operator":"In","values":["m5.large","m5.xlarge","m5.2xlarge","m5.4xlarge","m5.8xlarge","m5.12xlarge"]}`
 	var objects []string
 	for i := range pools {
@@ -329,7 +338,7 @@ func (f *flood) start(ctx context.Context) (stop func() string) {
 	return func() string {
 		cancel()
 		<-done
-		return fmt.Sprintf("%.0f requests of %d KiB a second: %d converted, %d turned away, %d failed", float64(f.sent.Load())/time.Since(begun).Seconds(), len(f.body)>>10,
+		return fmt.Sprintf("%.0f requests of %d KiB a second: %d converted, %d answered as too many, %d refused a connection or cut off", float64(f.sent.Load())/time.Since(begun).Seconds(), len(f.body)>>10,
 			f.converted.Load(), f.busy.Load(), f.failed.Load())
 	}
 }
