@@ -292,7 +292,7 @@ func (w *world) settle(until time.Time) {
 		w.after(patienceOfOperator, w.operate)
 	}
 	w.lastForEver()
-	w.check.most = 10 + 2*len(w.api.claims())
+	w.check.most = mostLate(w)
 	for w.failure == nil {
 		if !w.rest(until) {
 			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)

@@ -309,6 +309,7 @@ func (c *checks) sold(m *machine) {
 func (c *checks) commanded(a plan.WriteCommand) {
 	if _, known := c.commands[a.Command.ID]; !known && c.w.calm {
 		c.late++
+		c.most = max(c.most, mostLate(c.w)) // a cloud that had nothing left launches the fleet only now
 		if c.late > c.most {
 			c.fail(Settles, "%d commands were begun since nothing happens any more, the last is %s for %s", c.late, a.Command.Reason, candidates(a.Command))
 		}
@@ -346,6 +347,9 @@ func (c *checks) empty(node string, pods []*pod) {
 		}
 	}
 }
+
+// mostLate is how many commands a world may need to settle that is left alone: twice the size of the fleet, and some.
+func mostLate(w *world) int { return 10 + 2*len(w.api.claims()) }
 
 func commandID(of *claim) string {
 	if of.command == "" {
