@@ -95,6 +95,7 @@ func (c *checks) involuntary(id, pool string) {
 		return
 	}
 	c.gone = append(c.gone, removed{c.w.now, id, pool})
+	c.measure()
 	most, mostOfPool := 3, 3
 	for _, s := range c.sizes {
 		if c.w.now.Sub(s.at) < removalWindow+c.w.setting.lag+recently {
