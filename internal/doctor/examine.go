@@ -40,12 +40,15 @@ const (
 	ElectionNotExclusive = "ElectionNotExclusive" // several Leases of the name are held
 	StaticCapacityOff    = "StaticCapacityOff"    // a pool with replicas, and a controller that keeps none
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
+	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are not replaced for a while
+	RemovalsPaused       = "RemovalsPaused"       // the brake on involuntary removals holds
+	LaunchesPaused       = "LaunchesPaused"       // the brake on launches without effect holds
 )
 
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, scheduler, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, pauses, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, scheduler, webhooks}
 
 // Examine tells what is wrong, by code, then object. Arrange has the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

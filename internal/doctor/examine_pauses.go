@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// mostHoldsNamed is how many controllers of pods a finding names whose launches wait.
+const mostHoldsNamed = 3
+
+// pauses are what the controller does not do for a while on a NodePool: replace its nodes, remove machines that neither a user
+// nor a plan asked to remove, or launch nodes for pods that did not come to run on the last ones.
+func pauses(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Pools {
+		pool := &f.Pools[i]
+		if !f.owns(pool.Spec.Template.Spec.NodeClassRef) || pool.DeletionTimestamp != nil {
+			continue
+		}
+		object := "nodepool/" + pool.Name
+		if c := untrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
+			list = append(list, found(ReplacementsFail, object, "its nodes are not replaced for a while, because replacements did not become ready: "+c.text(),
+				"kubectl describe nodepool "+pool.Name+"; put right what keeps new nodes from becoming ready. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
+		}
+		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
+			list = append(list, found(RemovalsPaused, object, "involuntary removals of its machines are paused, because too many machines of the "+scope+" were to be removed in a short time",
+				"compare the cloud's answers with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") has the numbers, and the command that removes them all the same"))
+		}
+		if finding, held := f.launchesPaused(pool); held {
+			list = append(list, finding)
+		}
+	}
+	return list
+}
+
+// launchHold is what the annotation launch-backoff says of a controller of pods.
+type launchHold struct {
+	Name     string    `json:"name"`
+	Failures int       `json:"failures"`
+	Until    time.Time `json:"until"`
+	Why      string    `json:"why"`
+}
+
+// launchHolds reads the annotation, the hold that ends last first. What cannot be read holds nothing.
+func launchHolds(text string) (list []launchHold) {
+	var byOwner map[string]launchHold
+	if text == "" || json.Unmarshal([]byte(text), &byOwner) != nil {
+		return nil
+	}
+	for _, hold := range byOwner {
+		list = append(list, hold)
+	}
+	slices.SortFunc(list, func(a, b launchHold) int { return cmp.Or(b.Until.Compare(a.Until), strings.Compare(a.Name, b.Name)) })
+	return list
+}
+
+// launchesPaused is the finding about the holds of a NodePool that last.
+func (f *Facts) launchesPaused(pool *karpv1.NodePool) (finding cloud.Finding, held bool) {
+	var names []string
+	n := 0
+	for _, hold := range launchHolds(pool.Annotations[karpv1.AnnotationLaunchBackoff]) {
+		if !hold.Until.After(f.at()) {
+			continue
+		}
+		if n++; n <= mostHoldsNamed {
+			name := fmt.Sprintf("%s until %s, after %d launches without effect", hold.Name, hold.Until.Format(time.RFC3339), hold.Failures)
+			if hold.Why != "" {
+				name += " (" + hold.Why + ")"
+			}
+			names = append(names, name)
+		}
+	}
+	if n == 0 {
+		return finding, false
+	}
+	if n > mostHoldsNamed {
+		names = append(names, fmt.Sprintf("and %d more", n-mostHoldsNamed))
+	}
+	return found(LaunchesPaused, "nodepool/"+pool.Name, "no node is launched for pods of "+strings.Join(names, "; "),
+		"karpenter explain pod NAME says what became of the nodes. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
+}

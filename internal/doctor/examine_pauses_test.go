@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+)
+
+// Each pause of a NodePool is a finding of its own, says what it is for, and is none when it is over.
+func TestExaminePauses(t *testing.T) {
+	kind := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
+	hold := func(until string) string {
+		return `{"uid-a": {"name": "Deployment shop/web", "failures": 4, "until": "` + until + `", "why": "the node was preempted"}}`
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*karpv1.NodePool)
+		want   []string
+		says   string
+	}{
+		{"nothing", func(*karpv1.NodePool) {}, []string{}, ""},
+		{"replacements are healthy again", func(p *karpv1.NodePool) { p.StatusConditions().SetTrue(karpv1.ConditionReplacementsHealthy) }, []string{}, ""},
+		{"replacements fail", func(p *karpv1.NodePool) {
+			p.StatusConditions().SetFalse(karpv1.ConditionReplacementsHealthy, karpv1.ReasonReplacementsFailed, "Drifted: 3 replacements failed")
+		}, []string{"ReplacementsFail nodepool/a"}, "3 replacements failed"},
+		{"removals are paused", func(p *karpv1.NodePool) {
+			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
+		}, []string{"RemovalsPaused nodepool/a"}, "of the fleet"},
+		{"launches wait", func(p *karpv1.NodePool) {
+			p.Annotations = map[string]string{karpv1.AnnotationLaunchBackoff: hold("2026-11-20T12:04:00Z")}
+		}, []string{"LaunchesPaused nodepool/a"}, "Deployment shop/web until 2026-11-20T12:04:00Z, after 4 launches without effect (the node was preempted)"},
+		{"launches waited", func(p *karpv1.NodePool) {
+			p.Annotations = map[string]string{karpv1.AnnotationLaunchBackoff: hold("2026-11-20T12:00:00Z")}
+		}, []string{}, ""},
+		{"another provider's", func(p *karpv1.NodePool) {
+			p.Spec.Template.Spec.NodeClassRef.Kind = "Other"
+			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
+		}, []string{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pool := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: kind.Group, Kind: kind.Kind, Name: "default"}
+			pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+			pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+			c.change(&pool)
+			f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{pool}, Owned: []schema.GroupKind{kind}, Classes: []Class{{Kind: kind, Name: "default"}}}
+			if diff := cmp.Diff(c.want, codes(f)); diff != "" {
+				t.Fatalf("-want +got:\n%s", diff)
+			}
+			for _, finding := range Examine(f, Options{}) {
+				if !strings.Contains(finding.Problem, c.says) {
+					t.Errorf("%q does not say %q", finding.Problem, c.says)
+				}
+			}
+		})
+	}
+}
