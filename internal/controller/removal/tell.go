@@ -87,8 +87,9 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	if own, is := ruling.Pools[pool.Name]; is {
 		count, of = own, "of the NodePool"
 	}
-	text := fmt.Sprintf("%d of the %d machines %s were to be removed within %s without being asked for (%s); more than %d are not removed while their nodes or the cloud call them alive",
-		count.Wanted, count.Machines, of, b.Timers.RemovalWindow, b.causes(), count.Limit)
+	// Strays, and machines that have been removed, are among those that are wanted and have no claim.
+	text := fmt.Sprintf("%d machines %s were to be removed within %s without being asked for (%s), and NodeClaims show %d now; more than %d are not removed while their nodes or the cloud call them alive",
+		count.Wanted, of, b.Timers.RemovalWindow, b.causes(), count.Machines, count.Limit)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
 		text += fmt.Sprintf("; the annotation %s=%q is no time", karpv1.AnnotationRemovalsAllowedUntil, given)
 	}
