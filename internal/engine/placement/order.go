@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -231,26 +232,41 @@ func (p *place) lose(gone map[*model.Pod]bool) bool {
 	return lost
 }
 
-// resolved is the bin's row as its node can be: of one of its types, and with the custom labels among the keys that it
-// will carry.
-func (r *run) resolved(b *bin, keys []label.Key) label.Row {
-	space, row := r.snap.Space, b.market.pool.Types.Hull(b.row, b.kinds)
-	for _, key := range keys {
-		if b.market.pool.Catalogue.WellKnown[space.Name(key)] || domainOf(space, row, key) >= 0 {
+// resolved is the bin's row as its claim will say it, so that this plan counts the node as the next one does: of one of its
+// types, of the capacity types that the claim names, and with the custom labels that the node will carry.
+func (r *run) resolved(b *bin) label.Row {
+	space, m, row := r.snap.Space, b.market, slices.Clone(b.row)
+	r.nameCapacityTypes(m, b, row)
+	for k := label.Key(0); int(k) < space.Len(); k++ {
+		if m.pool.Catalogue.WellKnown[space.Name(k)] || domainOf(space, row, k) >= 0 {
 			continue
 		}
-		atom := space.Absent(key)
-		if !space.AllowsAbsent(row, key) {
-			value, ok := space.Pick(row, key)
+		atom := space.Absent(k)
+		if !space.AllowsAbsent(row, k) {
+			value, ok := space.Pick(row, k)
 			if !ok {
 				continue
 			}
-			atom = space.Atom(key, value)
+			atom = space.Atom(k, value)
 		}
-		row = slices.Clone(row)
-		space.SetOnly(row, key, atom)
+		space.SetOnly(row, k, atom)
 	}
-	return row
+	return m.pool.Types.Hull(row, b.kinds)
+}
+
+// nameCapacityTypes narrows the row to the capacity types that the bin's claim names.
+func (r *run) nameCapacityTypes(m *market, b *bin, row label.Row) {
+	space := r.snap.Space
+	key, known := space.Lookup(model.LabelCapacityType)
+	if !known {
+		return
+	}
+	named := bitset.New(space.Atoms(key))
+	for _, value := range r.capacityTypes(m, b) {
+		named.Add(space.Atom(key, value))
+	}
+	from, to := space.Span(key)
+	bitset.Set(row[from:to]).AndWith(named)
 }
 
 // seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there,
@@ -263,13 +279,12 @@ func (r *run) seats() []seat {
 			seats = n.seat(seats, n.node.Row, n.node.Taints)
 		}
 	}
-	keys := r.counters.keys()
 	alike := map[string]label.Row{}
 	for _, b := range r.bins {
 		like := r.likeness(b)
 		row, known := alike[string(like)]
 		if !known {
-			row = r.resolved(b, keys)
+			row = r.resolved(b)
 			alike[string(like)] = row
 			for _, c := range r.counters.all {
 				c.notice(r.snap.Space, row, b.market.pool.Taints)
@@ -278,17 +293,6 @@ func (r *run) seats() []seat {
 		seats = b.seat(seats, row, b.market.pool.Taints)
 	}
 	return seats
-}
-
-// keys are the label keys by whose values pods are counted.
-func (c *counters) keys() []label.Key {
-	var keys []label.Key
-	for _, counter := range c.all {
-		if !slices.Contains(keys, counter.key) {
-			keys = append(keys, counter.key)
-		}
-	}
-	return keys
 }
 
 // seat appends the seats of a place's pods, and takes them out of its tally.
