@@ -206,7 +206,7 @@ func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.
 			p.holdLaunches(a.Pool, a.UID, a.Owner, nil)
 		}
 	}
-	return plan.Restrain(p.snapshot(), decided)
+	return p.brake.Restrain(p.snapshot(), decided)
 }
 
 func (p *process) holdLaunches(name, uid, owner string, now *model.LaunchHold) {

@@ -15,6 +15,7 @@ import (
 type wireHold struct {
 	Name     string    `json:"name"`
 	Failures int       `json:"failures"`
+	Pauses   int       `json:"pauses,omitempty"`
 	Until    time.Time `json:"until"`
 	Why      string    `json:"why,omitempty"`
 }
@@ -33,7 +34,8 @@ func Holds(text string) []model.LaunchHold {
 	wire := readHolds(text)
 	for _, owner := range slices.Sorted(maps.Keys(wire)) {
 		if h := wire[owner]; owner != "" && h.Failures > 0 && !h.Until.IsZero() {
-			list = append(list, model.LaunchHold{Owner: owner, Name: h.Name, Failures: min(h.Failures, mostFailures), Until: h.Until.UTC(), Why: h.Why})
+			list = append(list, model.LaunchHold{Owner: owner, Name: h.Name, Failures: min(h.Failures, mostFailures),
+				Pauses: min(max(h.Pauses, 0), mostFailures), Until: h.Until.UTC(), Why: h.Why})
 		}
 	}
 	return list
@@ -52,7 +54,7 @@ func WithHold(text, owner string, now *model.LaunchHold) string {
 		if len(why) > longestWhy {
 			why = strings.ToValidUTF8(why[:longestWhy], "") + "..."
 		}
-		wire[owner] = wireHold{Name: now.Name, Failures: now.Failures, Until: now.Until.UTC(), Why: why}
+		wire[owner] = wireHold{Name: now.Name, Failures: now.Failures, Pauses: now.Pauses, Until: now.Until.UTC(), Why: why}
 	}
 	shorten(wire)
 	if len(wire) == 0 {

@@ -31,6 +31,10 @@ func TestHolds(t *testing.T) {
 	if len(text) > 128<<10 {
 		t.Errorf("the annotation has %d bytes, want at most half of what an object may have", len(text))
 	}
+	third := model.LaunchHold{Owner: "a", Name: "Job a/b", Failures: 14, Pauses: 3, Until: until}
+	if diff := cmp.Diff([]model.LaunchHold{third}, Holds(WithHold("", "a", &third))); diff != "" {
+		t.Errorf("a hold that is written and read (-want +got):\n%s", diff)
+	}
 	sooner := model.LaunchHold{Owner: "sooner", Name: "Job a/b", Failures: 4, Until: until}
 	if diff := cmp.Diff(text, WithHold(text, "sooner", &sooner)); diff != "" {
 		t.Errorf("a hold that ends before all others changes the annotation:\n%s", diff)

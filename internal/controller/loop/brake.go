@@ -47,20 +47,33 @@ func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided 
 		}
 		snap = p.Snapshot()
 	}
-	if n := p.brake.Unwritten(snap); n != p.unwritten {
-		p.unwritten = n
-		p.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", n)
-	}
+	p.tellUnwritten(p.brake.Unwritten(snap))
 	return p.brake.Restrain(snap, decided)
 }
 
-// tellHold tells of a pause that begins, once it stands on its pool. The brake asks again for one that could not be written.
-func (p *Provision) tellHold(o execute.Outcome) {
-	if o.Err != nil {
-		p.Log.Error(o.Err, "noting that launches wait")
-		return
+// tellUnwritten tells how many pauses are in memory only, when that changes.
+func (p *Provision) tellUnwritten(now int) {
+	before := p.unwritten
+	p.unwritten = now
+	switch {
+	case now == before:
+	case now == 0:
+		p.Log.Info("the pauses of launches that were in memory only are on their NodePools, or over", "controllers", before)
+	default:
+		p.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", now)
 	}
-	if hold, begins := o.Action.(plan.HoldLaunches); begins {
+}
+
+// tellHold tells of a pause that begins, once it stands on its pool, and of pauses that could not be noted or taken off. The
+// brake asks again for those.
+func (p *Provision) tellHold(o execute.Outcome) {
+	hold, begins := o.Action.(plan.HoldLaunches)
+	switch {
+	case o.Err != nil && begins:
+		p.Log.Error(o.Err, "noting on a NodePool that launches wait", "nodepool", hold.Pool, "controller", hold.Hold.Name)
+	case o.Err != nil:
+		p.Log.Error(o.Err, "taking a pause of launches that is over off its NodePool", "action", o.Action.String())
+	case begins:
 		p.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
 		p.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
 			"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)

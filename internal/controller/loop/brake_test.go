@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/events"
 
@@ -20,38 +21,14 @@ import (
 // loop waits, tells why on the pod, and counts it.
 func TestProvisionEndsALoop(t *testing.T) {
 	w := newWorld()
-	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
-		decided := &plan.Provision{}
-		for _, g := range snap.Groups {
-			for _, pod := range g.Pods {
-				name := plan.ClaimName("p", "pool-uid", []*model.Pod{pod}, func(string) bool { return false })
-				decided.Claims = append(decided.Claims, plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{pod}})
-				decided.Order = append(decided.Order, pod)
-			}
-		}
-		return decided
-	})
+	p := w.provision(claimForEachPod)
 	sink := events.NewFakeRecorder(100)
 	p.Recorder, p.Refusal = telemetry.NewRecorder(sink, w.clock), explain.Refusal
 	p.Left = &loop.Departures{}
 	created := 0
 	for i := range 30 { // ten seconds each
-		pod := fmt.Sprintf("web-%d", i)
-		w.pending(pod, "")
-		w.pods["uid-"+pod].Controller = model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}
-		p.Tick(t.Context())
+		w.preempts(t, p, fmt.Sprintf("web-%d", i))
 		created += strings.Count(w.took(), "create claim")
-		for claim, n := range w.nodes {
-			n.Stage = model.Initialized
-			w.pods["uid-"+pod].State, w.pods["uid-"+pod].Node = model.Bound, n.Name
-			w.clock.Step(5 * time.Second)
-			p.Tick(t.Context())
-			p.Left.Add(model.Departure{UID: "uid-" + pod, Namespace: "default", Name: pod, Node: n.Name, Ran: 3 * time.Second, Preempted: true,
-				Controller: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}})
-			delete(w.nodes, claim)
-		}
-		delete(w.pods, "uid-"+pod)
-		w.clock.Step(5 * time.Second)
 	}
 	if created < 5 || created > 7 {
 		t.Errorf("%d claims were created in five minutes, want four, and one after each of two or three pauses", created)
@@ -65,4 +42,93 @@ func TestProvisionEndsALoop(t *testing.T) {
 			t.Errorf("no event says %q:\n%s", part, told)
 		}
 	}
+}
+
+// TestProvisionTellsOfPauses: what the log says when a pause, or the end of one, cannot be written on its NodePool.
+func TestProvisionTellsOfPauses(t *testing.T) {
+	w := newWorld()
+	p := w.provision(func(*model.Snapshot) *plan.Provision { return &plan.Provision{} })
+	var lines []string
+	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	said := func(words string) bool {
+		text := strings.Join(lines, "\n")
+		lines = nil
+		return strings.Contains(text, words)
+	}
+	w.pool.Holds = []model.LaunchHold{{Owner: "web", Name: "ReplicaSet default/web", Failures: 4, Until: w.clock.Now().Add(10 * time.Minute)}}
+	w.pending("web-0", "")
+	pod := w.pods["uid-web-0"]
+	pod.Controller = model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}
+	p.Tick(t.Context())
+	w.node("here", model.Initialized)
+	pod.State, pod.Node = model.Bound, "here"
+	p.Tick(t.Context())
+	w.refuse = "wait no longer"
+	w.clock.Step(2 * time.Minute)
+	p.Tick(t.Context())
+	if len(w.pool.Holds) != 1 || !said("taking a pause of launches that is over off its NodePool") {
+		t.Errorf("holds %v; the log does not say that a pause that is over could not be taken off", w.pool.Holds)
+	}
+	w.refuse = ""
+	w.clock.Step(time.Minute)
+	p.Tick(t.Context())
+	if len(w.pool.Holds) != 0 || len(lines) != 0 {
+		t.Errorf("holds %v, log %v; want neither", w.pool.Holds, lines)
+	}
+}
+
+// TestProvisionTellsOfUnwrittenPauses: pauses that are in memory only are told once, and so is when none is left.
+func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
+	w := newWorld()
+	p := w.provision(claimForEachPod)
+	p.Left = &loop.Departures{}
+	var lines []string
+	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	w.refuse = "note on pool"
+	for i := range 5 {
+		w.preempts(t, p, fmt.Sprintf("web-%d", i))
+	}
+	text := strings.Join(lines, "\n")
+	if strings.Count(text, "pauses of launches are in memory only") != 1 || !strings.Contains(text, "noting on a NodePool that launches wait") {
+		t.Errorf("the log does not say once that a pause is in memory only, and why:\n%s", text)
+	}
+	lines, w.refuse = nil, ""
+	p.Tick(t.Context())
+	text = strings.Join(lines, "\n")
+	if len(w.pool.Holds) != 1 || strings.Contains(text, "pauses of launches are in memory only") || !strings.Contains(text, "are on their NodePools, or over") {
+		t.Errorf("holds %v; the log does not say that the pause is written:\n%s", w.pool.Holds, text)
+	}
+}
+
+// claimForEachPod plans a claim for each pod.
+func claimForEachPod(snap *model.Snapshot) *plan.Provision {
+	decided := &plan.Provision{}
+	for _, g := range snap.Groups {
+		for _, pod := range g.Pods {
+			name := plan.ClaimName("p", "pool-uid", []*model.Pod{pod}, func(string) bool { return false })
+			decided.Claims = append(decided.Claims, plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{pod}})
+			decided.Order = append(decided.Order, pod)
+		}
+	}
+	return decided
+}
+
+// preempts plays a round of ten seconds: a pod of the ReplicaSet web is made, comes onto the node that is launched for it, is
+// preempted there, and the node goes.
+func (w *world) preempts(t *testing.T, p *loop.Provision, pod string) {
+	t.Helper()
+	owner := model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}
+	w.pending(pod, "")
+	w.pods["uid-"+pod].Controller = owner
+	p.Tick(t.Context())
+	for claim, n := range w.nodes {
+		n.Stage = model.Initialized
+		w.pods["uid-"+pod].State, w.pods["uid-"+pod].Node = model.Bound, n.Name
+		w.clock.Step(5 * time.Second)
+		p.Tick(t.Context())
+		p.Left.Add(model.Departure{UID: "uid-" + pod, Namespace: "default", Name: pod, Node: n.Name, Ran: 3 * time.Second, Preempted: true, Controller: owner})
+		delete(w.nodes, claim)
+	}
+	delete(w.pods, "uid-"+pod)
+	w.clock.Step(5 * time.Second)
 }

@@ -326,6 +326,8 @@ type LaunchHold struct {
 	Failures int
 	Until    time.Time
 	Why      string
+	// Pauses is the number of this pause in a row; zero: not known.
+	Pauses int
 }
 
 // Departure is a pod that was on a node and has ended or is being preempted.

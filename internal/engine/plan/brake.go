@@ -25,6 +25,8 @@ const (
 	launchMemory = time.Hour
 	// toldFates is how many nodes the reason of a pause names.
 	toldFates = 4
+	// fewPods is how many pods of a controller are remembered whatever has become of them.
+	fewPods = 64
 )
 
 // Brake ends loops in which nodes are launched for pods that never come to run on them: a plan may be wrong about a cluster
@@ -47,11 +49,17 @@ const (
 // The claims of one pass count once: a Deployment that is scaled up to many nodes is no loop. When one of the pods has been
 // on a node for a minute, or has ended by itself (a Job may be short), everything is forgotten about its controller.
 //
+// After a pause, the next one begins with a launch that was made after it and led to nothing. Launches from before its end,
+// which fail while it lasts or later, are part of the same loop and make no pause longer.
+//
 // Pauses stand on the pool of the last launch (model.PoolSpec.Holds), so that a restart keeps them and they can be
 // explained. The count before the first pause is memory: a restart begins it anew. So is a pause that could not be written,
-// or that a pool has no room for (model.MostHolds): it lasts as long as the process. The zero value is ready for use.
+// or that a pool has no room for (model.MostHolds): it lasts as long as the process. A release that could not be written takes
+// effect in memory, and is written again. The zero value is ready for use.
 type Brake struct {
 	owners map[string]*launches
+	// released are the controllers whose pauses are over and are still on a pool.
+	released map[string]bool
 }
 
 // launches are those for the pods of one controller.
@@ -60,8 +68,15 @@ type launches struct {
 	// pods are those that launches were for, by UID, with the time since when each has been seen on a node.
 	pods map[string]time.Time
 	list []*launch
-	// failures counts the launches that led to nothing, pauses the pauses, paused the launches before the last of them.
+	// kept is how many of them were left when they were last pruned.
+	kept int
+	// failures counts the passes whose launches led to nothing, pauses the pauses, paused the passes that no further pause is
+	// due to: those before the end of the last one.
 	failures, pauses, paused int
+	// resumed: the pause is that of another process, which knew the pods. settled is since when none of the controller's pods
+	// waits and one is on a node.
+	resumed bool
+	settled time.Time
 	// hold is the last pause until launchMemory after its end, on the pool holdPool; nil for none. shown: a snapshot had it.
 	hold     *model.LaunchHold
 	holdPool string
@@ -79,8 +94,9 @@ type launch struct {
 	pods      []string
 	// machine, registered and came: the cloud has made it, its node registered, one of its pods came there.
 	machine, registered, came bool
-	futile                    bool
-	fate                      string
+	// futile: it led to nothing; counted: it is part of failures.
+	futile, counted bool
+	fate            string
 	// lost is the priority of the pod that was preempted there, which the next look explains.
 	lost *int32
 }
@@ -117,7 +133,7 @@ func (b *Brake) of(owner, name string) *launches {
 // writes that begin and end pauses.
 func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 	b.resume(snap)
-	if len(b.owners) == 0 {
+	if len(b.owners) == 0 && len(b.released) == 0 {
 		return nil
 	}
 	var actions []Action
@@ -126,30 +142,60 @@ func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 	for _, owner := range slices.Sorted(maps.Keys(b.owners)) {
 		o := b.owners[owner]
 		o.look(w, owner)
+		o.prune(w)
 		switch {
-		case served[owner] || o.failures > 0 && o.runs(w):
-			delete(b.owners, owner)
-			actions = append(actions, release(snap, owner)...)
+		case served[owner] || o.failures > 0 && o.runs(w, owner):
+			b.release(owner)
 		case o.lifted(snap, owner) || o.forget(snap.Now):
 			delete(b.owners, owner)
 		default:
 			actions = append(actions, o.brake(snap, owner)...)
+			if o.hold != nil {
+				delete(b.released, owner)
+			}
 		}
 	}
-	return append(actions, expired(snap)...)
+	return append(append(actions, b.releases(snap)...), expired(snap)...)
+}
+
+// release forgets everything about a controller whose pods run.
+func (b *Brake) release(owner string) {
+	delete(b.owners, owner)
+	if b.released == nil {
+		b.released = map[string]bool{}
+	}
+	b.released[owner] = true
+}
+
+// releases takes pauses that are over off their pools, until no pool has them.
+func (b *Brake) releases(snap *model.Snapshot) []Action {
+	var actions []Action
+	for _, owner := range slices.Sorted(maps.Keys(b.released)) {
+		off := releaseElsewhere(snap, owner, "")
+		if len(off) == 0 {
+			delete(b.released, owner)
+		}
+		actions = append(actions, off...)
+	}
+	return actions
 }
 
 // resume takes over the pauses of a process before this one, and notes which pauses are on their pools.
 func (b *Brake) resume(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
 		for _, h := range pool.Holds {
+			if b.released[h.Owner] {
+				continue
+			}
 			o := b.of(h.Owner, h.Name)
 			switch {
 			case o.failures == 0:
-				o.failures = max(h.Failures, 1)
-				o.pauses = max(1, o.failures-futileLaunches+1)
+				o.failures, o.pauses = max(h.Failures, 1), h.Pauses
+				if o.pauses < 1 { // of a version that did not write it
+					o.pauses = max(1, o.failures-futileLaunches+1)
+				}
 				o.paused = o.failures
-				o.hold, o.holdPool, o.shown = &h, pool.Name, true
+				o.hold, o.holdPool, o.shown, o.resumed = &h, pool.Name, true, true
 			case o.hold == nil || o.holdPool != pool.Name:
 			case o.hold.Until.Equal(h.Until):
 				o.shown = true
@@ -257,14 +303,50 @@ func (l *launch) explain(snap *model.Snapshot) {
 
 // count counts a launch that led to nothing, once for its pass.
 func (o *launches) count(l *launch) {
+	if l.counted {
+		return
+	}
+	l.counted = true
+	if slices.ContainsFunc(o.list, func(other *launch) bool { return other != l && other.counted && other.at.Equal(l.at) }) {
+		return
+	}
 	if l.at.After(o.counted) {
 		o.counted = l.at
-		o.failures++
+	}
+	o.failures++
+	if o.hold != nil && l.at.Before(o.hold.Until) {
+		o.paused++
 	}
 }
 
-// runs reports whether one of the pods has been on a node long enough.
-func (o *launches) runs(w *brakeView) bool {
+// prune forgets pods that neither wait nor are on a node, and that no launch in memory was for. It waits until they are many.
+func (o *launches) prune(w *brakeView) {
+	if len(o.pods) <= 2*o.kept+fewPods {
+		return
+	}
+	of := map[string]bool{}
+	for _, l := range o.list {
+		for _, uid := range l.pods {
+			of[uid] = true
+		}
+	}
+	bound := w.onNodes()
+	maps.DeleteFunc(o.pods, func(uid string, _ time.Time) bool { return !of[uid] && !bound[uid] && !w.waits(uid) })
+	o.kept = len(o.pods)
+}
+
+// runs reports whether one of the pods has been on a node long enough. Which pods the launches before a restart were for is
+// unknown. Then, all of the controller's pods have to be on nodes for as long: others may have run all the time.
+func (o *launches) runs(w *brakeView, owner string) bool {
+	switch {
+	case !o.resumed:
+	case !w.settled(owner):
+		o.settled = time.Time{}
+	case o.settled.IsZero():
+		o.settled = w.snap.Now
+	case w.snap.Now.Sub(o.settled) >= ranEnough:
+		return true
+	}
 	bound := w.onNodes()
 	for uid, since := range o.pods {
 		switch {
@@ -313,9 +395,9 @@ func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
 	next := o.failures > o.paused && (o.hold != nil || o.recent(snap.Now) >= futileLaunches)
 	if next {
 		if pool := o.last().pool; snap.Pool(pool) != nil {
-			o.pauses++
+			o.pauses, o.resumed = o.pauses+1, false
 			o.paused, o.holdPool, o.shown = o.failures, pool, false
-			o.hold = &model.LaunchHold{Owner: owner, Name: o.name, Failures: o.failures,
+			o.hold = &model.LaunchHold{Owner: owner, Name: o.name, Failures: o.failures, Pauses: o.pauses,
 				Until: snap.Now.Add(holdPause(o.pauses - 1)).Truncate(time.Second), Why: o.why()}
 		}
 	}

@@ -22,8 +22,8 @@ type braked struct {
 	nodes map[string]model.NodeSpec
 	pods  map[string]model.PodSpec
 	left  []model.Departure
-	// deaf: what is to be written on the pool is not.
-	deaf bool
+	// deaf: what is to be written on the pool is not; unwritable: neither is what is to be taken off.
+	deaf, unwritable bool
 	// starts are the times at which pauses began, ends those to which they last.
 	starts, ends []time.Time
 	launched     int
@@ -98,7 +98,9 @@ func (w *braked) pass(later time.Duration) {
 			w.pool.Holds = []model.LaunchHold{a.Hold}
 			w.starts, w.ends = append(w.starts, w.now), append(w.ends, a.Hold.Until)
 		case plan.ReleaseLaunches:
-			w.pool.Holds = nil
+			if !w.unwritable {
+				w.pool.Holds = nil
+			}
 		}
 	}
 	w.left = nil

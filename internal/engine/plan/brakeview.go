@@ -8,8 +8,9 @@ import (
 
 // brakeView is what several controllers ask of one snapshot, worked out when it is first asked for.
 type brakeView struct {
-	snap           *model.Snapshot
-	pending, bound map[string]bool
+	snap *model.Snapshot
+	// pending and bound are UIDs of pods, waiting and placed those of the controllers of such pods.
+	pending, bound, waiting, placed map[string]bool
 }
 
 // waits reports whether the pod is pending.
@@ -40,6 +41,26 @@ func (w *brakeView) onNodes() map[string]bool {
 	return w.bound
 }
 
+// settled reports whether none of the controller's pods is pending and one is on a node.
+func (w *brakeView) settled(owner string) bool {
+	if w.waiting == nil {
+		w.waiting, w.placed = map[string]bool{}, map[string]bool{}
+		for _, g := range w.snap.Groups {
+			for _, p := range g.Pods {
+				w.waiting[ownerOf(p)] = true
+			}
+		}
+		for _, n := range w.snap.Nodes {
+			for _, p := range n.Pods {
+				if !p.Terminating {
+					w.placed[ownerOf(p)] = true
+				}
+			}
+		}
+	}
+	return w.placed[owner] && !w.waiting[owner]
+}
+
 // holdOf is the owner's pause, the last of several; nil for none.
 func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
 	var found *model.LaunchHold
@@ -52,8 +73,6 @@ func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
 	}
 	return found
 }
-
-func release(snap *model.Snapshot, owner string) []Action { return releaseElsewhere(snap, owner, "") }
 
 // releaseElsewhere takes the owner's pauses off all pools but one.
 func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {

@@ -42,14 +42,17 @@ func hasRoom(pool *model.Pool, hold *model.LaunchHold) bool {
 // those pods. They still go onto nodes that are there or in flight, and onto new nodes that others need too.
 func Restrain(snap *model.Snapshot, p *Provision) *Provision { return restrain(heldNow(snap), p) }
 
-// Restrain is the function of that name, which also goes by the pauses that are on no pool.
+// Restrain is the function of that name, which also goes by the pauses that are on no pool, and not by those that are over and
+// could not be taken off their pool yet.
 func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	var all holds
 	for _, h := range b.lasting(snap.Now) { // first: a pool may lack what became of the nodes
 		all = all.with(h)
 	}
-	for _, h := range heldNow(snap) {
-		all = all.with(h)
+	for owner, h := range heldNow(snap) {
+		if !b.released[owner] {
+			all = all.with(h)
+		}
 	}
 	return restrain(all, p)
 }
