@@ -435,12 +435,13 @@ func testFailingHook(t *testing.T, s *apiServer) {
 	}
 }
 
-// A hook that says "not yet" has not failed: it is asked until it is ready, and the claim does not show a failure.
+// A hook that says "not yet" has not failed: it is asked until it is ready, and the claim shows once what it waits for.
 func testLateHook(t *testing.T, s *apiServer) {
 	w := in(t, s)
-	var asked atomic.Int32
+	var asked, until atomic.Int32
+	until.Store(1 << 30)
 	w.hook = func(*karpv1.NodeClaim, *corev1.Node) error {
-		if asked.Add(1) < 12 {
+		if asked.Add(1) < until.Load() {
 			return &controller.NotYetError{Reason: "others first"}
 		}
 		return nil
@@ -449,10 +450,19 @@ func testLateHook(t *testing.T, s *apiServer) {
 	claim := newClaim("late")
 	w.create(claim)
 	w.boot(claim)
-	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
-	if got := asked.Load(); got < 12 {
-		t.Errorf("the node opened after %d questions, want 12 at least", got)
+	w.untilCondition(claim, karpv1.ConditionRegistered, "Unknown", karpv1.ReasonRegistrationHookPending)
+	shown := asked.Load()
+	w.until("the hook to be asked again", func() bool { return asked.Load() > shown+12 })
+	version := claim.ResourceVersion
+	w.read(claim)
+	if claim.ResourceVersion != version {
+		t.Errorf("the claim was written again while its node waits, want once: %+v", claim.Status.Conditions)
 	}
+	if got := claim.StatusConditions().Get(karpv1.ConditionRegistered).Message; got != "Waiting: others first" {
+		t.Errorf("the claim shows %q, want what its node waits for", got)
+	}
+	until.Store(0)
+	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 }
 
 func testDeadline(t *testing.T, s *apiServer) {

@@ -195,6 +195,17 @@ func knownEphemeralTaints() [5]corev1.Taint {
 	}
 }
 
+// NotReadyTaint reports whether Kubernetes or the cloud controller keeps a taint on a node
+// until it can run pods, and takes it off itself. Unlike KnownEphemeralTaint it leaves aside
+// Karpenter's own taint and those of node readiness rules.
+func NotReadyTaint(taint corev1.Taint) bool {
+	switch taint.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, TaintKeyExternalCloudProvider:
+		return true
+	}
+	return false
+}
+
 // TaintKeyExternalCloudProvider is set by a kubelet that waits for its cloud controller.
 const TaintKeyExternalCloudProvider = "node.cloudprovider.kubernetes.io/uninitialized"
 

@@ -79,13 +79,14 @@ func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, no
 	if p.WaitForSync != nil && !p.WaitForSync(ctx) {
 		return fmt.Errorf("waiting for the mirror of the cluster: %w", context.Cause(ctx))
 	}
-	promises, wait := p.promises(claim, node)
+	return p.opens(ctx, claim, node)
+}
+
+// promiseNode writes the nominations that are missing when the node opens.
+func (p *Provision) promiseNode(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
 	var errs []error
 	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
 		errs = append(errs, o.Err)
-	}
-	if wait != nil {
-		return wait
 	}
 	if len(errs) > 0 {
 		return fmt.Errorf("promising node %s to %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))

@@ -1,7 +1,7 @@
 package loop
 
 import (
-	"fmt"
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -12,124 +12,194 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// openings remembers which nodes wait for their turn to open for pods, and which one opened last. A process that starts
-// anew knows none, and the nodes wait a little longer.
+// openings remembers which nodes wait for their turn to open for pods, and which one opened last. A new process knows none,
+// and its nodes wait a little longer.
 type openings struct {
 	mu      sync.Mutex
-	waiting map[types.UID]wish
-	last    letting
+	waiting map[types.UID]waiter
+	last    turn
+	// order is the latest order of the nodes of the plan with the targets, from a snapshot of the time read; nil where there is
+	// none. All nodes that wait share it: working it out takes a look at every pending pod.
+	order   *plan.Order
+	targets *plan.Targets
+	read    time.Time
+	// writing is held by the one goroutine that writes nominations to nodes with an order.
+	writing sync.Mutex
 }
 
-// wish is since when a claim's node asks to open, and since when it is ready for pods. One that was let open asks again after a
-// write conflict, and is not to wait again.
-type wish struct {
+// waiter is since when a claim's node asks to open, and since when it is ready for pods. A node that had its turn asks again after
+// a write conflict, and does not wait again.
+type waiter struct {
 	asked, ready time.Time
-	let          bool
+	granted      bool
 }
 
-// letting is the claim whose node was let open last, whether pods that stay come to it, and when; seen is when it was found open.
-type letting struct {
-	claim    string
-	stays    bool
-	at, seen time.Time
+// turn is the claim whose node had its turn last, whether it has unlimited pods (see plan.Order), and when; seen is when it was
+// found open.
+type turn struct {
+	claim     string
+	unlimited bool
+	at, seen  time.Time
 }
 
-// unready are the taints of nodes that are not ready for pods, whatever their registration.
-var unready = []string{corev1.TaintNodeNotReady, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized"}
+// What a claim shows while its node waits. Each claim shows each of them once at most, so no message names another node.
+var (
+	notReady    = &controller.NotYetError{Reason: "the node has a taint because it is not ready for pods"}
+	othersFirst = &controller.NotYetError{Reason: "other nodes of the same plan open for pods before"}
+)
 
-// promises are the nominations to write before the node of the claim opens, or now if it has to wait.
-func (p *Provision) promises(claim *karpv1.NodeClaim, node *corev1.Node) ([]plan.Action, *controller.NotYetError) {
-	targets, snap := p.planned(), p.Snapshot()
-	order := targets.Opening(snap, claim.Name, node.Name)
-	if order == nil {
+// orderShared is the part of Timers.HookRetry for which nodes share an order.
+const orderShared = 4
+
+// opens nominates pods to the node of the claim and returns nil if it may open, or says what it waits for.
+func (p *Provision) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+	targets := p.planned()
+	order, opening := p.opening(claim, node)
+	if opening == nil {
 		p.openings.forget(claim.UID)
-		return targets.Promises(snap, claim.Name, node.Name), nil
+		return p.promiseNode(ctx, node, targets.Promises(p.Snapshot(), claim.Name, node.Name))
 	}
-	if wait := p.turn(claim, node, order, snap); wait != nil {
-		switch {
-		case !order.First:
-			return targets.Standing(snap), wait
-		case order.Stays && ready(node):
-			return targets.Promises(snap, claim.Name, node.Name), wait
-		}
-		return nil, wait
+	if wait := p.turn(claim, node, order, opening); wait != nil {
+		p.promiseMeanwhile(ctx, claim, node, order)
+		return wait
 	}
-	if !order.First { // pods may be bound elsewhere than planned
-		snap, _, _ = p.decide()
-		targets = p.planned()
+	p.openings.writing.Lock()
+	defer p.openings.writing.Unlock()
+	p.openings.outdate(order)
+	if order, opening = p.opening(claim, node); opening == nil {
+		return p.promiseNode(ctx, node, targets.Promises(p.Snapshot(), claim.Name, node.Name))
 	}
-	return targets.Coming(snap, claim.Name, node.Name), nil
+	defer p.openings.outdate(order)
+	return p.promiseNode(ctx, node, p.openings.actions(func() []plan.Action { return order.PromisesBefore(claim.Name, node.Name) }))
 }
 
-// turn is nil when the node of the claim may open, and says otherwise what it waits for (see plan.Opening): for
+// opening returns the order of the nodes of the plan and the state of the claim's node in it; nil where it may open at once.
+func (p *Provision) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order, *plan.Opening) {
+	o := &p.openings
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	targets, now := p.targets.Load(), p.Clock.Now()
+	if o.targets != targets || now.Sub(o.read) >= p.Timers.HookRetry/orderShared {
+		o.order, o.targets, o.read = targets.Order(p.Snapshot()), targets, now
+	}
+	return o.order, o.order.Opening(claim.Name, node.Name)
+}
+
+// outdate has the order read anew for the next question.
+func (o *openings) outdate(order *plan.Order) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.order == order {
+		o.order, o.targets = nil, nil
+	}
+}
+
+// actions are what the order answers, which two goroutines must not ask at a time.
+func (o *openings) actions(ask func() []plan.Action) []plan.Action {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return ask()
+}
+
+// promiseMeanwhile nominates pods while the node of the claim waits: to the nodes of the plan that are open, or to the node
+// itself if it may be the first. One of the nodes that wait does so at a time, the others do not wait for it.
+func (p *Provision) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order) {
+	o := &p.openings
+	if !o.writing.TryLock() {
+		return
+	}
+	defer o.writing.Unlock()
+	missing := o.actions(func() []plan.Action {
+		opening := order.Opening(claim.Name, node.Name)
+		switch {
+		case o.order != order: // written meanwhile
+			return nil
+		case !opening.First:
+			return order.OpenPromises()
+		case opening.Unlimited && ready(node):
+			return order.Promises(claim.Name, node.Name)
+		}
+		return nil
+	})
+	if len(missing) == 0 {
+		return
+	}
+	defer o.outdate(order)
+	for _, failed := range execute.Failures(p.Writer.Do(ctx, missing)) {
+		p.Log.V(1).Info("nominating a pod before its node opens", "action", failed.Action.String(), "error", failed.Err.Error())
+	}
+}
+
+// turn is nil when the node of the claim may open, and says otherwise what it waits for (see plan.Order): for
 // Timers.Opening at most when the node is ready and no other opens meanwhile, for Timers.OpeningUnready when it is not ready,
 // and for Timers.OpeningMax at most altogether.
-func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Opening, snap *model.Snapshot) *controller.NotYetError {
+func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order, opening *plan.Opening) error {
 	o := &p.openings
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := p.Clock.Now()
-	maps.DeleteFunc(o.waiting, func(_ types.UID, w wish) bool { return now.Sub(w.asked) > 2*p.Timers.OpeningMax })
-	if why := p.waits(claim, node, order, snap, now); why != "" {
-		return &controller.NotYetError{Reason: why}
+	maps.DeleteFunc(o.waiting, func(_ types.UID, w waiter) bool { return now.Sub(w.asked) > 2*p.Timers.OpeningMax })
+	self := o.ask(claim.UID, ready(node), now)
+	if !self.granted && !self.overdue(o.last, now, p.Timers) {
+		switch {
+		case self.ready.IsZero():
+			return notReady
+		case len(opening.Before) > 0,
+			(opening.Alone || o.last.unlimited && !opening.Unlimited) && !o.settled(order, opening, now, p.Timers),
+			opening.Unnominated && !opening.Unlimited:
+			return othersFirst
+		}
 	}
-	since := o.waiting[claim.UID]
-	since.let = true
-	o.waiting[claim.UID] = since
+	self.granted = true
+	o.waiting[claim.UID] = self
 	if o.last.claim != claim.Name {
-		o.last = letting{claim: claim.Name, stays: order.Stays, at: now}
+		o.last = turn{claim: claim.Name, unlimited: opening.Unlimited, at: now}
 	}
 	return nil
 }
 
-// waits says what the node waits for, empty if its turn has come.
-func (p *Provision) waits(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Opening, snap *model.Snapshot, now time.Time) string {
-	o := &p.openings
-	since, known := o.waiting[claim.UID]
-	if !known {
-		since.asked = now
-	}
-	ready := ready(node)
-	if ready && since.ready.IsZero() {
-		since.ready = now
-	}
+// ask notes that the claim's node asks to open. The lock is held.
+func (o *openings) ask(claim types.UID, ready bool, now time.Time) waiter {
 	if o.waiting == nil {
-		o.waiting = map[types.UID]wish{}
+		o.waiting = map[types.UID]waiter{}
 	}
-	o.waiting[claim.UID] = since
-	overdue := now.Sub(since.asked) >= p.Timers.OpeningMax
-	switch {
-	case !ready:
-		overdue = overdue || now.Sub(since.asked) >= p.Timers.OpeningUnready
-	case now.Sub(since.ready) >= p.Timers.Opening:
-		overdue = overdue || now.Sub(o.last.at) >= p.Timers.Opening
+	self, known := o.waiting[claim]
+	if !known {
+		self.asked = now
 	}
 	switch {
-	case overdue || since.let:
-		return ""
 	case !ready:
-		return "the node is not ready for pods"
-	case len(order.Before) > 0:
-		return fmt.Sprintf("node %s of the plan opens before", order.Before[0])
-	case (order.Alone || o.last.stays && !order.Stays) && !o.settled(order, snap, now, p.Timers):
-		return fmt.Sprintf("the node of claim %s is opening", o.last.claim)
-	case order.Adrift && !order.Stays:
-		return "pods of open nodes of the plan are to be nominated again"
+		self.ready = time.Time{}
+	case self.ready.IsZero():
+		self.ready = now
 	}
-	return ""
+	o.waiting[claim] = self
+	return self
 }
 
-// settled reports whether kube-scheduler has tried the pods that the node woke which was let open last, or Timers.OpeningPause
-// is over.
-func (o *openings) settled(next *plan.Opening, snap *model.Snapshot, now time.Time, timers controller.Timers) bool {
+// overdue reports whether the node has waited for as long as it may.
+func (w waiter) overdue(last turn, now time.Time, timers controller.Timers) bool {
+	waited := now.Sub(w.asked)
+	switch {
+	case waited >= timers.OpeningMax:
+		return true
+	case w.ready.IsZero():
+		return waited >= timers.OpeningUnready
+	}
+	return now.Sub(w.ready) >= timers.Opening && now.Sub(last.at) >= timers.Opening
+}
+
+// settled reports whether kube-scheduler has tried the pods that it tries because the last node opened, or Timers.OpeningPause
+// is over. The lock is held.
+func (o *openings) settled(order *plan.Order, next *plan.Opening, now time.Time, timers controller.Timers) bool {
 	if o.last.claim == "" || now.Sub(o.last.at) >= timers.Opening {
 		return true
 	}
-	if node := snap.Claim(o.last.claim); o.last.seen.IsZero() && (node == nil || node.Stage >= model.Registered) {
+	if o.last.seen.IsZero() && order.IsOpen(o.last.claim) {
 		o.last.seen = now
 	}
 	return !o.last.seen.IsZero() && (!next.Untried || now.Sub(o.last.seen) >= timers.OpeningPause)
@@ -144,5 +214,5 @@ func (o *openings) forget(claim types.UID) {
 
 // ready reports whether a node is ready for pods, whatever its registration.
 func ready(node *corev1.Node) bool {
-	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(unready, t.Key) })
+	return !slices.ContainsFunc(node.Spec.Taints, karpv1.NotReadyTaint)
 }

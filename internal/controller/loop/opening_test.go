@@ -1,10 +1,17 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,9 +21,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// mixture is a plan with pods that stay on nodes a and b, and three that float on node c, none of which is open.
+// mixture is a plan with unlimited pods (see plan.Order) on nodes a and b and three limited pods on node c, all of them closed.
 type mixture struct {
 	*world
 	t *testing.T
@@ -57,7 +65,13 @@ func (m *mixture) asks(node string, taints ...corev1.Taint) bool {
 	return err == nil
 }
 
-func (m *mixture) opens(node string) { m.nodes["c-"+node].Stage = model.Registered }
+func (m *mixture) opens(node string) {
+	m.nodes["c-"+node].Stage = model.Registered
+	m.changed()
+}
+
+// changed lets the time pass for which nodes share an order.
+func (m *mixture) changed() { m.clock.Step(m.p.Timers.HookRetry) }
 
 // may checks which nodes may open.
 func (m *mixture) may(when string, want map[string]bool) {
@@ -71,8 +85,8 @@ func (m *mixture) may(when string, want map[string]bool) {
 	}
 }
 
-// The nodes of pods that do not float open one after the other, each when kube-scheduler has tried its pods since the one before
-// opened; the nodes of pods that float open after them. Nominations that were cleared are written again before each.
+// Nodes with unlimited pods open one after the other, each when kube-scheduler has tried its pods since the one before
+// opened; nodes with limited pods alone open after them. Nominations that were cleared are written again before each.
 func TestNominateForInOrder(t *testing.T) {
 	m := newMixture(t)
 	m.may("at first", map[string]bool{"c": false, "b": true, "a": false})
@@ -85,6 +99,7 @@ func TestNominateForInOrder(t *testing.T) {
 	for _, pod := range m.pods { // kube-scheduler has tried all
 		pod.Nominated = ""
 	}
+	m.changed()
 	m.may("tried", map[string]bool{"a": true, "c": false})
 	m.opens("a")
 	for _, pod := range []string{"db-a", "db-b"} {
@@ -97,7 +112,7 @@ func TestNominateForInOrder(t *testing.T) {
 	m.clock.Step(m.p.Timers.OpeningPause)
 	m.may("those of the others are open", map[string]bool{"c": true})
 	if m.pods["uid-db-a"].Nominated != "a" || m.pods["uid-db-b"].Nominated != "b" {
-		t.Error("the pods that stay are not nominated when the last node opens")
+		t.Error("the unlimited pods are not nominated when the last node opens")
 	}
 }
 
@@ -133,5 +148,98 @@ func TestNominateForWaitsForATime(t *testing.T) {
 	m.clock.Step(m.p.Timers.OpeningUnready)
 	if !m.asks("a", unready) {
 		t.Error("a node that is not ready waits for ever")
+	}
+}
+
+// counting counts the writes of each nomination, and the calls that run at a time.
+type counting struct {
+	loop.Writer
+	mu            sync.Mutex
+	running, most int
+	nominated     map[string]int
+}
+
+func (c *counting) Do(ctx context.Context, actions []plan.Action) []execute.Outcome {
+	c.mu.Lock()
+	if len(actions) > 0 {
+		c.running++
+		c.most = max(c.most, c.running)
+	}
+	for _, action := range actions {
+		c.nominated[action.String()]++
+	}
+	c.mu.Unlock()
+	runtime.Gosched() // others come in between
+	outcomes := c.Writer.Do(ctx, actions)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(actions) > 0 {
+		c.running--
+	}
+	return outcomes
+}
+
+// However many nodes wait beside however many pods, the order is worked out once for all that ask within a moment, one of them
+// writes the nominations that are missing, once, and no question makes a plan.
+func TestNominateForManyNodesThatWait(t *testing.T) {
+	m := newMixture(t)
+	schedule, plans, looks := m.p.Schedule, atomic.Int32{}, atomic.Int32{}
+	for i := range 16 {
+		n := m.node(fmt.Sprint("d", i), model.Launched)
+		n.Labels = map[string]string{model.LabelPool: "p", model.LabelZone: "d"}
+		m.pending(fmt.Sprint("d-", i), "")
+	}
+	for i := range 500 {
+		m.pending(fmt.Sprint("refused-", i), "")
+	}
+	m.p.Schedule = func(snap *model.Snapshot) *plan.Provision {
+		plans.Add(1)
+		decided := schedule(snap)
+		for i := range 16 {
+			decided.Placed = append(decided.Placed, plan.Placement{Node: fmt.Sprint("d", i), Pods: podsOf(snap, fmt.Sprint("d-", i))})
+		}
+		return decided
+	}
+	writer := &counting{Writer: m.world, nominated: map[string]int{}}
+	m.p.Writer, m.p.Snapshot = writer, func() *model.Snapshot { looks.Add(1); return m.world.Snapshot() }
+	if !m.asks("a") {
+		t.Fatal("the first node does not open")
+	}
+	m.opens("a")
+	m.pods["uid-db-a"].Nominated = "" // kube-scheduler tried it in vain
+	before := looks.Load()
+	clear(writer.nominated)
+	var group errgroup.Group
+	for range 20 {
+		group.Go(func() error { m.asks("c"); return nil })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := looks.Load() - before; got > 2 {
+		t.Errorf("20 questions at a time took %d looks at the cluster, want one, and one after the nominations are written", got)
+	}
+	if diff := cmp.Diff(map[string]int{"nominate pod default/db-a to node a": 1}, writer.nominated); diff != "" {
+		t.Errorf("nominations while nodes wait (-want +got):\n%s", diff)
+	}
+	if writer.most > 1 {
+		t.Errorf("%d nodes write nominations at a time, want one", writer.most)
+	}
+	m.changed()
+	for range 40 { // all others open in the end
+		m.clock.Step(m.p.Timers.Opening)
+		for i := range 16 {
+			if node := fmt.Sprint("d", i); m.nodes["c-"+node].Stage < model.Registered && m.asks(node) {
+				m.opens(node)
+			}
+		}
+	}
+	for i := range 16 {
+		if m.nodes[fmt.Sprint("c-d", i)].Stage < model.Registered {
+			t.Errorf("node d%d does not open", i)
+		}
+	}
+	if plans.Load() != 1 {
+		t.Errorf("%d plans were made, want the first alone", plans.Load())
 	}
 }

@@ -99,7 +99,7 @@ func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
 
 // beforeReady asks the hook about the node and returns the pause before asking again; zero means go on, also after
 // too many failures: a hook may make a node better, but it may not keep capacity out of the cluster. A hook that answers
-// with a NotYetError ends that by itself.
+// with a NotYetError ends that by itself; the claim's condition shows what it waits for.
 func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
 	if r.BeforeReady == nil {
 		return 0
@@ -108,9 +108,14 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	if err == nil {
 		return 0
 	}
+	pending := func(why string) bool {
+		return claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(why))
+	}
 	var notYet *controller.NotYetError
 	if errors.As(err, &notYet) {
-		ctrl.LoggerFrom(ctx).V(1).Info("the node opens a little later", "node", node.Name, "reason", notYet.Reason)
+		if pending("Waiting: " + notYet.Reason) {
+			ctrl.LoggerFrom(ctx).V(1).Info("the node opens a little later", "node", node.Name, "reason", notYet.Reason)
+		}
 		return r.Timers.HookRetry / 2
 	}
 	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
@@ -118,7 +123,7 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	if failures >= hookTries {
 		return 0
 	}
-	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(err.Error()))
+	pending(err.Error())
 	return r.Timers.HookRetry
 }
 

@@ -134,3 +134,10 @@ func (n *nominator) accepts(group *model.Group, node *model.Node) bool {
 	}
 	return len(group.Affinity) == 0
 }
+
+// admits reports whether taints and node affinity let a pending pod onto the node, or may let it once the node is there.
+func (n *nominator) admits(node *model.Node, pod *model.Pod) bool {
+	_, untolerated := model.Untolerated(node.Taints, pod.Tolerations)
+	group := n.groups[pod.Shape]
+	return !untolerated && (group == nil || n.accepts(group, node))
+}

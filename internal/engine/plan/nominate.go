@@ -37,7 +37,7 @@ func (t Targets) Promises(snap *model.Snapshot, claim, node string) []Action {
 	if pods == nil {
 		pods = t[claim]
 	}
-	return newNominator(snap).promise(pods, node)
+	return nominatorOf(snap, pods).promise(pods, node)
 }
 
 // Nominations are the writes that make the pods' nominations agree with the plan: pods on registered nodes of ours are
@@ -78,6 +78,28 @@ func newNominator(snap *model.Snapshot) *nominator {
 	n := &nominator{snap: snap, pending: pendingPods(snap), groups: map[*model.Shape]*model.Group{}, single: map[*model.Spread]bool{}}
 	for _, g := range snap.Groups {
 		n.groups[g.Pods[0].Shape] = g
+	}
+	return n
+}
+
+// nominatorOf answers for the pods of some lists alone: a large backlog beside them costs a look-up for each of its pods.
+func nominatorOf(snap *model.Snapshot, lists ...[]*model.Pod) *nominator {
+	n := &nominator{snap: snap, pending: map[string]*model.Pod{}, groups: map[*model.Shape]*model.Group{}, single: map[*model.Spread]bool{}}
+	asked := map[string]bool{}
+	for _, pods := range lists {
+		for _, pod := range pods {
+			asked[pod.UID] = true
+		}
+	}
+	for _, g := range snap.Groups {
+		if len(n.pending) == len(asked) {
+			break
+		}
+		for _, pod := range g.Pods {
+			if asked[pod.UID] {
+				n.pending[pod.UID], n.groups[pod.Shape] = pod, g
+			}
+		}
 	}
 	return n
 }

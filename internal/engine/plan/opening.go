@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -9,139 +10,235 @@ import (
 
 // The order in which the nodes of a plan open for pods.
 //
-// The first node that opens wakes all pending pods in kube-scheduler, and it tries each of them on the nodes that are open by
-// then. Two things go wrong. A pod whose own node is still closed takes room that is left open for others: of pods that a
-// spread constraint counts together only some may be nominated at a time (see crowd), so nothing holds the room of the rest.
-// And a pod that is tried in vain loses its nomination, because kube-scheduler clears it when preemption does not help; pods
-// that float, because they have no nomination, then take the room that it held. Either way the spread forbids the displaced
-// pods what is left elsewhere, and one more node is launched.
+// When the first node opens, kube-scheduler tries all pending pods on the nodes that are open by then. Two things go wrong. A
+// pod whose own node is still closed takes room that is meant for others: of pods that a spread constraint counts together only
+// some may be nominated to a node at a time (see crowd), so no nomination reserves the room of the rest. And a pod that is tried in
+// vain loses its nomination, because kube-scheduler clears it when preemption does not help; other pods without a nomination
+// then take the room that it reserved. Either way the spread forbids the displaced pods the room that is left elsewhere, and one
+// more node is launched.
 //
-// So nodes with pods of other shapes than those that float open before nodes whose pods all float, one after the other: each
-// when kube-scheduler has tried its pods on the nodes before, which clears their nominations, and right after these are
-// written again. When those nodes are open and their pods are bound, or nominated for a while, the others open together.
+// Pods of a shape of which some cannot be nominated yet are limited here, all others are unlimited. Nodes with unlimited pods
+// open first, one after the other: each when kube-scheduler has tried its pods on the nodes before, which clears their
+// nominations, and right after these are written again. When those nodes are open and their unlimited pods are bound, or have
+// been nominated for a while, the nodes with limited pods alone open together.
 
-// mostAfterEachOther is how many nodes open one after the other at most; where there are more, those with pods of other shapes open
-// together. The nodes of a plan of more than mostInOrder open in any order: working it out for each of them takes too long.
+// mostAfterEachOther is how many nodes open one after the other at most; where there are more, those with unlimited pods open
+// together. The nodes of a plan of more than mostInOrder open in any order: their waits would add up to too much.
 const mostAfterEachOther, mostInOrder = 10, 20
 
-// Opening is which nodes open before a node.
+// Order is the order in which the nodes of a plan open, as of one snapshot. It must not be used by two goroutines at a time.
+type Order struct {
+	nominator *nominator
+	nodes     []orderedNode
+}
+
+// Opening is the state of one node in an Order.
 type Opening struct {
 	// Before are the names of nodes, or claims, of the plan that open before this one, and are not open yet.
 	Before []string
-	// Stays: pods that do not float come to the node. Alone: no other node opens beside it.
-	Stays, Alone bool
+	// Unlimited: unlimited pods are planned onto the node. Alone: no other node opens at the same time.
+	Unlimited, Alone bool
 	// First: no node of the plan is open yet.
 	First bool
-	// Untried: kube-scheduler is still to try pods, after the last node opened, before this one may. Of a node with pods that stay
-	// these are its own, and they have their nominations until then; other nodes wait for all pods that stay.
+	// Untried: since the last node opened, kube-scheduler has not tried all pods that it must try before this node opens. Of a node
+	// with unlimited pods these are its own pods, which have their nominations until then; the other nodes wait for the
+	// unlimited pods of the open nodes to be bound.
 	Untried bool
-	// Adrift: a pod that stays has no nomination though its node is open.
-	Adrift bool
+	// Unnominated: an unlimited pod has no nomination though its node is open.
+	Unnominated bool
 }
 
-// Opening says which nodes open before the node of the claim; nil where there is no order.
-func (t Targets) Opening(snap *model.Snapshot, claim, node string) *Opening {
-	if len(t) > mostInOrder {
-		return nil
-	}
-	rows := t.rows(snap)
-	own := slices.IndexFunc(rows, func(r row) bool { return r.node.Claim == claim || r.node.Name == node })
-	if own < 0 || !slices.ContainsFunc(rows, row.floats) || !slices.ContainsFunc(rows, row.stays) {
-		return nil
-	}
-	self, apart := rows[own], 0
-	opening := &Opening{First: !slices.ContainsFunc(rows, row.open)}
-	nominated := func(p *model.Pod) bool { return p.Nominated == self.node.Name }
-	opening.Untried = !self.stays() || slices.ContainsFunc(self.pods, nominated)
-	for _, r := range rows {
-		opening.Adrift = opening.Adrift || r.open() && r.adrift
-		if r.open() || !r.stays() {
-			continue
-		}
-		apart++
-		if !self.stays() || r.loose < self.loose {
-			opening.Before = append(opening.Before, r.node.Name)
-		}
-	}
-	opening.Stays, opening.Alone = self.stays(), self.stays() && apart <= mostAfterEachOther
-	return opening
-}
-
-// Standing are the writes that nominate pods to the nodes of the plan that are open, where a nomination is missing.
-func (t Targets) Standing(snap *model.Snapshot) []Action {
-	return t.missing(snap, row.open)
-}
-
-// Coming are the writes that nominate pods to the nodes of the plan that are open, and to those that have joined and to which pods
-// come that stay, where a nomination is missing; those to the node that is about to open come last.
-func (t Targets) Coming(snap *model.Snapshot, claim, node string) []Action {
-	others := t.missing(snap, func(r row) bool {
-		joined := r.node.Name != r.node.Claim
-		return r.node.Claim != claim && (r.open() || joined && r.stays())
-	})
-	return append(others, t.Promises(snap, claim, node)...)
-}
-
-// missing are the nominations to some of the nodes that are not there.
-func (t Targets) missing(snap *model.Snapshot, some func(row) bool) []Action {
-	n := newNominator(snap)
-	var actions []Action
-	for _, r := range t.rows(snap) {
-		if some(r) {
-			actions = append(actions, n.promise(r.pods, r.node.Name)...)
-		}
-	}
-	return actions
-}
-
-// row is a node of a plan to which pods are to come.
-type row struct {
+// orderedNode is a node of a plan with the pods that are still to come to it.
+type orderedNode struct {
 	node *model.Node
 	pods []*model.Pod
-	// others are the pods of shapes that do not float anywhere, loose the pods that have no nomination while the others have.
-	others, loose int
-	// adrift: one of the others has no nomination to the node.
-	adrift bool
+	// unlimited counts the pods whose shape is not limited on any node, waiting the pods that cannot be nominated yet.
+	unlimited, waiting int
+	// unnominated: an unlimited pod has no nomination to the node.
+	unnominated bool
 }
 
-// stays reports whether pods come to the node that are to find it open when they are tried.
-func (r row) stays() bool { return r.others > 0 }
+func (n orderedNode) hasUnlimited() bool { return n.unlimited > 0 }
 
-// floats reports whether not all pods of the node may be nominated to it at once.
-func (r row) floats() bool { return r.loose > 0 }
+func (n orderedNode) hasWaiting() bool { return n.waiting > 0 }
 
-func (r row) open() bool { return r.node.Stage >= model.Registered }
+func (n orderedNode) open() bool { return n.node.Stage >= model.Registered }
 
-// rows are the nodes of the plan to which pods are to come, in the order in which they open.
-func (t Targets) rows(snap *model.Snapshot) []row {
-	n := newNominator(snap)
-	var rows []row
-	floating := map[*model.Shape]bool{}
-	for name, planned := range t {
-		node, pods := nodeOrClaim(snap, name), n.present(planned)
+func (n orderedNode) is(claim, node string) bool { return n.node.Claim == claim || n.node.Name == node }
+
+// Order returns the order in which the nodes of the plan open; nil where they open in any order.
+func (t Targets) Order(snap *model.Snapshot) *Order {
+	if len(t) > mostInOrder || !t.ordered(snap) {
+		return nil
+	}
+	o := &Order{nominator: nominatorOf(snap, slices.Collect(maps.Values(t))...)}
+	limited := o.add(t.asBound(o.nominator))
+	if !slices.ContainsFunc(o.nodes, orderedNode.hasWaiting) || !slices.ContainsFunc(o.nodes, orderedNode.hasUnlimited) || !o.compete(limited) {
+		return nil
+	}
+	return o
+}
+
+// compete reports whether a pod may take room that is meant for another: a limited pod on a node with unlimited pods, or an
+// unlimited pod on a node of others with pods that cannot be nominated yet.
+func (o *Order) compete(limited map[*model.Shape]bool) bool {
+	for i, own := range o.nodes {
+		var last *model.Shape
+		for _, pod := range own.pods {
+			if pod.Shape == last {
+				continue
+			}
+			last = pod.Shape
+			for j, n := range o.nodes {
+				wanted := limited[pod.Shape] && n.hasUnlimited() || !limited[pod.Shape] && n.hasWaiting() && i != j
+				if wanted && o.nominator.admits(n.node, pod) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ordered reports whether the plan has two nodes of ours at least, one of which is closed.
+func (t Targets) ordered(snap *model.Snapshot) bool {
+	ours, closed := 0, false
+	for name := range t {
+		if node := nodeOrClaim(snap, name); node != nil && node.Ours() {
+			ours++
+			closed = closed || node.Stage < model.Registered
+		}
+	}
+	return ours > 1 && closed
+}
+
+// asBound are the targets after pods of one shape have changed places: where a pod was bound to another node of the plan than
+// its own, a pending pod of its shape that was planned there takes its place.
+func (t Targets) asBound(n *nominator) Targets {
+	now, home := make(Targets, len(t)), map[string]string{}
+	for name, pods := range t {
+		now[name] = n.present(pods)
+		for _, pod := range pods {
+			home[pod.UID] = name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		node := nodeOrClaim(n.snap, name)
+		if node == nil {
+			continue
+		}
+		for _, bound := range node.Pods {
+			own, planned := home[bound.UID]
+			if !planned || own == name {
+				continue
+			}
+			alike := func(p *model.Pod) bool { return p.Signature == bound.Signature }
+			if i := slices.IndexFunc(now[name], alike); i >= 0 {
+				now[own] = append(now[own], now[name][i])
+				now[name] = slices.Delete(now[name], i, i+1)
+			}
+		}
+	}
+	return now
+}
+
+// add adds the nodes of the plan to which pods are still to come, in the order in which they open, and returns the shapes of
+// limited pods.
+func (o *Order) add(targets Targets) map[*model.Shape]bool {
+	limited := map[*model.Shape]bool{}
+	for name, pods := range targets {
+		node := nodeOrClaim(o.nominator.snap, name)
 		if node == nil || !node.Ours() || len(pods) == 0 {
 			continue
 		}
-		kept := n.nominated(pods, node.Name)
-		r := row{node: node, pods: pods}
+		nominated, ordered := o.nominator.nominated(pods, node.Name), orderedNode{node: node, pods: pods}
 		for _, pod := range pods {
-			if !kept[pod.UID] {
-				r.loose++
-				floating[pod.Shape] = true
+			if !nominated[pod.UID] {
+				ordered.waiting++
+				limited[pod.Shape] = true
 			}
 		}
-		rows = append(rows, r)
+		o.nodes = append(o.nodes, ordered)
 	}
-	for i := range rows {
-		for _, pod := range rows[i].pods {
-			if !floating[pod.Shape] {
-				rows[i].others++
-				rows[i].adrift = rows[i].adrift || pod.Nominated != rows[i].node.Name
+	for i := range o.nodes {
+		n := &o.nodes[i]
+		for _, pod := range n.pods {
+			if !limited[pod.Shape] {
+				n.unlimited++
+				n.unnominated = n.unnominated || pod.Nominated != n.node.Name
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.loose, b.loose), cmp.Compare(b.others, a.others), cmp.Compare(a.node.Name, b.node.Name))
+	slices.SortFunc(o.nodes, func(a, b orderedNode) int {
+		return cmp.Or(cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.unlimited, a.unlimited), cmp.Compare(a.node.Name, b.node.Name))
 	})
-	return rows
+	return limited
+}
+
+// Opening is the state of the node of the claim; nil for a node that no other node waits for, and that waits for none.
+func (o *Order) Opening(claim, node string) *Opening {
+	if o == nil {
+		return nil
+	}
+	own := slices.IndexFunc(o.nodes, func(n orderedNode) bool { return n.is(claim, node) })
+	if own < 0 {
+		return nil
+	}
+	self, closed := o.nodes[own], 0
+	opening := &Opening{Unlimited: self.hasUnlimited(), First: !slices.ContainsFunc(o.nodes, orderedNode.open)}
+	for _, n := range o.nodes {
+		switch {
+		case !n.hasUnlimited():
+		case n.open():
+			opening.Unnominated = opening.Unnominated || n.unnominated
+			opening.Untried = opening.Untried || !opening.Unlimited
+		default:
+			closed++
+			if !self.hasUnlimited() || n.waiting < self.waiting {
+				opening.Before = append(opening.Before, n.node.Name)
+			}
+		}
+	}
+	if opening.Unlimited {
+		opening.Untried = slices.ContainsFunc(self.pods, func(p *model.Pod) bool { return p.Nominated == self.node.Name })
+	}
+	opening.Alone = opening.Unlimited && closed <= mostAfterEachOther
+	return opening
+}
+
+// IsOpen reports whether the node of the claim is open, or gone.
+func (o *Order) IsOpen(claim string) bool {
+	node := o.nominator.snap.Claim(claim)
+	return node == nil || node.Stage >= model.Registered
+}
+
+// Promises are the writes that nominate pods to the node of the claim, where a nomination is missing.
+func (o *Order) Promises(claim, node string) []Action {
+	return o.missing(func(n orderedNode) bool { return n.is(claim, node) })
+}
+
+// OpenPromises are the writes that nominate pods to the nodes of the plan that are open, where a nomination is missing.
+func (o *Order) OpenPromises() []Action {
+	return o.missing(orderedNode.open)
+}
+
+// PromisesBefore are the writes that come right before the node of the claim opens: they nominate pods to the nodes of the plan
+// that are open, and to those with unlimited pods that have joined, where a nomination is missing; those to the node itself come last.
+func (o *Order) PromisesBefore(claim, node string) []Action {
+	others := o.missing(func(n orderedNode) bool {
+		joined := n.node.Name != n.node.Claim
+		return !n.is(claim, node) && (n.open() || joined && n.hasUnlimited())
+	})
+	return append(others, o.Promises(claim, node)...)
+}
+
+// missing are the nominations to some of the nodes that are not there.
+func (o *Order) missing(some func(orderedNode) bool) []Action {
+	var actions []Action
+	for _, n := range o.nodes {
+		if some(n) {
+			actions = append(actions, o.nominator.promise(n.pods, n.node.Name)...)
+		}
+	}
+	return actions
 }

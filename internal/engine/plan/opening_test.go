@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,16 +61,16 @@ func TestOpening(t *testing.T) {
 		node  string
 		want  *plan.Opening
 	}{
-		"pods that float come last":                    {everyday, "c", &plan.Opening{Before: []string{"a", "b"}, First: true, Untried: true}},
-		"a node with a pod that stays":                 {everyday, "a", &plan.Opening{Stays: true, Alone: true, First: true}},
-		"its pods are nominated":                       {everyday, "b", &plan.Opening{Stays: true, Alone: true, First: true, Untried: true}},
+		"pods that float come last":                    {everyday, "c", &plan.Opening{Before: []string{"a", "b"}, First: true}},
+		"a node with a pod that stays":                 {everyday, "a", &plan.Opening{Unlimited: true, Alone: true, First: true}},
+		"its pods are nominated":                       {everyday, "b", &plan.Opening{Unlimited: true, Alone: true, First: true, Untried: true}},
 		"one is open":                                  {begun, "c", &plan.Opening{Before: []string{"b"}, Untried: true}},
-		"the next after one is open":                   {begun, "b", &plan.Opening{Stays: true, Alone: true}},
-		"pods that float beside one that stays":        {mixed, "b", &plan.Opening{Before: []string{"a"}, Stays: true, Alone: true, First: true}},
-		"more than may open one after the other":       {many, "a00", &plan.Opening{Stays: true, First: true}},
-		"all that stay are open":                       {map[string]opened{"a": {[]string{"db"}, model.Registered, false}, "c": {webs, model.Launched, false}}, "c", &plan.Opening{Untried: true, Adrift: true}},
+		"the next after one is open":                   {begun, "b", &plan.Opening{Unlimited: true, Alone: true}},
+		"pods that float beside one that stays":        {mixed, "b", &plan.Opening{Before: []string{"a"}, Unlimited: true, Alone: true, First: true}},
+		"more than may open one after the other":       {many, "a00", &plan.Opening{Unlimited: true, First: true}},
+		"all that stay are open":                       {map[string]opened{"a": {[]string{"db"}, model.Registered, false}, "c": {webs, model.Launched, false}}, "c", &plan.Opening{Untried: true, Unnominated: true}},
 		"all that stay are nominated":                  {map[string]opened{"a": {[]string{"db"}, model.Registered, true}, "c": {webs, model.Launched, false}}, "c", &plan.Opening{Untried: true}},
-		"one that stays lost its nomination":           {drifting, "c", &plan.Opening{Untried: true, Adrift: true}},
+		"one that stays lost its nomination":           {drifting, "c", &plan.Opening{Untried: true, Unnominated: true}},
 		"pods of one kind":                             {map[string]opened{"a": {webs, model.Launched, false}, "c": {webs, model.Launched, false}}, "c", nil},
 		"all pods of each node are nominated":          {map[string]opened{"a": {[]string{"db"}, model.Launched, false}, "c": {[]string{"web"}, model.Launched, false}}, "c", nil},
 		"a node to which no pods are planned":          {everyday, "other", nil},
@@ -77,7 +78,7 @@ func TestOpening(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, targets := opening(t, c.nodes)
-			got := targets.Opening(w.snapshot(), "c-"+c.node, c.node)
+			got := targets.Order(w.snapshot()).Opening("c-"+c.node, c.node)
 			if got != nil {
 				slices.Sort(got.Before)
 			}
@@ -89,13 +90,13 @@ func TestOpening(t *testing.T) {
 	for i := range 30 {
 		many[fmt.Sprintf("b%02d", i)] = opened{pods: []string{"db"}, stage: model.Launched}
 	}
-	if w, targets := opening(t, many); targets.Opening(w.snapshot(), "c-c", "c") != nil {
+	if w, targets := opening(t, many); targets.Order(w.snapshot()) != nil {
 		t.Error("the nodes of a large plan have an order, want none")
 	}
 }
 
 // Before a node opens, the nominations to the nodes of its plan are written that are open, or next, its own last.
-func TestComing(t *testing.T) {
+func TestPromisesBefore(t *testing.T) {
 	w, targets := opening(t, map[string]opened{
 		"a": {pods: []string{"db"}, stage: model.Registered}, "b": {pods: []string{"db", "web"}, stage: model.Launched},
 		"d": {pods: []string{"db"}, stage: model.Launched}, "e": {pods: []string{"job"}, stage: model.Launched, nominated: true},
@@ -104,12 +105,68 @@ func TestComing(t *testing.T) {
 	w.nodes["c-d"].Name = "c-d" // a claim without a node
 	w.pods[slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == "d-0" })].Nominated = ""
 	var got []string
-	for _, action := range targets.Coming(w.snapshot(), "c-b", "b") {
+	for _, action := range targets.Order(w.snapshot()).PromisesBefore("c-b", "b") {
 		got = append(got, action.String())
 	}
 	want := []string{"nominate pod default/a-0 to node a",
 		"nominate pod default/b-0 to node b", "nominate pod default/b-1 to node b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// A pod that was bound to another node of the plan than its own has changed places with a pending pod of its shape.
+func TestOrderAfterPodsChangePlaces(t *testing.T) {
+	w, targets := opening(t, map[string]opened{
+		"a": {pods: []string{"db", "web", "web"}, stage: model.Registered}, "b": {pods: []string{"db"}, stage: model.Launched},
+		"c": {pods: []string{"web", "web"}, stage: model.Launched},
+	})
+	bind := func(pod, node string) {
+		p := &w.pods[slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == pod })]
+		p.State, p.Node, p.Nominated = model.Bound, node, ""
+	}
+	nominations := func() []string {
+		var got []string
+		for _, action := range targets.Order(w.snapshot()).PromisesBefore("c-c", "c") {
+			got = append(got, action.String())
+		}
+		return got
+	}
+	for _, step := range []struct {
+		pod  string
+		want []string
+	}{
+		// One pod of web is nominated to a node at a time, and the plan has room on node a for two.
+		{"c-0", []string{"nominate pod default/a-0 to node a", "nominate pod default/a-2 to node a", "nominate pod default/b-0 to node b", "nominate pod default/c-1 to node c"}},
+		// Two pods of node c have taken that room: both pods of web that are left go to node c.
+		{"c-1", []string{"nominate pod default/a-0 to node a", "nominate pod default/b-0 to node b", "nominate pod default/a-1 to node c"}},
+	} {
+		bind(step.pod, "a")
+		if diff := cmp.Diff(step.want, nominations()); diff != "" {
+			t.Errorf("nominations after pod %s was bound to node a (-want +got):\n%s", step.pod, diff)
+		}
+	}
+}
+
+// Nodes have no order where taints keep limited pods off the nodes of unlimited pods, and these off the nodes of limited pods.
+func TestOrderOfPodsThatDoNotCompete(t *testing.T) {
+	w, targets := opening(t, map[string]opened{
+		"a": {pods: []string{"db"}, stage: model.Launched}, "c": {pods: []string{"web", "web"}, stage: model.Launched},
+	})
+	for _, step := range []struct {
+		taint string // the node that gets a taint, which its own pods tolerate
+		want  bool
+	}{{"", true}, {"c", true}, {"a", false}} {
+		if step.taint != "" {
+			w.nodes["c-"+step.taint].Taints = []model.Taint{{Key: step.taint, Effect: model.NoSchedule}}
+			for i := range w.pods {
+				if strings.HasPrefix(w.pods[i].Name, step.taint) {
+					w.pods[i].Tolerations = []model.Toleration{{Key: step.taint, Exists: true, Effect: model.AnyEffect}}
+				}
+			}
+		}
+		if got := targets.Order(w.snapshot()) != nil; got != step.want {
+			t.Errorf("with a taint on node %q there is an order: %v, want %v", step.taint, got, step.want)
+		}
 	}
 }
