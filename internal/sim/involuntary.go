@@ -216,5 +216,5 @@ func (c *checks) pausedForStrays() {
 	if strays <= 3 {
 		c.fail(ResumesByItself, "removals are paused %v after the cloud answers truly, and %d machines belong to no claim", patienceOfOperator, strays)
 	}
-	c.allowed = c.w.now.Add(24 * time.Hour)
+	c.allowed = c.w.now.Add(permission)
 }

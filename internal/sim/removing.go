@@ -302,6 +302,9 @@ func (w *world) paused() bool {
 // patienceOfOperator is how long an operator watches paused removals before they are allowed.
 const patienceOfOperator = 30 * time.Minute
 
+// permission is for how long the operator allows removals.
+const permission = 2 * time.Hour
+
 // operate is the operator, who allows removals that are still paused when the cloud has answered truly for long. That is for machines
 // of no claim, of which more run than may be ended within the window.
 func (w *world) operate() {
@@ -310,7 +313,7 @@ func (w *world) operate() {
 	}
 	w.check.pausedForStrays()
 	w.say("the operator allows the removals")
-	until := w.now.Add(2 * time.Hour).Format(time.RFC3339)
+	until := w.now.Add(permission).Format(time.RFC3339)
 	for _, p := range w.setting.pools {
 		w.annotate(p.Name, map[string]*string{karpv1.AnnotationRemovalsAllowedUntil: &until})
 	}
