@@ -224,9 +224,6 @@ type Removal struct {
 	Claim *karpv1.NodeClaim
 	// Cause is a CamelCase word for logs and events, such as InstanceStatus.
 	Cause string
-	// Ended means that the cloud says that the machine ends or stops. Otherwise the machine runs, and something is wrong
-	// with it.
-	Ended bool
 }
 
 // Remover is implemented by providers that delete claims because of what their cloud says about machines. The provider

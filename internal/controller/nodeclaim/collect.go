@@ -27,7 +27,7 @@ const CollectorName = "nodeclaim.garbagecollection"
 
 // Collector removes what lost its other half: claims whose machine is gone, machines whose claim is gone, and claims
 // whose node is gone. The first is Karpenter's; the second it leaves to its providers, and a lost answer of the cloud
-// costs its users money; the third is what is left when somebody takes a node's finalizers off and deletes it.
+// costs its users money; the third is what is left when the finalizers of a node are removed and it is deleted.
 type Collector struct {
 	// Client reads nodes from the cache and deletes claims.
 	Client client.Client
@@ -100,22 +100,34 @@ func (c *Collector) NeedLeaderElection() bool { return true }
 func (c *Collector) Collect(ctx context.Context) error {
 	// 1. Machines first, claims second and live: the claim of every machine in the first list is in the second,
 	// unless it is gone.
-	machines, err := c.Provider.Machines(ctx)
-	if err != nil {
-		return fmt.Errorf("listing machines: %w", err)
-	}
+	machines, unlisted := c.Provider.Machines(ctx)
 	var claims karpv1.NodeClaimList
 	if err := c.Live.List(ctx, &claims); err != nil {
-		return fmt.Errorf("listing claims: %w", err)
+		return errors.Join(unlisted, fmt.Errorf("listing claims: %w", err), c.Brake.Refresh(ctx))
+	}
+	if unlisted != nil {
+		return errors.Join(fmt.Errorf("listing machines: %w", unlisted), c.withoutList(ctx, claims.Items))
 	}
 	// 2. Evaluate.
 	now := c.Clock.Now()
 	leaked := leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)})
-	widowed := slices.DeleteFunc(widows(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
+	missing := slices.DeleteFunc(machineless(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
 	})
-	// 3. Act. Widows come first: what the list lacks says how far to trust it.
-	return errors.Join(c.removeWidows(ctx, widowed), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items))
+	// 3. Act. Missing machines come first: what the list lacks says how far to trust it.
+	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items))
+}
+
+// withoutList does what does not depend on the list of machines: machines in dispute are looked at again one by one, so that a
+// dispute ends while only the list fails, and claims without a node are removed.
+func (c *Collector) withoutList(ctx context.Context, claims []karpv1.NodeClaim) error {
+	var disputed []*karpv1.NodeClaim
+	for i := range claims {
+		if claim := &claims[i]; claim.DeletionTimestamp.IsZero() && c.Brake.InDispute(claim.Status.ProviderID) {
+			disputed = append(disputed, claim)
+		}
+	}
+	return errors.Join(c.removeMachineless(ctx, disputed), c.removeNodeless(ctx, claims))
 }
 
 // removeNodeless deletes the registered claims whose node has been gone for Timers.NodeGone.
@@ -203,23 +215,23 @@ func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []c
 	return leaked
 }
 
-// widows are the registered claims whose machine is not in the list, or is on its way out.
-func widows(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
+// machineless are the registered claims whose machine is not in the list, or is on its way out.
+func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
 	alive := map[string]bool{}
 	for _, m := range machines {
 		if !m.Terminating {
 			alive[m.ProviderID] = true
 		}
 	}
-	var widowed []*karpv1.NodeClaim
+	var missing []*karpv1.NodeClaim
 	for i := range claims {
 		claim := &claims[i]
 		if claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID != "" && !alive[claim.Status.ProviderID] &&
 			claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
-			widowed = append(widowed, claim)
+			missing = append(missing, claim)
 		}
 	}
-	return widowed
+	return missing
 }
 
 // collected notes that a claim was deleted for want of its other half.

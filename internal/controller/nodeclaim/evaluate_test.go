@@ -163,7 +163,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-func TestWidows(t *testing.T) {
+func TestMachinelesss(t *testing.T) {
 	claim := func(name string, conditions ...string) karpv1.NodeClaim {
 		c := claimWith(name, conditions...)
 		c.Status.ProviderID = "m-" + name
@@ -180,7 +180,7 @@ func TestWidows(t *testing.T) {
 	}
 	machines := []cloud.Machine{{ProviderID: "m-alive"}, {ProviderID: "m-ending", Terminating: true}}
 	var got []string
-	for _, c := range widows(machines, claims) {
+	for _, c := range machineless(machines, claims) {
 		got = append(got, c.Name)
 	}
 	if diff := cmp.Diff([]string{"lost", "ending"}, got); diff != "" {

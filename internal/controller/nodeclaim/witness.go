@@ -14,29 +14,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// removeWidows deletes the claims that both witnesses call gone, and keeps those whose node reports. A failure about one
+// removeMachineless deletes the claims that both witnesses call gone, and keeps those whose node reports. A failure about one
 // claim does not keep it from the others.
-func (c *Collector) removeWidows(ctx context.Context, widowed []*karpv1.NodeClaim) error {
+func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.NodeClaim) error {
 	var errs []error
 	var gone []*karpv1.NodeClaim
 	var disputes []removal.Case
-	var unheard []string
+	var unchecked []string
 	kept := map[string]*karpv1.NodeClaim{}
-	for _, claim := range widowed {
-		hearing, err := c.hear(ctx, claim)
+	for _, claim := range missing {
+		found, err := c.check(ctx, claim)
 		switch {
 		case err != nil:
-			unheard = append(unheard, hearing.Machine)
+			unchecked = append(unchecked, found.Machine)
 			errs = append(errs, err)
-		case hearing.Cloud != removal.Gone:
-		case hearing.Node == removal.Gone:
+		case found.Cloud != removal.Gone:
+		case found.Node == removal.Gone:
 			gone = append(gone, claim)
 		default:
-			disputes = append(disputes, hearing)
-			kept[hearing.Machine] = claim
+			disputes = append(disputes, found)
+			kept[found.Machine] = claim
 		}
 	}
-	c.Brake.Disputes(disputes, unheard...)
+	c.Brake.Disputes(disputes, unchecked...)
 	if err := c.Brake.Refresh(ctx); err != nil {
 		errs = append(errs, err)
 	}
@@ -51,22 +51,22 @@ func (c *Collector) removeWidows(ctx context.Context, widowed []*karpv1.NodeClai
 	return errors.Join(errs...)
 }
 
-// hear asks both witnesses about the machine of a claim that is not in the list: the cloud about that one machine, which
+// check asks both witnesses about the machine of a claim that is not in the list: the cloud about that one machine, which
 // may have been launched after the list, and the node.
-func (c *Collector) hear(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
-	hearing := removal.Case{
+func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
+	found := removal.Case{
 		Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone, Cloud: removal.Alive,
 	}
-	machine, err := c.Provider.Machine(ctx, hearing.Machine)
+	machine, err := c.Provider.Machine(ctx, found.Machine)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return hearing, fmt.Errorf("asking for machine %s: %w", hearing.Machine, err)
+		return found, fmt.Errorf("asking for machine %s: %w", found.Machine, err)
 	}
 	if err == nil && !machine.Terminating {
-		return hearing, nil
+		return found, nil
 	}
-	hearing.Cloud = removal.Gone
-	hearing.Node, err = c.Brake.TestifyMachine(ctx, hearing.Machine)
-	return hearing, err
+	found.Cloud = removal.Gone
+	found.Node, err = c.Brake.MachineLiveness(ctx, found.Machine)
+	return found, err
 }
 
 // remove deletes a claim whose machine is gone.

@@ -1,18 +1,12 @@
 package removal
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +43,8 @@ type Brake struct {
 	// records are the removals by NodePool, shown the annotation about the brake as it was last written.
 	records map[string]Record
 	shown   map[string]string
+	// keepers are the NodePools whose annotation also has the record of machines of no NodePool.
+	keepers map[string]bool
 	// latched are the scopes that were held when this process began.
 	latched map[string]bool
 	blind   bool // Leases may not be read; it has been logged
@@ -60,7 +56,7 @@ type sighting struct {
 	first, last time.Time
 }
 
-// Ask says what to do about each case. A removal that is allowed is recorded before Ask returns; one that cannot be recorded
+// Ask says what to do about each case. A removal that counts is recorded before Ask returns; one that cannot be recorded
 // is held, and the error says why. Verdicts about other NodePools stand all the same. Without verdicts, nothing is decided.
 func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 	b.mu.Lock()
@@ -71,30 +67,28 @@ func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 		return nil, err
 	}
 	now := b.Clock.Now()
-	b.begin(pools, now)
+	b.adopt(pools, now)
 	for i := range cases {
-		if pools.byName[cases[i].Pool] == nil {
-			cases[i].Pool = ""
-		}
+		cases[i].Pool = pools.known(cases[i].Pool)
 		b.note(cases[i], now)
 	}
 	b.expire(now)
 	// 2. Evaluate.
-	ruling := Rule(b.facts(pools, now))
+	ruling := Rule(b.facts(pools))
 	verdicts := make([]Verdict, len(cases))
 	for i, c := range cases {
-		if verdicts[i] = Remove; !b.wasRemoved(c) {
+		if verdicts[i] = Remove; c.disputed() || !b.wasRemoved(c) {
 			verdicts[i] = ruling.Take(c)
 		}
 	}
 	// 3. Act. What cannot be shown on one NodePool does not hold back removals: it is tried again with the next question.
-	err = b.record(ctx, pools, cases, verdicts)
+	err = b.remove(ctx, pools, ruling, ballot{cases, verdicts})
 	_ = b.publish(ctx, pools, ruling)
 	return verdicts, err
 }
 
 // Refresh brings the state of the brake up to date, on the NodePools too. The collector calls it in each of its rounds, so
-// that the brake lets go in time.
+// that the brake releases in time.
 func (b *Brake) Refresh(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,14 +97,14 @@ func (b *Brake) Refresh(ctx context.Context) error {
 		return err
 	}
 	now := b.Clock.Now()
-	b.begin(pools, now)
+	b.adopt(pools, now)
 	b.expire(now)
-	return b.publish(ctx, pools, Rule(b.facts(pools, now)))
+	return errors.Join(b.keep(ctx, pools), b.publish(ctx, pools, Rule(b.facts(pools))))
 }
 
 // Disputes are the machines that the cloud cannot find and whose nodes report, all that there are now. The collector sets
-// them before it calls Refresh. About the machines in unheard a witness could not be asked: a dispute about one goes on.
-func (b *Brake) Disputes(cases []Case, unheard ...string) {
+// them before it calls Refresh. About the unchecked machines a witness could not be asked: a dispute about one goes on.
+func (b *Brake) Disputes(cases []Case, unchecked ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, next := b.Clock.Now(), make(map[string]sighting, len(cases))
@@ -121,7 +115,7 @@ func (b *Brake) Disputes(cases []Case, unheard ...string) {
 		}
 		next[c.Machine] = s
 	}
-	for _, machine := range unheard {
+	for _, machine := range unchecked {
 		if before, known := b.disputes[machine]; known {
 			next[machine] = before
 		}
@@ -137,18 +131,52 @@ func (b *Brake) Disputed(machine string) bool {
 	return known && s.last.Sub(s.first) >= b.Timers.SecondLook
 }
 
-// begin reads, with the first question, what an earlier process left on the NodePools.
-func (b *Brake) begin(pools *fleet, now time.Time) {
-	if !b.began.IsZero() {
-		return
+// InDispute reports whether a machine was in dispute when it was last looked at.
+func (b *Brake) InDispute(machine string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, known := b.disputes[machine]
+	return known
+}
+
+// adopt reads what an earlier process left on NodePools that are new to this one, and forgets NodePools that are gone: their
+// machines count as those of none. What holds when the process begins is latched.
+func (b *Brake) adopt(pools *fleet, now time.Time) {
+	first := b.began.IsZero()
+	if first {
+		b.began = now
+		b.wanted, b.removed = map[string]sighting{}, map[string]time.Time{}
+		b.records, b.shown = map[string]Record{"": {}}, map[string]string{}
+		b.latched, b.keepers = map[string]bool{}, map[string]bool{}
 	}
-	b.began = now
-	b.wanted, b.removed = map[string]sighting{}, map[string]time.Time{}
-	b.records, b.shown, b.latched = map[string]Record{}, map[string]string{}, map[string]bool{}
+	for name := range b.records {
+		if name != "" && pools.byName[name] == nil {
+			delete(b.records, name)
+			delete(b.shown, name)
+			delete(b.latched, name)
+			delete(b.keepers, name)
+		}
+	}
+	for machine, s := range b.wanted {
+		s.Pool = pools.known(s.Pool)
+		b.wanted[machine] = s
+	}
+	for machine, s := range b.disputes {
+		s.Pool = pools.known(s.Pool)
+		b.disputes[machine] = s
+	}
 	for name, pool := range pools.byName {
-		text := pool.Annotations[karpv1.AnnotationRemovals]
-		b.records[name] = readRecord(text, "", now, b.Timers.RemovalWindow)
-		b.records[""] = b.records[""].with(readRecord(text, ofNone, now, b.Timers.RemovalWindow))
+		if _, known := b.records[name]; known {
+			continue
+		}
+		text, at := pool.Annotations[karpv1.AnnotationRemovals], b.serverTime()
+		b.records[name] = readRecord(text, "", at, b.Timers.RemovalWindow)
+		if !first {
+			continue
+		}
+		if none := readRecord(text, ofNone, at, b.Timers.RemovalWindow); len(none) > 0 {
+			b.records[""], b.keepers[name] = b.records[""].with(none), true
+		}
 		switch held := pool.Annotations[karpv1.AnnotationRemovalsPaused]; held {
 		case "":
 		case scopeFleet:
@@ -195,14 +223,16 @@ func (b *Brake) expire(now time.Time) {
 	}
 }
 
-// facts are what the verdicts depend on now.
-func (b *Brake) facts(pools *fleet, now time.Time) Facts {
+// facts are what the verdicts depend on now. The times that NodePools show are compared with the API server's clock: they were
+// written by other processes and by operators.
+func (b *Brake) facts(pools *fleet) Facts {
+	at := b.serverTime()
 	f := Facts{Machines: pools.machines, Allowed: map[string]bool{}, Removed: map[string]int{}, Latched: b.latched}
 	for name, pool := range pools.byName {
-		f.Allowed[name] = allowedUntil(pool).After(now)
+		f.Allowed[name] = allowedUntil(pool).After(at)
 	}
 	for name, record := range b.records {
-		if n := record.within(now, b.Timers.RemovalWindow); n > 0 {
+		if n := record.within(at, b.Timers.RemovalWindow); n > 0 {
 			f.Removed[name] = n
 		}
 	}
@@ -216,80 +246,18 @@ func (b *Brake) facts(pools *fleet, now time.Time) Facts {
 	return f
 }
 
-// record writes the removals that are allowed to their NodePools, and holds those that it cannot write. Those about which both
-// witnesses agree do not count.
-func (b *Brake) record(ctx context.Context, pools *fleet, cases []Case, verdicts []Verdict) error {
-	now, allowed := b.Clock.Now(), map[string][]int{}
-	for i, c := range cases {
-		if verdicts[i] == Remove && !c.agreed() && !b.wasRemoved(c) {
-			allowed[c.Pool] = append(allowed[c.Pool], i)
-		}
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(allowed)) {
-		before, record := b.records[name], Record{}
-		maps.Copy(record, before)
-		record.add(now, len(allowed[name]))
-		b.records[name] = record
-		if pool := pools.byName[cmp.Or(name, pools.first())]; pool != nil {
-			if err := b.annotate(ctx, pool, karpv1.AnnotationRemovals, b.noted(pools, pool.Name)); err != nil {
-				b.records[name] = before
-				for _, i := range allowed[name] {
-					verdicts[i] = Hold
-				}
-				errs = append(errs, err)
-				continue
-			}
-		}
-		for _, i := range allowed[name] {
-			b.removed[cases[i].Machine] = now
-			delete(b.wanted, cases[i].Machine)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// noted is the record as a NodePool shows it. The first NodePool also shows that of the machines of none.
-func (b *Brake) noted(pools *fleet, name string) string {
-	text := b.records[name].String()
-	if name == pools.first() {
-		text = strings.TrimSpace(text + " " + b.records[""].prefixed(ofNone))
-	}
-	return text
-}
-
-// annotate sets an annotation of a NodePool, or removes it if the value is empty. The patch names the value, so that it does
-// not depend on how old the cached NodePool is. A NodePool that is gone needs no annotation.
-func (b *Brake) annotate(ctx context.Context, pool *karpv1.NodePool, key, value string) error {
-	annotations := map[string]any{key: nil}
-	if value != "" {
-		annotations[key] = value
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err == nil {
-		err = client.IgnoreNotFound(b.Client.Patch(ctx, pool.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
-	}
-	if err != nil {
-		return fmt.Errorf("writing the annotation %s of NodePool %s: %w", key, pool.Name, err)
-	}
-	return nil
-}
-
 // fleet are the NodePools of the provider, and how many machines each has.
 type fleet struct {
 	byName   map[string]*karpv1.NodePool
 	machines map[string]int
 }
 
-// first is the name of the first NodePool, empty if there is none.
-func (f *fleet) first() string {
-	first := ""
-	for name := range f.byName {
-		if first == "" || name < first {
-			first = name
-		}
+// known is the name of a NodePool, empty if it is not there.
+func (f *fleet) known(name string) string {
+	if f.byName[name] == nil {
+		return ""
 	}
-	return first
+	return name
 }
 
 func (b *Brake) pools(ctx context.Context) (*fleet, error) {
@@ -312,11 +280,7 @@ func (b *Brake) pools(ctx context.Context) (*fleet, error) {
 		if claim.Status.ProviderID == "" || !b.Classes.Owns(claim.Spec.NodeClassRef) {
 			continue
 		}
-		pool := claim.Labels[karpv1.LabelNodePool]
-		if f.byName[pool] == nil {
-			pool = ""
-		}
-		f.machines[pool]++
+		f.machines[f.known(claim.Labels[karpv1.LabelNodePool])]++
 	}
 	return f, nil
 }

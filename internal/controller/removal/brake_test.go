@@ -300,7 +300,7 @@ func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...c
 	return l.Client.List(ctx, list, options...)
 }
 
-// The annotation of a pause goes with the pause, also when the cache has not seen it yet, or somebody puts it back.
+// The annotation of a pause goes with the pause, also when the cache has not seen it yet, or when it is put back.
 func TestAnnotationGoes(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	cache := &lagging{Client: b.api, old: &karpv1.NodePoolList{}}
@@ -493,19 +493,17 @@ func TestAskFor(t *testing.T) {
 		name    string
 		cloud   machines
 		objects []client.Object
-		ended   bool
 		forbid  bool
 		want    bool
 	}{
-		{"ill", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, false, false, true},
-		{"ill, and its node is silent", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionUnknown)}, false, false, true},
-		{"ill, and not found", machines{}, []client.Object{node(corev1.ConditionTrue)}, false, false, false},
-		{"ill, not found, and silent", machines{}, []client.Object{node(corev1.ConditionUnknown)}, false, false, true},
-		{"ill, not found, silent, with a fresh lease", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, false, false},
-		{"the same, and leases may not be read", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, true, true},
-		{"stopped, and a second look says so", machines{machine("a", 0): true}, []client.Object{node(corev1.ConditionTrue)}, true, false, true},
-		{"stopped, and a second look shows it running", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, true, false, false},
-		{"ended, and without a node", machines{}, nil, true, false, true},
+		{"ill", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionTrue)}, false, true},
+		{"ill, and its node is silent", machines{machine("a", 0): false}, []client.Object{node(corev1.ConditionUnknown)}, false, true},
+		{"ill, and not found", machines{}, []client.Object{node(corev1.ConditionTrue)}, false, false},
+		{"ill, not found, and silent", machines{}, []client.Object{node(corev1.ConditionUnknown)}, false, true},
+		{"ill, not found, silent, with a fresh lease", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, false, false},
+		{"the same, and leases may not be read", machines{}, []client.Object{node(corev1.ConditionUnknown), lease(time.Second)}, true, true},
+		{"ill, and ending", machines{machine("a", 0): true}, []client.Object{node(corev1.ConditionTrue)}, false, false},
+		{"not found, and without a node", machines{}, nil, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, map[string]int{"a": 10})
@@ -516,7 +514,7 @@ func TestAskFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := b.brake.AskFor(t.Context(), []cloud.Removal{{Claim: claim("a", 0), Cause: "Test", Ended: test.ended}})
+			got, err := b.brake.AskFor(t.Context(), []cloud.Removal{{Claim: claim("a", 0), Cause: "Test"}})
 			if diff := cmp.Diff([]bool{test.want}, got); diff != "" || err != nil {
 				t.Errorf("%s %v", diff, err)
 			}

@@ -9,20 +9,21 @@
 //
 //	cloud     node      verdict
 //	gone      silent    Remove, at once; it never counts
-//	gone      reports   Keep; it counts as a dispute. When the cloud announced the end and a second, direct look agrees,
-//	                    it is an involuntary removal as below
+//	gone      reports   Keep; it counts as a dispute
 //	failing   not ready Remove, at once; it never counts
 //	failing   ready     Remove, at a pace while the brake holds because of such machines
 //	running   any       Remove, unless the brake holds
 //
 // The brake holds when more machines of a NodePool, or of the fleet, than a fifth (and more than three) are in dispute or
-// were to be removed within the last ten minutes. It lets go when that is no longer so, or for NodePools with the
+// were to be removed within the last ten minutes. It releases when that is no longer so, or for NodePools with the
 // annotation karpenter-go.github.io/removals-allowed-until. Machines that both witnesses call gone, voluntary disruption,
 // expiry, interruption notices with a deadline of the cloud, and provisioning do not pass the brake. Without any NodePool
 // there is no object to annotate: strays then go at a pace.
 //
 // Rule (rule.go) and Record (record.go) are functions over values. Brake (brake.go) gathers the facts, asks Rule, and
-// writes what a later process must know to the NodePools: the removals of the last ten minutes, and that the brake holds.
+// writes (write.go) what a later process must know to the NodePools: the removals of the last ten minutes, and that the brake
+// holds. Those times are of the API server's clock, so that processes whose clocks differ agree. Removals that the operator
+// allows are neither limited nor recorded.
 // A removal that cannot be written to its NodePool is held; other NodePools are not concerned. A restart therefore neither
 // forgets removals nor releases the brake.
 //

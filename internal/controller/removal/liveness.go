@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -16,13 +15,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// Testify is what a node says of its machine.
-func (b *Brake) Testify(ctx context.Context, node *corev1.Node) (Testimony, error) {
+// NodeLiveness is what a node says of its machine.
+func (b *Brake) NodeLiveness(ctx context.Context, node *corev1.Node) (Liveness, error) {
 	facts, err := b.nodeFacts(ctx, node)
 	if err != nil {
 		return Unknown, err
 	}
-	return facts.Testimony(b.serverTime()), nil
+	return facts.Liveness(b.serverTime()), nil
 }
 
 // nodeFacts gathers what is known of a node. Its Lease is read only if its condition leaves a doubt.
@@ -31,7 +30,7 @@ func (b *Brake) nodeFacts(ctx context.Context, node *corev1.Node) (NodeFacts, er
 	if ready := karpv1.ReadyCondition(node); ready != nil {
 		facts.Ready = ready.Status
 	}
-	if facts.Testimony(b.serverTime()) == Alive {
+	if facts.Liveness(b.serverTime()) == Alive {
 		return facts, nil
 	}
 	return facts, b.readLease(ctx, node.Name, &facts)
@@ -45,14 +44,14 @@ func (b *Brake) serverTime() time.Time {
 	return b.Clock.Now().Add(-b.Ahead())
 }
 
-// TestifyMachine is what the nodes of a machine say of it: Alive if one does.
-func (b *Brake) TestifyMachine(ctx context.Context, providerID string) (Testimony, error) {
+// MachineLiveness is what the nodes of a machine say of it: Alive if one does.
+func (b *Brake) MachineLiveness(ctx context.Context, providerID string) (Liveness, error) {
 	nodes, err := b.nodesOf(ctx, providerID)
 	if err != nil {
 		return Unknown, err
 	}
 	for i := range nodes {
-		said, err := b.Testify(ctx, &nodes[i])
+		said, err := b.NodeLiveness(ctx, &nodes[i])
 		if err != nil || said == Alive {
 			return said, err
 		}
@@ -70,7 +69,7 @@ func (b *Brake) nodesOf(ctx context.Context, providerID string) ([]corev1.Node, 
 
 // Reports says whether a node reports.
 func (b *Brake) Reports(ctx context.Context, node *corev1.Node) (bool, error) {
-	said, err := b.Testify(ctx, node)
+	said, err := b.NodeLiveness(ctx, node)
 	return said == Alive, err
 }
 
@@ -109,22 +108,19 @@ func (b *Brake) AskFor(ctx context.Context, removals []cloud.Removal) ([]bool, e
 	return may, errors.Join(append(errs, err)...)
 }
 
-// look makes a case of a removal with a direct look at the machine, nil if the machine stays without a question.
+// look makes a case of a removal with a direct look at the machine.
 func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
 	id := r.Claim.Status.ProviderID
-	c := &Case{Machine: id, Pool: r.Claim.Labels[karpv1.LabelNodePool], Cause: Cause(r.Cause), Announced: r.Ended, Cloud: Failing}
+	c := &Case{Machine: id, Pool: r.Claim.Labels[karpv1.LabelNodePool], Cause: Cause(r.Cause), Cloud: Failing}
 	machine, err := b.Provider.Machine(ctx, id)
 	switch {
 	case errors.Is(err, cloud.ErrNotFound) || err == nil && machine.Terminating:
 		c.Cloud = Gone
-		c.Node, err = b.TestifyMachine(ctx, id)
+		c.Node, err = b.MachineLiveness(ctx, id)
 	case err != nil:
 		return nil, fmt.Errorf("asking for machine %s: %w", id, err)
-	case r.Ended:
-		ctrl.LoggerFrom(ctx).Info("kept a machine: the cloud announced its end, and a direct look shows that it runs", "nodeClaim", r.Claim.Name, "providerID", id)
-		return nil, nil
 	default:
-		c.Node, err = b.testifyFailing(ctx, r.Claim)
+		c.Node, err = b.failingLiveness(ctx, r.Claim)
 	}
 	if err != nil {
 		return nil, err
@@ -132,9 +128,9 @@ func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
 	return c, nil
 }
 
-// testifyFailing is what the nodes of a machine say that fails the cloud's checks: Gone if none is ready. A machine whose node
+// failingLiveness is what the nodes of a machine say that fails the cloud's checks: Gone if none is ready. A machine whose node
 // has not come yet has no such witness.
-func (b *Brake) testifyFailing(ctx context.Context, claim *karpv1.NodeClaim) (Testimony, error) {
+func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (Liveness, error) {
 	if claim.Status.NodeName == "" {
 		return Unknown, nil
 	}

@@ -9,15 +9,15 @@ import (
 )
 
 // Record is how many machines of a NodePool were removed in each minute. The annotation
-// karpenter-go.github.io/removals keeps it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". That of the first NodePool also
-// keeps the record of machines of none: "of-none:2026-01-02T15:04:00Z=2".
+// karpenter-go.github.io/removals keeps it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". That of one NodePool also
+// keeps the record of machines of none: "of-none:2026-01-02T15:04:00Z=2". The minutes are those of the API server's clock.
 type Record map[time.Time]int
 
 // ofNone is before the minutes of the record of machines of no NodePool.
 const ofNone = "of-none:"
 
-// readRecord reads a record, of which each minute has the prefix. What cannot be read, and what is older than the window, is left out; a minute that has not
-// come yet counts as the present one.
+// readRecord reads a record, of which each minute has the prefix. What cannot be read, and what is older than the window, is left
+// out; a minute that has not come yet counts as the present one.
 func readRecord(text, prefix string, now time.Time, window time.Duration) Record {
 	r := Record{}
 	for item := range strings.FieldsSeq(text) {

@@ -6,12 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Testimony is what a witness says about a machine.
-type Testimony int
+// Liveness is what a witness says about a machine.
+type Liveness int
 
 const (
 	// Unknown means that the witness was not asked. It counts as Alive.
-	Unknown Testimony = iota
+	Unknown Liveness = iota
 	Alive
 	Gone
 	// Failing is what the cloud says of a machine that is there and fails the cloud's checks.
@@ -37,17 +37,15 @@ type Case struct {
 	// Pool is the NodePool, empty for a machine of none.
 	Pool  string
 	Cause Cause
-	// Announced means that the cloud said that it ends or stops the machine, and not only that it cannot find it.
-	Announced bool
-	// Cloud and Node are the testimonies of the two witnesses.
-	Cloud, Node Testimony
+	// Cloud and Node are what the two witnesses say.
+	Cloud, Node Liveness
 }
 
 // agreed reports whether both witnesses call the machine lost: gone, or failing in the cloud's eyes.
 func (c Case) agreed() bool { return (c.Cloud == Gone || c.Cloud == Failing) && c.Node == Gone }
 
 // disputed reports whether the cloud cannot find a machine whose node reports.
-func (c Case) disputed() bool { return c.Cloud == Gone && c.Node != Gone && !c.Announced }
+func (c Case) disputed() bool { return c.Cloud == Gone && c.Node != Gone }
 
 // Verdict is what to do about a case.
 type Verdict int
@@ -55,7 +53,7 @@ type Verdict int
 const (
 	// Keep the machine: its node reports.
 	Keep Verdict = iota
-	// Hold the removal until the brake lets go.
+	// Hold the removal until the brake releases.
 	Hold
 	// Remove the machine.
 	Remove
@@ -187,9 +185,9 @@ func (r Ruling) Holds(pool string) bool {
 	return held || r.FleetHeld
 }
 
-// hasPace reports whether the brake lets such cases go on at a pace. Machines that fail the cloud's checks are one witness's
-// word against another's: each step shows whether the replacements fail as well. A machine of no claim waits for the operator,
-// who allows removals on NodePools; without any, there is nothing to write that on.
+// hasPace reports whether such cases go on at a pace while the brake holds. Machines that fail the cloud's checks are one witness's
+// word against another's: each step shows whether the replacements fail as well. A machine of no claim waits until the operator
+// allows removals, which is an annotation of NodePools; without any NodePool, there is nothing to annotate.
 func (r Ruling) hasPace(c Case) bool {
 	return c.Cloud == Failing || r.poolless && c.Cause == CauseStray
 }
@@ -255,13 +253,13 @@ const leaseDuration = 40 * time.Second
 
 // Fails reports whether the node, too, calls the machine of no use: it is silent, or says itself that it is not ready.
 func (n NodeFacts) Fails(now time.Time) bool {
-	return n.Ready == corev1.ConditionFalse || n.Testimony(now) == Gone
+	return n.Ready == corev1.ConditionFalse || n.Liveness(now) == Gone
 }
 
-// Testimony is what the node says. The kubelet writes True and False; the node lifecycle controller turns either into
+// Liveness is what the node says. The kubelet writes True and False; the node lifecycle controller turns either into
 // Unknown when the kubelet has not reported for node-monitor-grace-period, by its own clock, so that a clock of the node
 // that is wrong does not count. A fresh Lease shows a kubelet that reports again, or that cannot write its status.
-func (n NodeFacts) Testimony(now time.Time) Testimony {
+func (n NodeFacts) Liveness(now time.Time) Liveness {
 	if !n.Exists {
 		return Gone
 	}

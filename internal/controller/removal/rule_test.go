@@ -26,7 +26,6 @@ func TestRule(t *testing.T) {
 	dead := Case{Pool: "a", Cause: CauseMachineGone, Cloud: Gone, Node: Gone}
 	failing := Case{Pool: "a", Cause: "instance_status", Cloud: Failing, Node: Alive}
 	useless := Case{Pool: "a", Cause: "instance_status", Cloud: Failing, Node: Gone}
-	stopped := Case{Pool: "a", Cause: "InstanceStopped", Cloud: Gone, Node: Alive, Announced: true}
 	fleet := func(a, b int) map[string]int { return map[string]int{"a": a, "b": b} }
 	for _, test := range []struct {
 		name  string
@@ -48,8 +47,6 @@ func TestRule(t *testing.T) {
 		{"a hundred that are really gone do not hold an ill one", Facts{Machines: fleet(100, 0), Cases: append(some(100, dead), some(1, ill)...)}, ill, Remove},
 		{"the cloud alone", Facts{Machines: fleet(10, 0), Cases: some(1, missing)}, missing, Keep},
 		{"the cloud alone, and the operator allows removals", Facts{Machines: fleet(10, 0), Cases: some(1, missing), Allowed: map[string]bool{"a": true}}, missing, Keep},
-		{"the cloud says that it stopped, and looks again", Facts{Machines: fleet(10, 0), Cases: some(1, stopped)}, stopped, Remove},
-		{"it says so of four of ten", Facts{Machines: fleet(10, 0), Cases: some(4, stopped)}, stopped, Hold},
 		{"machines in dispute hold repair", Facts{Machines: fleet(100, 0), Cases: some(21, missing)}, ill, Hold},
 		{"machines in dispute hold strays", Facts{Machines: fleet(100, 0), Cases: some(21, missing)}, stray, Hold},
 		{"few in dispute hold nothing", Facts{Machines: fleet(100, 0), Cases: some(19, missing)}, stray, Remove},
@@ -82,12 +79,12 @@ func TestRule(t *testing.T) {
 	}
 }
 
-func TestTestimony(t *testing.T) {
+func TestLiveness(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		name string
 		node NodeFacts
-		want Testimony
+		want Liveness
 	}{
 		{"no node", NodeFacts{}, Gone},
 		{"ready", NodeFacts{Exists: true, Ready: corev1.ConditionTrue}, Alive},
@@ -99,7 +96,7 @@ func TestTestimony(t *testing.T) {
 		{"a longer lease", NodeFacts{Exists: true, Ready: corev1.ConditionUnknown, Renewed: now.Add(-90 * time.Second), Duration: 100 * time.Second}, Alive},
 		{"never reported", NodeFacts{Exists: true}, Gone},
 	} {
-		if got := test.node.Testimony(now); got != test.want {
+		if got := test.node.Liveness(now); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -39,7 +40,7 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 		if b.shown[name] == scope && pool.Annotations[karpv1.AnnotationRemovalsPaused] == scope {
 			continue
 		}
-		if err := b.annotate(ctx, pool, karpv1.AnnotationRemovalsPaused, scope); err != nil {
+		if err := client.IgnoreNotFound(b.annotate(ctx, pool, karpv1.AnnotationRemovalsPaused, scope)); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -88,7 +89,8 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 		count, of = own, "of the NodePool"
 	}
 	// Strays, and machines that have been removed, are among those that are wanted and have no claim.
-	text := fmt.Sprintf("%d machines %s were to be removed within %s without being asked for (%s), and NodeClaims show %d now; more than %d are not removed while their nodes or the cloud call them alive",
+	text := fmt.Sprintf("%d machines %s were to be removed within %s without being asked for (%s), and NodeClaims show %d now; "+
+		"more than %d are not removed while their nodes or the cloud call them alive",
 		count.Wanted, of, b.Timers.RemovalWindow, b.causes(), count.Machines, count.Limit)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
 		text += fmt.Sprintf("; the annotation %s=%q is no time", karpv1.AnnotationRemovalsAllowedUntil, given)
@@ -96,8 +98,11 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	if ruling.paces(pool.Name) {
 		text += fmt.Sprintf("; of those that fail the cloud's checks %d are replaced every %s", step(count.Machines), b.Timers.RemovalWindow)
 	}
+	if n, longest := b.unchecked(); n > 0 {
+		text += fmt.Sprintf("; %d machines in dispute could not be checked again, for %s at most", n, longest.Truncate(time.Minute))
+	}
 	return text + fmt.Sprintf(". To remove them all the same: kubectl annotate nodepool %s --overwrite %s=%s",
-		pool.Name, karpv1.AnnotationRemovalsAllowedUntil, b.Clock.Now().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
+		pool.Name, karpv1.AnnotationRemovalsAllowedUntil, b.serverTime().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
 }
 
 // causes lists why machines were to be removed, with numbers.
@@ -120,7 +125,19 @@ func (b *Brake) causes() string {
 func (b *Brake) removals() int {
 	total := 0
 	for _, record := range b.records {
-		total += record.within(b.Clock.Now(), b.Timers.RemovalWindow)
+		total += record.within(b.serverTime(), b.Timers.RemovalWindow)
 	}
 	return total
+}
+
+// unchecked is how many machines in dispute have not been checked for a window, because a witness could not be asked, and the
+// longest time for which that is so.
+func (b *Brake) unchecked() (n int, longest time.Duration) {
+	now := b.Clock.Now()
+	for _, s := range b.disputes {
+		if age := now.Sub(s.last); age >= b.Timers.RemovalWindow {
+			n, longest = n+1, max(longest, age)
+		}
+	}
+	return n, longest
 }
