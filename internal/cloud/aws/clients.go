@@ -115,6 +115,9 @@ func Credentials(ctx context.Context, cfg aws.Config) error {
 	if err == nil {
 		return nil
 	}
+	if absent := new(NoRegionError); errors.As(regionOf(cfg.Region, err), &absent) { // credentials are asked for in the region, too
+		return absent
+	}
 	failed := &NoCredentialsError{Err: err}
 	for _, name := range sources {
 		if os.Getenv(name) != "" {
@@ -137,5 +140,5 @@ func Reachable(ctx context.Context, clients Clients) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("asking EC2 whether it can be reached: %w", err)
+	return fmt.Errorf("asking EC2 whether it can be reached: %w", regionOf(clients.EC2.Options().Region, err))
 }

@@ -94,9 +94,12 @@ const roleFix = "allow it in the IAM policy of the controller's role; docs/aws-i
 // asked notes why an answer did not come, and reports whether it did. The permission is as IAM spells it.
 func (e *examination) asked(err error, permission string) bool {
 	var failed *call.Error
+	var absent *NoRegionError
 	switch {
 	case err == nil:
 		return true
+	case errors.As(regionOf(e.opts.Region, err), &absent):
+		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Forbidden():
 		e.found(CloudPermissionDenied, permission, roleFix, "the controller may not do %s: %s", permission, failed)
 	default:
@@ -129,9 +132,12 @@ func (e *examination) reach(ctx context.Context) bool {
 			"the clock here and that of AWS differ by %s", skew.Round(time.Second))
 	}
 	var failed *call.Error
+	var absent *NoRegionError
 	switch {
 	case err == nil:
 		return true
+	case errors.As(regionOf(e.opts.Region, err), &absent):
+		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Kind == call.Denied && !failed.Forbidden():
 		e.found(CloudUnreachable, "aws", "look at the controller's credentials: Pod Identity or the role annotation of its service account, and the trust policy of the role",
 			"AWS does not accept the credentials: %s", failed)

@@ -144,6 +144,11 @@ func (w *ward) sicknesses() []sickness {
 					Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
 			})
 		}},
+		{"a region that does not exist", []string{"CloudUnreachable aws"}, `the AWS region "us-esat-1" does not exist`, func() func() {
+			config := w.config
+			config.Region = "us-esat-1"
+			return w.with(func(o *Options) { o.Region, o.Clients = config.Region, ClientsOf(config) })
+		}},
 		{"expired credentials", []string{"CloudUnreachable aws"}, "does not accept the credentials", func() func() {
 			w.sim.ExpireCredentials("AKIDTEST")
 			return func() { w.sim.RenewCredentials("AKIDTEST") }

@@ -1,0 +1,38 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// A region that does not exist is named in one line, whether its endpoint has no address or refuses what is signed for it.
+func TestNoRegion(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	refused := w.config
+	refused.Region = "us-esat-1"
+	resolves := func(_ context.Context, _, address string) (net.Conn, error) {
+		host, _, _ := net.SplitHostPort(address)
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+	}
+	unresolved := aws.Config{Region: "us-esat-1", HTTPClient: &http.Client{Transport: &http.Transport{DialContext: resolves}}, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
+	for name, config := range map[string]aws.Config{"signed for another region": refused, "no address": unresolved} {
+		err := Reachable(t.Context(), ClientsOf(config))
+		var absent *NoRegionError
+		if !errors.As(err, &absent) || absent.Region != "us-esat-1" || !strings.Contains(err.Error(), `"us-esat-1" does not exist`) || len(err.Error()) > 400 {
+			t.Errorf("%s: %v, want that the region does not exist", name, err)
+		} else {
+			t.Log(err)
+		}
+	}
+	if err := Reachable(t.Context(), w.clients); err != nil {
+		t.Errorf("in the right region: %v", err)
+	}
+}
