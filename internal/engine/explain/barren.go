@@ -110,7 +110,7 @@ func family(instanceType string) string {
 	return instanceType[:max(0, strings.IndexByte(instanceType, '.'))]
 }
 
-// valuesOfTypes are the values that instance types have of a label, sorted.
+// valuesOfTypes are the values that instance types, or their offerings, have of a label, sorted.
 func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
 	values := map[string]bool{}
 	for i := range catalogue.Types {
@@ -119,6 +119,11 @@ func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
 				for _, value := range r.Values {
 					values[value] = true
 				}
+			}
+		}
+		for k := range catalogue.Types[i].Offerings {
+			if zone := catalogue.Types[i].Offerings[k].Zone; key == model.LabelZone && zone != "" {
+				values[zone] = true
 			}
 		}
 	}

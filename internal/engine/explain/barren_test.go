@@ -15,7 +15,7 @@ func TestPoolBarren(t *testing.T) {
 		return label.Requirement{Key: key, Operator: label.In, Values: values}
 	}
 	one := func(name, of, processor string) model.InstanceType {
-		return model.InstanceType{Name: name, Requirements: []label.Requirement{in(model.LabelType, name), in(family, of), in(arch, processor)}}
+		return model.InstanceType{Name: name, Offerings: []model.Offering{{Zone: "us-east-1a", CapacityType: "spot"}, {Zone: "us-east-1b", CapacityType: "spot"}}, Requirements: []label.Requirement{in(model.LabelType, name), in(family, of), in(arch, processor)}}
 	}
 	catalogue := &model.Catalogue{WellKnown: map[string]bool{model.LabelType: true, family: true, arch: true},
 		Types: []model.InstanceType{one("m5.large", "m5", "amd64"), one("m6g.large", "m6g", "arm64"), one("g3.8xlarge", "g3", "amd64"), one("c5.xlarge", "c5", "amd64")}}
@@ -39,6 +39,11 @@ func TestPoolBarren(t *testing.T) {
 			"the pool's own requirement karpenter.k8s.aws/instance-family In [c5 m5] leaves none of the 1 instance type that its other requirements leave of 4"},
 		{"the one that leaves none by itself counts", []label.Requirement{in(family, "m6g"), in(arch, "amd64", "arm64"), in(model.LabelType, "m9.large")},
 			"the pool's own requirement node.kubernetes.io/instance-type In [m9.large] leaves none of 4 instance types; no instance type of the family m9 is available here"},
+		{"a zone that nothing is in", []label.Requirement{in(model.LabelZone, "us-east-9z")},
+			"the pool's own requirement topology.kubernetes.io/zone In [us-east-9z] leaves none of 4 instance types; did you mean us-east-1a?"},
+		{"a zone of another region", []label.Requirement{in(arch, "amd64"), in(model.LabelZone, "eu-central-1c")},
+			"the pool's own requirement topology.kubernetes.io/zone In [eu-central-1c] leaves none of 4 instance types; instance types have us-east-1a and us-east-1b"},
+		{"one zone of two", []label.Requirement{in(model.LabelZone, "us-east-9z", "us-east-1b")}, ""},
 		{"not a list", []label.Requirement{{Key: arch, Operator: label.DoesNotExist}},
 			"the pool's own requirement kubernetes.io/arch DoesNotExist leaves none of 4 instance types"},
 	} {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -9,10 +11,14 @@ import (
 // Barren says which of a pool's own requirements leaves it without an instance type. It is OK when types are left, when the
 // requirements exclude each other (PoolContradiction says so), and when nothing is known of the types. Of several
 // requirements that leave none by themselves the first in the pool counts; where none does, the one that takes the last type
-// away after those before it. What is available now plays no part.
+// away after those before it. What is available now plays no part. Zones are not labels of types but of their offerings: a
+// requirement that allows no zone of any offering leaves no type either.
 func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
-	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 || !pool.Eligible.Empty() {
+	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 {
 		return Verdict{}
+	}
+	if !pool.Eligible.Empty() {
+		return zoneless(snap, pool)
 	}
 	total := pool.Types.Len()
 	left := bitset.Full(total)
@@ -35,6 +41,29 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 		return Verdict{Code: PoolBarren, Key: unnamed(snap, pool), Types: total, Have: int64(total)}
 	}
 	return last
+}
+
+// zoneless is the verdict about a pool whose requirement allows no zone of any offering, OK where it allows one or none is known.
+func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
+	key, known := snap.Space.Lookup(model.LabelZone)
+	if !known || pool.Catalogue == nil || !slices.ContainsFunc(pool.Requirements, func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }) {
+		return Verdict{}
+	}
+	none := true
+	for i := range pool.Catalogue.Types {
+		for k := range pool.Catalogue.Types[i].Offerings {
+			zone := pool.Catalogue.Types[i].Offerings[k].Zone
+			if snap.Space.HasAtom(pool.Start, key, snap.Space.Atom(key, zone)) {
+				return Verdict{}
+			}
+			none = false
+		}
+	}
+	if none {
+		return Verdict{}
+	}
+	total := pool.Types.Len()
+	return Verdict{Code: PoolBarren, Key: key, Types: total, Have: int64(total)}
 }
 
 // unnamed is the first key that leaves no type though no requirement names it.
