@@ -151,7 +151,8 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
-	config.Wrap(boundWire)
+	o.unreadable = newUnreadables()
+	config.Wrap(o.boundWire)
 	brief := rest.CopyConfig(config)
 	brief.Timeout = connectTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(brief)
@@ -170,10 +171,8 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 }
 
 // boundWire keeps what cannot be decoded in bounded work from the clients of a connection.
-func boundWire(next http.RoundTripper) http.RoundTripper {
-	return wire.Transport(next, func(f wire.Fault) {
-		ctrl.Log.Error(nil, "a field of a stored object cannot be read; the object is set aside", "kind", f.Kind, "name", f.Name, "field", f.Field, "why", f.Why)
-	})
+func (o *controllerOptions) boundWire(next http.RoundTripper) http.RoundTripper {
+	return wire.Transport(next, o.unreadable.fault)
 }
 
 // serverVersion asks the API server for its version, such as v1.36.1.

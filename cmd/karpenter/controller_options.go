@@ -40,6 +40,8 @@ type controllerOptions struct {
 	stopLeading context.CancelCauseFunc
 	// identity is this process in the election.
 	identity string
+	// unreadable names objects that cannot be read.
+	unreadable *unreadables
 	// rejoins says that this process takes the place of one that ran.
 	rejoins bool
 	// probes are served since the start.

@@ -98,7 +98,10 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err != nil {
 		return nil, err
 	}
-	// All but the election itself writes through the guard.
+	if err := o.unreadable.connect(ctx, config, scheme); err != nil {
+		return nil, err
+	}
+	// All but the election itself, and events about objects that cannot be read, writes through the guard.
 	w.guardLease()
 	w.skew = &apitime.Skew{Changed: w.clockDiffers}
 	config = rest.CopyConfig(config)
@@ -115,6 +118,9 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	w.metrics.MeasureClient()
 	w.leading.Refused = func(what string) { w.metrics.LeaderRefusedWrites.WithLabelValues(what).Inc() }
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
+	if err := w.addUnreadable(); err != nil {
+		return nil, err
+	}
 	if err := w.addConversion(); err != nil {
 		return nil, err
 	}
@@ -163,7 +169,7 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 			BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling), FilterProvider: telemetry.OpenMetrics(ctrlmetrics.Registry),
 		},
 		Controller: ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
-		Cache:      cluster.CacheOptions(func() { w.store.Recheck() }),
+		Cache:      cluster.CacheOptions(w.watchBroke),
 	}
 }
 

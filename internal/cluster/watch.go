@@ -14,13 +14,14 @@ import (
 )
 
 // CacheOptions are what the manager's cache needs on the store's account: managed fields are dropped but for our
-// nominations, and broken, which must end in Store.Recheck, is called when a watch breaks.
-func CacheOptions(broken func()) cache.Options {
+// nominations, and broken, which must end in Store.Recheck, is called with the error
+// when a list or watch breaks.
+func CacheOptions(broken func(error)) cache.Options {
 	return cache.Options{
 		DefaultTransform: Transform,
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-			broken()
+			broken(err)
 		},
 	}
 }

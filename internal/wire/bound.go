@@ -14,6 +14,8 @@ import (
 // Fault is a field of an object that cannot be read, and its replacement.
 type Fault struct {
 	Kind, Name string
+	// APIVersion and UID are empty where the document does not say them.
+	APIVersion, UID string
 	// Field is the path of the field, such as spec.limits.cpu.
 	Field string
 	Why   string
@@ -161,9 +163,9 @@ func (w *walk) amount(at []string, fields map[string]any, name, value string) {
 		return
 	}
 	fields[name], w.changed = "0", true
-	fault := Fault{Kind: w.kind, Field: strings.Join(at, "."), Why: err.Error()}
+	fault := Fault{Kind: w.kind, APIVersion: text(w.object, "apiVersion", ""), Field: strings.Join(at, "."), Why: err.Error()}
 	if metadata, ok := w.object["metadata"].(map[string]any); ok {
-		fault.Name = text(metadata, "name", "")
+		fault.Name, fault.UID = text(metadata, "name", ""), text(metadata, "uid", "")
 		if namespace := text(metadata, "namespace", ""); namespace != "" {
 			fault.Name = namespace + "/" + fault.Name
 		}

@@ -29,18 +29,18 @@ func TestBound(t *testing.T) {
 	}{
 		{"nothing", pool(`{"limits":{"cpu":"1e3"}}`), pool(`{"limits":{"cpu":"1e3"}}`), nil},
 		{"a label like a quantity", pool(`{"x":"1e1234567"}`), pool(`{"x":"1e1234567"}`), nil},
-		{"a small exponent", pool(`{"limits":{"cpu":"1e-1000000000"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{"NodePool", "a", "spec.limits.cpu", why}}},
-		{"a number", pool(`{"limits":{"cpu":1e-1000000000}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{"NodePool", "a", "spec.limits.cpu", why}}},
+		{"a small exponent", pool(`{"limits":{"cpu":"1e-1000000000"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
+		{"a number", pool(`{"limits":{"cpu":1e-1000000000}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
 		{"many digits", pool(`{"limits":{"cpu":"` + long + `"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: a quantity of 65 characters, want at most 64"),
-			[]Fault{{"NodePool", "a", "spec.limits.cpu", "a quantity of 65 characters, want at most 64"}}},
+			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: "a quantity of 65 characters, want at most 64"}}},
 		{"one of a list", `{"kind":"NodePoolList","items":[` + pool(`{}`) + `,{"metadata":{"name":"b","namespace":"n"},"spec":{"limits":{"cpu":"1e-1000000000"}}}]}`,
 			`{"items":[` + pool(`{}`) + `,{"metadata":{"annotations":{"karpenter-go.github.io/unreadable":"spec.limits.cpu: ` + why + `"},"name":"b","namespace":"n"},"spec":{"limits":{"cpu":"0"}}}],"kind":"NodePoolList"}`,
-			[]Fault{{"NodePool", "n/b", "spec.limits.cpu", why}}},
+			[]Fault{{Kind: "NodePool", Name: "n/b", Field: "spec.limits.cpu", Why: why}}},
 		{"an event", `{"type":"ADDED","object":` + pool(`{"limits":{"cpu":"1e-1000000000"}}`) + `}`, `{"object":` + noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why) + `,"type":"ADDED"}`,
-			[]Fault{{"NodePool", "a", "spec.limits.cpu", why}}},
+			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
 		{"a duration", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999h"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"2562047h"}}}`), nil},
 		{"a duration that can be read", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), nil},
-		{"a size", `{"volumeSize":"1e-1000000000"}`, `{"volumeSize":"0"}`, []Fault{{"", "", "volumeSize", why}}},
+		{"a size", `{"volumeSize":"1e-1000000000"}`, `{"volumeSize":"0"}`, []Fault{{Field: "volumeSize", Why: why}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, faults, err := Bound([]byte(test.document))
