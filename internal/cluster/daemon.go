@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"reflect"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +66,17 @@ func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e 
 func (s *Store) daemonAgain(key types.NamespacedName) {
 	if e := s.objects[daemons][key]; e != nil {
 		s.applyDaemon(key, e)
+	}
+}
+
+// expireDaemonPods converts the DaemonSets again whose last pods went so long ago that their requests no longer count.
+func (s *Store) expireDaemonPods(now time.Time) {
+	for _, uid := range s.daemonPods.Expire(now) {
+		for key, d := range s.daemons {
+			if d.UID == string(uid) {
+				s.daemonAgain(key)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,8 +14,9 @@ import (
 // the pods that it has.
 func TestDaemonAsAdmitted(t *testing.T) {
 	s := newStore(t, Config{})
+	now := start
 	cpu := func() int64 {
-		snap := s.Snapshot(start)
+		snap := s.Snapshot(now)
 		for i, name := range snap.Resources {
 			if name == "cpu" && i < len(snap.Daemons[0].Requests) {
 				return snap.Daemons[0].Requests[i]
@@ -48,13 +50,20 @@ spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
 		func() { s.Saw(pod("p", "8", "5")) },
 		func() { s.Gone(pod("p", "9", "5")) },
 		func() { s.Gone(pod("q", "10", "3")) },
-		func() { s.Gone(limits("default", "11", "2")) },
+		func() { now = now.Add(59 * time.Minute) }, // kept: a fleet may be empty for a while
+		func() { s.Saw(pod("r", "11", "3")) },
+		func() { s.Gone(pod("r", "12", "3")) },
+		func() { now = now.Add(59 * time.Minute) },
+		func() { now = now.Add(time.Minute) }, // a webhook that made it larger may have gone since
+		func() { s.Saw(pod("r", "13", "4")) },
+		func() { s.Gone(pod("r", "14", "4")) },
+		func() { s.Gone(limits("default", "15", "2")) },
 		func() { s.Gone(class) },
 	} {
 		step()
 		got = append(got, cpu())
 	}
-	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 3000, 100, 0}
+	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 3000, 3000, 3000, 3000, 3000, 2100, 4000, 4000, 100, 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cpu after each step (-want +got):\n%s", diff)
 	}

@@ -148,7 +148,8 @@ func NewStore(config Config) (*Store, error) {
 // Vocabulary is what labels mean here: the core's and the provider's.
 func (s *Store) Vocabulary() *convert.Vocabulary { return s.vocabulary }
 
-// Snapshot is the world at now. Budgets with a schedule, and refusals, are brought up to date first.
+// Snapshot is the world at now. Budgets with a schedule, refusals, and what daemon pods that have gone requested, are brought
+// up to date first.
 func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -159,6 +160,7 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 			s.tellPool(name)
 		}
 	}
+	s.expireDaemonPods(now)
 	snap := s.builder.Snapshot(now)
 	snap.Arrival = s.options.Arrival
 	return snap

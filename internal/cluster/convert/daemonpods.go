@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +25,14 @@ const (
 
 // DaemonPods is what the pods of DaemonSets request. Pods of one DaemonSet, revision and requests are counted together, so
 // that its size does not depend on the number of nodes. What the last pods of a DaemonSet requested is kept when they have
-// gone: a fleet that is empty for a while must not be planned as if nothing were known. The zero value is empty.
+// gone, for a while (Expire): a fleet that is empty must not be planned as if nothing were known. The zero value is empty.
 type DaemonPods struct {
 	shapes map[types.UID]map[string]*DaemonShape
 }
+
+// daemonMemory is for how long the requests of the last pods of a DaemonSet count once these have gone. A webhook or an
+// autoscaler that made them may have changed meanwhile, and where no type has room for them no new pod can show it.
+const daemonMemory = time.Hour
 
 // DaemonShape stands for pods of a DaemonSet that are alike. It belongs to the DaemonPods that returned it.
 type DaemonShape struct {
@@ -40,6 +45,8 @@ type DaemonShape struct {
 	newest               int64
 	requests             []quantity.Amount
 	count                int
+	// gone is when Expire first found that no pod has it; zero while one has.
+	gone time.Time
 }
 
 // Alone reports whether no more than one pod has the shape: the first has come or the last has gone.
@@ -72,11 +79,13 @@ func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
 		d.shapes[owner.UID][id] = shape
 	}
 	shape.count++
+	shape.gone = time.Time{}
 	shape.newest = max(shape.newest, pod.CreationTimestamp.Unix())
 	return shape
 }
 
-// Remove takes back what Add has counted; nil is nothing. The last shape of a DaemonSet stays until another takes its place.
+// Remove takes back what Add has counted; nil is nothing. The last shape of a DaemonSet stays until another takes its place, or
+// it expires.
 func (d *DaemonPods) Remove(shape *DaemonShape) {
 	if shape == nil {
 		return
@@ -87,6 +96,28 @@ func (d *DaemonPods) Remove(shape *DaemonShape) {
 	if len(d.shapes[shape.Set]) > 1 {
 		delete(d.shapes[shape.Set], shape.id)
 	}
+}
+
+// Expire drops what the last pods of DaemonSets requested that went daemonMemory ago, and returns the UIDs of these DaemonSets.
+// The time runs from the first call that finds the pods gone.
+func (d *DaemonPods) Expire(now time.Time) []types.UID {
+	var expired []types.UID
+	for set, shapes := range d.shapes {
+		for _, s := range shapes {
+			switch {
+			case s.count > 0:
+			case s.gone.IsZero():
+				s.gone = now
+			case now.Sub(s.gone) >= daemonMemory:
+				delete(shapes, s.id)
+				expired = append(expired, set)
+			}
+		}
+		if len(shapes) == 0 {
+			delete(d.shapes, set)
+		}
+	}
+	return expired
 }
 
 // Forget drops what pods of a DaemonSet requested that are no longer there.
