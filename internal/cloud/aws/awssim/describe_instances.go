@@ -110,7 +110,7 @@ func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	instances, err := c.visible(ids, seen)
+	instances, err := c.remembered(r, ids, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,23 @@ func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 		out.Items = append(out.Items, xmlReservation{i.reservation, c.opts.AccountID, []xmlInstance{c.instanceXML(i, seen)}})
 	}
 	return out, err
+}
+
+// remembered is visible, less the instances that FaultForgetHalf or FaultForgetAll hides. One that is hidden is not found by its
+// id.
+func (c *Cloud) remembered(r *request, ids []string, seen time.Time) ([]*instance, error) {
+	all, half := c.strike(r, FaultForgetAll) != nil, c.strike(r, FaultForgetHalf) != nil
+	instances, err := c.visible(ids, seen)
+	if err != nil || !all && !half {
+		return instances, err
+	}
+	shown := slices.DeleteFunc(slices.Clone(instances), func(i *instance) bool { return all || slices.Index(c.order, i)%2 == 0 })
+	for _, i := range instances {
+		if len(ids) > 0 && !slices.Contains(shown, i) {
+			return nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", i.ID)
+		}
+	}
+	return shown, nil
 }
 
 // visible are the instances of those ids, or all, as seen at a time. One that is not seen is not found.

@@ -39,10 +39,15 @@ const (
 	FaultOlderFields FaultKind = "older-fields"
 	// FaultOddPages answers lists of EC2's in pages of which some are empty and some repeat an item.
 	FaultOddPages FaultKind = "odd-pages"
+	// FaultForgetHalf answers DescribeInstances as if every other instance did not exist, whether it is asked for by its id or
+	// by a filter. The instances run on.
+	FaultForgetHalf FaultKind = "forget-half"
+	// FaultForgetAll answers DescribeInstances as if no instance existed.
+	FaultForgetAll FaultKind = "forget-all"
 )
 
 var faultKinds = []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose, FaultGarble,
-	FaultIgnoreFilters, FaultIgnoreTokens, FaultUnknownFields, FaultOlderFields, FaultOddPages}
+	FaultIgnoreFilters, FaultIgnoreTokens, FaultUnknownFields, FaultOlderFields, FaultOddPages, FaultForgetHalf, FaultForgetAll}
 
 // Fault is something wrong with the API.
 type Fault struct {
