@@ -48,6 +48,10 @@ func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 	for i := range catalogue {
 		names.WriteString(catalogue[i].Name)
 		names.WriteByte(0)
+		for k := range catalogue[i].Offerings { // the answer depends on zones too
+			names.WriteString(catalogue[i].Offerings[k].Zone)
+			names.WriteByte(1)
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
