@@ -146,7 +146,7 @@ type PodSpec struct {
 	Terminating bool
 	// Ready is the pod's Ready condition: a PodDisruptionBudget may let those go that are not.
 	Ready bool
-	// EvictionCost in thousandths (core specification 5.5); a pod of priority 0 without annotation costs 1000.
+	// EvictionCost in thousandths; a pod of priority 0 without annotation costs 1000.
 	EvictionCost int64
 	// ProtectedUntil is the end of the pod's do-not-disrupt protection, Forever for no end, zero for none.
 	ProtectedUntil time.Time

@@ -30,7 +30,7 @@ const (
 )
 
 // Brake ends loops in which nodes are launched for pods that never come to run on them: a plan may be wrong about a cluster
-// in ways that nobody has thought of, and each round costs a machine. It counts, for each controller of pods, the launches
+// in unforeseen ways, and each round costs a machine. It counts, for each controller of pods, the launches
 // that led to nothing; after four within 15 minutes further launches for its pods wait, for 1, 2, 4, 8, 16, then 30 minutes.
 // Time in which such a launch was under way is not part of the 15 minutes: a claim whose node never registers is given up
 // after 15 minutes, and the next one begins where it ended.
