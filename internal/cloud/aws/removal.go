@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,13 +18,15 @@ func (p *Provider) AskBeforeRemoval(ask func(ctx context.Context, removals []clo
 	p.ask = ask
 }
 
-// mayReplace says which of the claims whose machines fail status checks may be replaced now, by instance. Only those pass the
-// brake: interruptions and scheduled changes have a deadline, and instances that stop or end are not asked about:
+// mayReplace says which of the claims whose machines fail status checks may be replaced now, by instance; those that are not in
+// the answer could not be decided. Also those with a scheduled event that has no time to come pass the brake, and no others:
+// interruptions and other scheduled events have a deadline, and instances that stop or end are not asked about:
 // DescribeInstances may show them running for a while after EC2 has announced it, and only a drain that begins at once helps
 // their pods. A refusal is no error: the statuses are polled again, and a machine that is really gone is found by the garbage
 // collection.
 func (p *Provider) mayReplace(ctx context.Context, failing []interruption.Decision) (map[string]bool, error) {
 	may := map[string]bool{}
+	var errs []error
 	var removals []cloud.Removal
 	var instances []string
 	for _, d := range failing {
@@ -33,20 +36,21 @@ func (p *Provider) mayReplace(ctx context.Context, failing []interruption.Decisi
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading claim %s: %w", d.Claim.Name, err)
+			errs = append(errs, fmt.Errorf("reading claim %s: %w", d.Claim.Name, err))
+			continue
 		}
 		may[d.Instance] = p.ask == nil
 		removals, instances = append(removals, cloud.Removal{Claim: claim, Cause: string(d.Kind)}), append(instances, d.Instance)
 	}
 	if p.ask == nil || len(removals) == 0 {
-		return may, nil
+		return may, errors.Join(errs...)
 	}
 	answers, err := p.ask(ctx, removals)
 	for i, answer := range answers {
 		may[instances[i]] = answer
 	}
 	if err != nil {
-		err = fmt.Errorf("asking whether claims of failing instances may be removed: %w", err)
+		errs = append(errs, fmt.Errorf("asking whether claims of failing instances may be removed: %w", err))
 	}
-	return may, err
+	return may, errors.Join(errs...)
 }

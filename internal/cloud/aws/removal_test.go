@@ -7,10 +7,44 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
+
+// unread cannot read the claim of a name.
+type unread struct {
+	client.Client
+	name string
+}
+
+func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if key.Name == u.name {
+		return errors.New("the API server is away")
+	}
+	return u.Client.Get(ctx, key, o, options...)
+}
+
+// A claim that cannot be read stays, and keeps no other from being asked about.
+func TestAskWithoutOneClaim(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	var failing []interruption.Decision
+	var ids []string
+	for _, name := range []string{"a", "b"} {
+		id, _ := instanceOf(w.launched(t, p, name).Status.ProviderID)
+		found, err := p.claimsOf(t.Context(), []string{id})
+		check(t, err)
+		failing, ids = append(failing, interruption.Decision{Claim: found[id], Instance: id, Kind: interruption.SystemStatus}), append(ids, id)
+	}
+	p.opts.Client = unread{p.opts.Client, "a"}
+	p.AskBeforeRemoval(func(_ context.Context, removals []cloud.Removal) ([]bool, error) { return []bool{true}, nil })
+	may, err := p.mayReplace(t.Context(), failing)
+	if diff := cmp.Diff(map[string]bool{ids[1]: true}, may); diff != "" || err == nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}
 
 // Claims whose status checks fail are asked about together. An answer counts also beside an error, and a claim that is gone, or
 // another of the same name, is not asked about.

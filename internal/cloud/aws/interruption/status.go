@@ -80,7 +80,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	// 3. Act.
 	for _, sighting := range sightings {
 		act := w.react
-		if held[sighting.Instances[0]] && braked[sighting.Kind] {
+		if held[sighting.Instances[0]] && braked(sighting.Notice, w.rules()) {
 			act = w.announce
 		}
 		ours, err := act(ctx, sighting.Notice)
@@ -94,12 +94,25 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	return errors.Join(errs...)
 }
 
-// braked are the kinds of notices that ask May: EC2's word is all there is, and has no deadline. A scheduled event has one.
-var braked = map[Kind]bool{InstanceStatus: true, SystemStatus: true}
+// braked reports whether a notice asks May: EC2's word is all there is, and has no deadline. A scheduled event has one if its time
+// is to come.
+func braked(n Notice, rules Rules) bool {
+	switch n.Kind {
+	case InstanceStatus, SystemStatus:
+		return true
+	case EventStatus:
+		return !pending(n, rules)
+	}
+	return false
+}
+
+// pending reports whether the time of a scheduled change is to come, which makes it a deadline.
+func pending(n Notice, rules Rules) bool { return n.At.After(rules.Now) }
 
 // Held says how many machines in trouble stay for now.
 type Held struct {
-	// Troubled are those whose status checks fail and whose claims would be deleted, Held those of them that stay.
+	// Troubled are those whose claims would be deleted because their status checks fail, or because of a scheduled event without a
+	// time to come; Held are those of them that stay.
 	Troubled, Held int
 }
 
@@ -120,7 +133,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 	for _, s := range sightings {
 		id := s.Instances[0]
 		claim, ours := claims[id]
-		if !ours || !braked[s.Kind] || held[id] {
+		if !ours || !braked(s.Notice, rules) || held[id] {
 			continue
 		}
 		if d := Decide(s.Notice, id, claim, rules); !d.Idle() {
@@ -161,7 +174,8 @@ func (w *Watcher) announce(ctx context.Context, n Notice) (ours bool, err error)
 	var errs []error
 	for id, claim := range claims {
 		d := Decision{Claim: claim, Instance: id, Kind: n.Kind}
-		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); it is not replaced yet, because involuntary removals are limited: the event RemovalsPaused of the NodePool says why", id, n.Kind)
+		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); it is not replaced yet: involuntary removals of its NodePool are paused "+
+			"(its event RemovalsPaused says why), or the instance and its node cannot be checked (the log of the controller says why)", id, n.Kind)
 		errs = append(errs, w.act(ctx, d))
 	}
 	return len(claims) > 0, errors.Join(errs...)

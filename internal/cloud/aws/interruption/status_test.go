@@ -154,6 +154,32 @@ func TestHeld(t *testing.T) {
 	})
 }
 
+// Scheduled events whose time has passed have no deadline: they ask the brake like failing checks, by queue and by poll.
+func TestHeldWithoutDeadline(t *testing.T) {
+	watching(t, 12, "on-demand", func(w *world) {
+		var asked []Kind
+		w.locked(func() {
+			w.may = func(failing []Decision) (map[string]bool, error) {
+				asked = append(asked, failing[0].Kind)
+				return map[string]bool{w.ids[0]: true}, nil
+			}
+		})
+		for _, id := range w.ids {
+			w.Must(w.Schedule(id, "instance-retirement", time.Now().Add(-time.Hour)))
+		}
+		w.Pass(5 * time.Minute)
+		got := w.seen()
+		if len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || got.held.Held != 11 || w.Queued() != 0 || asked[0] != EventStatus {
+			t.Errorf("replaced %v, held %+v, %d messages left, asked about %v; want %s alone", got.replaced, got.held, w.Queued(), asked, w.ids[0])
+		}
+		w.locked(func() { w.may = nil })
+		w.Pass(2 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 12 || got.held.Held != 0 {
+			t.Errorf("%d of 12 are replaced when the brake releases, held %+v", len(got.replaced), got.held)
+		}
+	})
+}
+
 // A machine that the brake holds is replaced at once when EC2 takes it back.
 func TestHeldIsInterrupted(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {

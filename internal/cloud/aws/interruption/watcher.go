@@ -119,6 +119,8 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	rules := w.rules()
 	if w.blind.Load() {
 		rules.Lead = time.Duration(1<<63 - 1)
+	} else if n.Kind == ScheduledChange && !pending(n, rules) {
+		return len(claims) > 0, nil // the polls find it too, and ask May
 	}
 	var errs []error
 	for _, id := range n.Instances {
