@@ -167,6 +167,9 @@ func (c *memoryCloud) Machines(context.Context) ([]cloud.Machine, error) {
 		machines = append(machines, *m)
 	}
 	c.lists++
+	if c.lying.unlisted {
+		return nil, errors.New("the cloud does not list")
+	}
 	if c.lying.list != nil {
 		machines = c.lying.list(machines)
 	}

@@ -770,4 +770,11 @@ func testVanishingClaims(t *testing.T, s *apiServer) {
 	if !w.cloud.has(again.Status.ProviderID) || w.cloud.launched() != len(claims)+1 {
 		t.Errorf("%d launches, and the claim that is there has the machine %s: want one of its own", w.cloud.launched(), again.Status.ProviderID)
 	}
+	// What is written for the claim before is refused as out of date.
+	before, other := again.DeepCopy(), again.DeepCopy()
+	before.UID, other.UID = "", claims[0].UID
+	metav1.SetMetaDataLabel(&other.ObjectMeta, "example.org/of", "another")
+	if err := w.client.Patch(t.Context(), other, client.MergeFrom(before)); err == nil || !controller.Stale(err) {
+		t.Errorf("a patch for a claim that was replaced under its name has the error %v, want a stale one", err)
+	}
 }

@@ -20,8 +20,8 @@ type lying struct {
 	// list changes the answer of Machines, and absent makes Machine say that a machine does not exist.
 	list   func([]cloud.Machine) []cloud.Machine
 	absent func(id string) bool
-	// silent makes Machine fail.
-	silent bool
+	// silent makes Machine fail, and unlisted Machines.
+	silent, unlisted bool
 }
 
 // lie lets the cloud answer wrongly from now on.
@@ -104,6 +104,10 @@ func testDisputeWithoutAnswers(t *testing.T, s *apiServer) {
 		t.Errorf("%v machines are in dispute while the cloud does not answer, want 5", got)
 	}
 	w.allStay(claims)
+	w.cloud.lie(lying{unlisted: true})
+	w.until("nothing is in dispute while the list alone fails", func() bool { return disputed() == 0 })
+	w.cloud.lie(lying{list: none, absent: func(string) bool { return true }})
+	w.until("all are in dispute again", func() bool { return disputed() == 5 })
 	w.cloud.lie(lying{})
 	w.until("nothing is in dispute", func() bool { return disputed() == 0 })
 }

@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,8 +23,19 @@ func Unchanged(o client.Object) client.Preconditions {
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// Stale says whether an error only means that what we read was out of date: the object has changed, or is gone.
-func Stale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+// Stale says whether an error only means that what we read was out of date: the object has changed, or is gone. A patch with the
+// UID of an object that was replaced under its name is refused as invalid: metadata.uid is immutable.
+func Stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || otherUID(err)
+}
+
+func otherUID(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
 
 // Settle is the end of a reconcile. A stale read is no failure: the event that brings the cache up to date is on its
 // way and starts the next reconcile; again is the pause after which to look anyway, should it have passed already.

@@ -25,7 +25,10 @@ import (
 // A claim that shows the machine of another one goes without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
-		r.memory.forget(claim.UID)
+		// A launched machine is remembered until endLost has ended it: another finalizer may keep the claim that has lost ours.
+		if said := r.memory.answer(claim.UID); said == nil || said.machine == nil {
+			r.memory.forget(claim.UID)
+		}
 		return ctrl.Result{}, nil
 	}
 	steps := []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){r.noteDeadline, r.removeNodes, r.removeMachines, r.release}
