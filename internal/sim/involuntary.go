@@ -184,9 +184,9 @@ func (c *checks) lying() bool {
 	return lies && len(w.cloud.empty) == 0 && w.quota.Before(w.now) && w.throttled.Before(w.now) && w.flaky.Before(w.now)
 }
 
-// underWay reports whether a node is being launched.
+// underWay reports whether a node is being launched, or has joined and is not ready yet: pods wait for it.
 func (c *checks) underWay() bool {
-	return slices.ContainsFunc(c.w.api.claims(), func(of *claim) bool { return of.registered.IsZero() && of.deleting.IsZero() })
+	return slices.ContainsFunc(c.w.api.claims(), func(of *claim) bool { return of.initialized.IsZero() && of.deleting.IsZero() })
 }
 
 // couldHave is a type that one of the pools could launch for the pod, empty for none.
