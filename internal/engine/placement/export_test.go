@@ -3,6 +3,7 @@ package placement
 import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // What the twins compare with: how a run sees a rule, and the levels of a group, as plain data.
@@ -98,3 +99,13 @@ var RestsOf = restsOf
 
 // AddTimes adds money.
 var AddTimes = addTimes
+
+// ScheduleRows is Schedule, with the rows of the new claims as the plan itself counts them, by claim.
+func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) {
+	r := newRun(snap, Options{}).decided()
+	p, rows := r.answer(), map[string]label.Row{}
+	for i, b := range r.bins {
+		rows[p.Claims[i].Name] = r.resolved(b)
+	}
+	return p, rows
+}

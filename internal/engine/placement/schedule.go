@@ -56,7 +56,10 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 	return newRun(snap, opts).schedule()
 }
 
-func (r *run) schedule() *plan.Provision {
+func (r *run) schedule() *plan.Provision { return r.decided().answer() }
+
+// decided places all pods, and returns the run that does it best: this one or another over the same snapshot.
+func (r *run) decided() *run {
 	r.place(whole)
 	switch {
 	case r.over():
@@ -66,6 +69,11 @@ func (r *run) schedule() *plan.Provision {
 			r = next
 		}
 	}
+	return r
+}
+
+// answer writes down what was decided.
+func (r *run) answer() *plan.Provision {
 	r.listPlacements()
 	r.listClaims()
 	r.listRefusals()
