@@ -372,10 +372,10 @@ func (o *launches) forget(now time.Time) bool {
 // lifted reports whether the pause was taken off its pool, or the pool is gone: launches are tried again at once. A pause for
 // which the pool has no room any more is kept in memory, until it has.
 func (o *launches) lifted(snap *model.Snapshot, owner string) bool {
-	if !o.shown || holdOf(snap, owner) != nil || snap.Now.Sub(o.hold.Until) > launchMemory {
+	pool := snap.Pool(o.holdPool)
+	if !o.shown || pool != nil && notes(pool, owner) || snap.Now.Sub(o.hold.Until) > launchMemory {
 		return false
 	}
-	pool := snap.Pool(o.holdPool)
 	o.shown = false
 	return pool == nil || hasRoom(pool, o.hold)
 }

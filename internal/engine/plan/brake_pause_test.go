@@ -169,3 +169,21 @@ func TestBrakeForgetsPods(t *testing.T) {
 		t.Errorf("%d pods are remembered of %d, want those of the last hour", n, w.launched)
 	}
 }
+
+// TestBrakeLiftedBesideAnOlderPause: an earlier pause that is still on another pool does not keep the one that is taken off.
+func TestBrakeLiftedBesideAnOlderPause(t *testing.T) {
+	w := newBraked()
+	for i := range 4 {
+		w.preempted(i)
+	}
+	w.pass(time.Second)
+	older := w.pool.Holds[0]
+	older.Until = w.now.Add(-time.Minute)
+	w.other = model.PoolSpec{Name: "older", UID: "older-uid", Catalogue: &model.Catalogue{}, Holds: []model.LaunchHold{older}}
+	w.pass(time.Second)
+	w.pool.Holds = nil
+	w.pass(time.Second)
+	if !w.preempted(5) {
+		t.Errorf("launches wait, though the pause was taken off: %+v", w.pool.Holds)
+	}
+}

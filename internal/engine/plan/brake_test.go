@@ -16,8 +16,10 @@ import (
 
 // braked is a pool, the pods of one ReplicaSet, and what a controller launches for them.
 type braked struct {
-	now   time.Time
-	pool  model.PoolSpec
+	now  time.Time
+	pool model.PoolSpec
+	// other is a second pool, none without a name.
+	other model.PoolSpec
 	brake plan.Brake
 	nodes map[string]model.NodeSpec
 	pods  map[string]model.PodSpec
@@ -37,6 +39,9 @@ func newBraked() *braked {
 func (w *braked) snapshot() *model.Snapshot {
 	b := model.NewBuilder()
 	b.UpsertPool(w.pool)
+	if w.other.Name != "" {
+		b.UpsertPool(w.other)
+	}
 	for _, n := range w.nodes {
 		b.UpsertNode(n)
 	}

@@ -61,24 +61,16 @@ func (w *brakeView) settled(owner string) bool {
 	return w.placed[owner] && !w.waiting[owner]
 }
 
-// holdOf is the owner's pause, the last of several; nil for none.
-func holdOf(snap *model.Snapshot, owner string) *model.LaunchHold {
-	var found *model.LaunchHold
-	for _, pool := range snap.Pools {
-		for i := range pool.Holds {
-			if h := &pool.Holds[i]; h.Owner == owner && (found == nil || h.Until.After(found.Until)) {
-				found = h
-			}
-		}
-	}
-	return found
+// notes reports whether a pause of the owner is on the pool.
+func notes(pool *model.Pool, owner string) bool {
+	return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner })
 }
 
 // releaseElsewhere takes the owner's pauses off all pools but one.
 func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
 	var actions []Action
 	for _, pool := range snap.Pools {
-		if pool.Name != but && slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner }) {
+		if pool.Name != but && notes(pool, owner) {
 			actions = append(actions, ReleaseLaunches{Pool: pool.Name, UID: pool.UID, Owner: owner})
 		}
 	}
