@@ -111,9 +111,6 @@ func (c *checks) involuntary(id, pool string) {
 			}
 		}
 	}
-	if c.wrongClock() {
-		return
-	}
 	if total > most || pool != "" && ofPool > mostOfPool {
 		c.fail(FewAtATime, "%d machines of the fleet and %d of pool %q were removed involuntarily within %v, %d and %d may", total, ofPool, pool, removalWindow, most, mostOfPool)
 	}
