@@ -46,7 +46,11 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"no sandbox", []string{"sandbox", "kubeconfig", "--data-dir", filepath.Join(folder, "empty")}, 1, []string{"no sandbox"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), binary, test.arguments...)
+			arguments := test.arguments
+			if arguments[0] == "controller" { // the default ports may be taken by another process
+				arguments = append(arguments, "--metrics-port=0", "--health-probe-port=0")
+			}
+			command := exec.CommandContext(t.Context(), binary, arguments...)
 			command.Env = append(os.Environ(), "KUBECONFIG=")
 			var output, complaint bytes.Buffer
 			command.Stdout, command.Stderr = &output, &complaint
