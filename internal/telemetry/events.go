@@ -268,15 +268,15 @@ func NodeGone(claim *karpv1.NodeClaim) Event {
 }
 
 // RemovalsPaused says why the machines of a pool are not removed that neither a user nor a plan asked to remove.
-func RemovalsPaused(pool *karpv1.NodePool, why string) Event {
-	e := event(pool, warning, ReasonRemovalsPaused, why, uid(pool))
+func RemovalsPaused(pool *karpv1.NodePool, why, pause string) Event {
+	e := event(pool, warning, ReasonRemovalsPaused, why, uid(pool), pause)
 	e.Window = 15 * time.Minute
 	return e
 }
 
 // RemovalsResumed says that such removals are no longer paused.
-func RemovalsResumed(pool *karpv1.NodePool) Event {
-	return event(pool, normal, ReasonRemovalsResumed, "Involuntary removals are no longer paused", uid(pool))
+func RemovalsResumed(pool *karpv1.NodePool, pause string) Event {
+	return event(pool, normal, ReasonRemovalsResumed, "Involuntary removals are no longer paused", uid(pool), pause)
 }
 
 // MachineDisputed says that a claim stays whose machine the cloud cannot find, because its node reports.

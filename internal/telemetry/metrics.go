@@ -45,7 +45,8 @@ type Metrics struct {
 	// NodeClaimsUnjudged is the number of claims of which nobody can tell whether they have drifted. Labels: nodepool, cause
 	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which passes). Our own.
 	NodeClaimsUnjudged *prometheus.GaugeVec
-	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, and NodeClaimsDisputed that of
+	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, those in dispute while removals
+	// are paused among them, and NodeClaimsDisputed that of
 	// machines that the cloud cannot find though their nodes report. Label: nodepool, empty for machines of none. Our own.
 	NodeClaimsRemovalsPaused *prometheus.GaugeVec
 	NodeClaimsDisputed       *prometheus.GaugeVec
@@ -196,7 +197,7 @@ func (f factory) nodeClaims(m *Metrics) {
 	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
-	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused", "Machines whose involuntary removal is paused: too many were asked for.", "nodepool")
+	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused", "Machines whose involuntary removal is paused because too many were asked for, and machines in dispute during the pause.", "nodepool")
 	m.NodeClaimsDisputed = f.gauge(s, "disputed", "NodeClaims whose machine the cloud cannot find though the node reports.", "nodepool")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")
 	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",

@@ -45,6 +45,8 @@ type Brake struct {
 	shown   map[string]string
 	// keepers are the NodePools whose annotation also has the record of machines of no NodePool.
 	keepers map[string]bool
+	// paused are the NodePools whose removals are paused, with the start of the pause.
+	paused map[string]string
 	// latched are the scopes that were held when this process began.
 	latched map[string]bool
 	blind   bool // Leases may not be read; it has been logged
@@ -148,12 +150,14 @@ func (b *Brake) adopt(pools *fleet, now time.Time) {
 		b.wanted, b.removed = map[string]sighting{}, map[string]time.Time{}
 		b.records, b.shown = map[string]Record{"": {}}, map[string]string{}
 		b.latched, b.keepers = map[string]bool{}, map[string]bool{}
+		b.paused = map[string]string{}
 	}
 	for name := range b.records {
 		if name != "" && pools.byName[name] == nil {
 			delete(b.records, name)
 			delete(b.shown, name)
 			delete(b.latched, name)
+			delete(b.paused, name)
 			delete(b.keepers, name)
 		}
 	}
@@ -180,9 +184,9 @@ func (b *Brake) adopt(pools *fleet, now time.Time) {
 		switch held := pool.Annotations[karpv1.AnnotationRemovalsPaused]; held {
 		case "":
 		case scopeFleet:
-			b.shown[name], b.latched[""] = held, true
+			b.shown[name], b.latched[""], b.paused[name] = held, true, now.Format(time.RFC3339Nano)
 		default:
-			b.shown[name], b.latched[name] = held, true
+			b.shown[name], b.latched[name], b.paused[name] = held, true, now.Format(time.RFC3339Nano)
 		}
 	}
 }

@@ -35,8 +35,8 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 			if _, own := ruling.Pools[name]; own {
 				scope = scopePool
 			}
-			b.Recorder.Emit(telemetry.RemovalsPaused(pool, b.why(pool, ruling)))
 		}
+		b.tell(pool, ruling, scope != "")
 		if b.shown[name] == scope && pool.Annotations[karpv1.AnnotationRemovalsPaused] == scope {
 			continue
 		}
@@ -50,7 +50,6 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 		b.shown[name] = scope
 		if scope == "" {
 			ctrl.LoggerFrom(ctx).Info("involuntary removals go on", "nodePool", name)
-			b.Recorder.Emit(telemetry.RemovalsResumed(pool))
 			continue
 		}
 		ctrl.LoggerFrom(ctx).Info("involuntary removals are paused", "nodePool", name, "reason", b.why(pool, ruling))
@@ -58,7 +57,30 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 	return errors.Join(errs...)
 }
 
-// measure sets the metrics: machines that are held, and machines in dispute.
+// tell emits the events about a pause. The start of the pause and its causes are part of their keys: a second pause is news
+// however soon it comes, and so is another cause.
+func (b *Brake) tell(pool *karpv1.NodePool, ruling Ruling, held bool) {
+	began, known := b.paused[pool.Name]
+	if !known && !held {
+		return
+	}
+	if !known {
+		began = b.Clock.Now().Format(time.RFC3339Nano)
+		b.paused[pool.Name] = began
+	}
+	if !held {
+		delete(b.paused, pool.Name)
+		b.Recorder.Emit(telemetry.RemovalsResumed(pool, began))
+		return
+	}
+	key := began
+	for _, cause := range slices.Sorted(maps.Keys(b.waiting(pool.Name, ruling))) {
+		key += " " + string(cause)
+	}
+	b.Recorder.Emit(telemetry.RemovalsPaused(pool, b.why(pool, ruling), key))
+}
+
+// measure sets the metrics: machines that are held, those in dispute among them, and machines in dispute.
 func (b *Brake) measure(pools *fleet, ruling Ruling) {
 	held, disputed := map[string]int{"": 0}, map[string]int{}
 	for name := range pools.byName {
@@ -71,6 +93,9 @@ func (b *Brake) measure(pools *fleet, ruling Ruling) {
 	}
 	for _, s := range b.disputes {
 		disputed[s.Pool]++
+		if ruling.Holds(s.Pool) {
+			held[s.Pool]++
+		}
 	}
 	b.Metrics.NodeClaimsRemovalsPaused.Reset()
 	b.Metrics.NodeClaimsDisputed.Reset()
@@ -82,16 +107,20 @@ func (b *Brake) measure(pools *fleet, ruling Ruling) {
 	}
 }
 
-// why says why the removals of a NodePool are paused, and how to allow them.
+// why says why the removals of a NodePool are paused, and what ends the pause for each of its causes.
 func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
-	count, of := ruling.Fleet, "of the fleet"
+	count, of, records := ruling.Fleet, "of the fleet", slices.Collect(maps.Values(b.records))
 	if own, is := ruling.Pools[pool.Name]; is {
-		count, of = own, "of the NodePool"
+		count, of, records = own, "of the NodePool", []Record{b.records[pool.Name]}
 	}
-	// Strays, and machines that have been removed, are among those that are wanted and have no claim.
-	text := fmt.Sprintf("%d machines %s were to be removed within %s without being asked for (%s), and NodeClaims show %d now; "+
-		"more than %d are not removed while their nodes or the cloud call them alive",
-		count.Wanted, of, b.Timers.RemovalWindow, b.causes(), count.Machines, count.Limit)
+	counts := b.causes(pool.Name, ruling)
+	items := []string{fmt.Sprintf("removed: %d", b.removals(records))}
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		items = append(items, fmt.Sprintf("%s: %d", cause, counts[cause]))
+	}
+	// Strays, and machines that have been removed, are counted and have no claim.
+	text := fmt.Sprintf("Involuntary removals are paused: %d machines %s were removed, are to be removed, or are in dispute, within %s (%s). "+
+		"The limit is %d; NodeClaims show %d machines now", count.Wanted, of, b.Timers.RemovalWindow, strings.Join(items, ", "), count.Limit, count.Machines)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
 		text += fmt.Sprintf("; the annotation %s=%q is no time", karpv1.AnnotationRemovalsAllowedUntil, given)
 	}
@@ -101,30 +130,58 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	if n, longest := b.unchecked(); n > 0 {
 		text += fmt.Sprintf("; %d machines in dispute could not be checked again, for %s at most", n, longest.Truncate(time.Minute))
 	}
-	return text + fmt.Sprintf(". To remove them all the same: kubectl annotate nodepool %s --overwrite %s=%s",
-		pool.Name, karpv1.AnnotationRemovalsAllowedUntil, b.serverTime().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
+	return text + b.remedies(pool, b.waiting(pool.Name, ruling))
 }
 
-// causes lists why machines were to be removed, with numbers.
-func (b *Brake) causes() string {
+// remedies is what an operator can do about each cause. The annotation of one NodePool concerns neither machines in dispute,
+// which stay in any case, nor machines of no NodeClaim.
+func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
+	allow := fmt.Sprintf("--overwrite %s=%s", karpv1.AnnotationRemovalsAllowedUntil,
+		b.serverTime().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
+	text := ""
+	if counts[CauseMachineGone] > 0 {
+		text += ". MachineGone: the cloud does not find the machine, and its node reports; the NodeClaim stays until both agree. " +
+			"If the machine is really gone: kubectl delete nodeclaim NAME (the event MachineDisputed names it)"
+	}
+	if counts[CauseStray] > 0 {
+		text += ". Stray: no NodeClaim shows the machine. To remove these: kubectl annotate nodepools --all " + allow
+	}
+	if counts[CauseUnhealthy] > 0 || text == "" {
+		text += fmt.Sprintf(". To remove unhealthy machines of the NodePool all the same: kubectl annotate nodepool %s %s", pool.Name, allow)
+	}
+	return text
+}
+
+// causes are why machines are to be removed, with numbers: those of the NodePool if its own count holds the brake, otherwise
+// those of the fleet.
+func (b *Brake) causes(pool string, ruling Ruling) map[Cause]int {
+	_, own := ruling.Pools[pool]
 	counts := map[Cause]int{}
+	for _, cases := range []map[string]sighting{b.wanted, b.disputes} {
+		for _, s := range cases {
+			if !own || s.Pool == pool {
+				counts[s.Cause]++
+			}
+		}
+	}
+	return counts
+}
+
+// waiting are the causes of the removals that wait: those of the NodePool, and strays while the fleet's count holds them too.
+func (b *Brake) waiting(pool string, ruling Ruling) map[Cause]int {
+	counts := b.causes(pool, ruling)
 	for _, s := range b.wanted {
-		counts[s.Cause]++
+		if _, known := counts[CauseStray]; !known && s.Cause == CauseStray && ruling.Holds(s.Pool) {
+			counts[CauseStray] = 1
+		}
 	}
-	for _, s := range b.disputes {
-		counts[s.Cause]++
-	}
-	items := []string{fmt.Sprintf("removed: %d", b.removals())}
-	for _, cause := range slices.Sorted(maps.Keys(counts)) {
-		items = append(items, fmt.Sprintf("%s: %d", cause, counts[cause]))
-	}
-	return strings.Join(items, ", ")
+	return counts
 }
 
 // removals is the number of removals within the window.
-func (b *Brake) removals() int {
+func (b *Brake) removals(records []Record) int {
 	total := 0
-	for _, record := range b.records {
+	for _, record := range records {
 		total += record.within(b.serverTime(), b.Timers.RemovalWindow)
 	}
 	return total
