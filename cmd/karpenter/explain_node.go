@@ -53,6 +53,8 @@ type nodeOutcome struct {
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour"`
+	// unlaunched: the type and the price are those of the cheapest that the claim may become.
+	unlaunched bool
 	// CostPerHour and CostPerMonth count what nodes cost beyond their price.
 	CostPerHour  float64 `json:"costPerHour"`
 	CostPerMonth float64 `json:"costPerMonth"`
@@ -140,9 +142,10 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 		return nil
 	}
 	cost := d.opts.CostOf(d.first, n)
-	o := &nodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
-		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.Price), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
+	o := &nodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
+		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
+	o.unlaunched = n.Stage == model.Launching
 	if !n.ExpiresAt.IsZero() {
 		from := disruption.RenewFrom(n)
 		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
@@ -227,8 +230,11 @@ func (o *nodeOutcome) text() string {
 	if o.NodeClaim != o.Node {
 		fmt.Fprintf(&b, " (claim %s)", o.NodeClaim)
 	}
-	fmt.Fprintf(&b, " of pool %s: %s in %s as %s, %.4f USD per hour; with what nodes cost beyond their price %.2f USD a month\n", o.NodePool, o.InstanceType,
-		o.Zone, o.CapacityType, o.PricePerHour, o.CostPerMonth)
+	kind := fmt.Sprintf("%s in %s as %s", o.InstanceType, o.Zone, o.CapacityType)
+	if o.unlaunched {
+		kind = fmt.Sprintf("not launched yet, %s at the cheapest", cmp.Or(o.InstanceType, "a type that is not known"))
+	}
+	fmt.Fprintf(&b, " of pool %s: %s, %.4f USD per hour; with what nodes cost beyond their price %.2f USD a month\n", o.NodePool, kind, o.PricePerHour, o.CostPerMonth)
 	switch o.Outcome {
 	case "Deleting":
 		b.WriteString("  is being deleted\n")

@@ -144,7 +144,7 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 			continue
 		}
 		nodes = append(nodes, n)
-		price, cost = price+n.Price, cost+d.opts.CostOf(d.first, n)
+		price, cost = price+n.LeastPrice(), cost+d.opts.CostOf(d.first, n)
 		if n.Stage != model.Initialized || !n.Ready {
 			o.NotReady++
 		}

@@ -193,7 +193,7 @@ func (d *disruptDecision) figures(snap *model.Snapshot) fleetFigures {
 	for _, n := range snap.Nodes {
 		if n.Ours() {
 			f.Nodes++
-			price += n.Price
+			price += n.LeastPrice()
 			cost += d.opts.CostOf(snap, n)
 		}
 	}

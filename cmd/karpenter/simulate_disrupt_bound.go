@@ -25,7 +25,7 @@ func leastCost(snap *model.Snapshot, opts disruption.Options, about func(*model.
 		switch {
 		case !n.Ours() || !about(n):
 		case !n.Deleting && !mayGo(guard, n, snap):
-			price += n.Price
+			price += n.LeastPrice()
 			cost += opts.CostOf(snap, n)
 		default:
 			going = append(going, n.Name)

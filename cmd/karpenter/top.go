@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ func (v *view) read(ctx context.Context) (*top.Fleet, error) {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)
 		}
 		if n.Ours() {
-			price += n.Price
+			price += n.LeastPrice()
 		}
 	}
 	fleet.CPU, fleet.Memory = share(used, usable, quantity.CPU), share(used, usable, quantity.Memory)
@@ -141,7 +142,7 @@ func share(used, usable quantity.Vector, r quantity.Resource) float64 {
 
 func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
 	line := top.Node{
-		Name: n.Name, NodePool: n.Pool, InstanceType: n.Labels[model.LabelType], Zone: n.Labels[model.LabelZone],
+		Name: n.Name, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], State: stateOf(n), CPU: share(n.Used, n.Usable, quantity.CPU),
 		Memory: share(n.Used, n.Usable, quantity.Memory), Pods: len(n.Pods), Places: int(n.Usable.At(quantity.Pods)),
 	}
@@ -149,10 +150,7 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
 		line.Amounts = top.Amounts{UsedCPU: n.Used.At(quantity.CPU), UsableCPU: n.Usable.At(quantity.CPU), UsedMemory: n.Used.At(quantity.Memory), UsableMemory: n.Usable.At(quantity.Memory)}
 	}
 	if n.Ours() {
-		line.PricePerHour = usd(n.Price)
-	}
-	if line.InstanceType == "" && len(n.Types) > 0 {
-		line.InstanceType = n.Types[0]
+		line.PricePerHour = usd(n.LeastPrice())
 	}
 	if !n.Created.IsZero() {
 		line.Age = snap.Now.Sub(n.Created).Seconds()

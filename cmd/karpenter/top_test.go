@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +27,14 @@ const shopJSON = `{"instanceTypes": [
  {"name": "c.xlarge", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "8", "memory": "16Gi", "pods": "58"}, "overhead": {"cpu": "100m", "memory": "1Gi"},
   "offerings": [{"zone": "zone-a", "capacityType": "spot", "price": 0.11, "available": true}, {"zone": "zone-b", "capacityType": "on-demand", "price": 0.34, "available": true}]}]}`
 
-// shop is a cluster with four nodes of a pool, one on its way, one node that is nobody's, and pods that wait.
+// shop is a cluster with four nodes of a pool, one on its way, one node without a pool, and pods that wait.
 func shop(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	return shopLaunching(t, "c.xlarge")
+}
+
+// shopLaunching is the shop with these types for the claim that is on its way.
+func shopLaunching(t *testing.T, types string) (kubeconfig string) {
 	t.Helper()
 	node := func(name, pool, kind, zone, capacityType, status string) string {
 		labels := fmt.Sprintf("kubernetes.io/hostname: %s, node.kubernetes.io/instance-type: %s, topology.kubernetes.io/zone: %s, karpenter.sh/capacity-type: %s", name, kind, zone, capacityType)
@@ -67,7 +75,7 @@ status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", 
 		"/apis/karpenter.sh/v1/nodeclaims": claim("default-a") + claim("default-b") + claim("default-c") +
 			strings.Replace(strings.Replace(claim("default-d"), "metadata: {", "metadata: {deletionTimestamp: \"2026-01-01T05:00:00Z\", finalizers: [karpenter.sh/termination], ", 1), "requirements: []", "requirements: []", 1) +
 			`metadata: {name: default-e, uid: uid-default-e, creationTimestamp: "2026-01-01T05:59:30Z", labels: {karpenter.sh/nodepool: default}, annotations: {karpenter-go.github.io/pods: uid-orders-0}}
-spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [c.xlarge]}, {key: karpenter.sh/capacity-type, operator: In, values: [spot]}], resources: {requests: {cpu: 6}}}
+spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [` + types + `]}, {key: karpenter.sh/capacity-type, operator: In, values: [spot]}], resources: {requests: {cpu: 6}}}
 `,
 		"/api/v1/nodes": node("default-a", "default", "m.large", "zone-a", "spot", "True") + node("default-b", "default", "c.xlarge", "zone-b", "on-demand", "True") +
 			node("default-c", "default", "m.large", "zone-b", "spot", "False") + node("default-d", "default", "m.large", "zone-a", "on-demand", "True") +
@@ -198,6 +206,48 @@ func TestSimulateTellsClaimsInFlight(t *testing.T) {
 	for _, n := range a.ExistingNodes {
 		if n.InFlight != (n.Name == "default-e") {
 			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// A claim that is not launched counts everywhere as the cheapest that it may become, type and price of one offering.
+func TestClaimsAtTheirCheapest(t *testing.T) {
+	types := filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
+	ask := func(types, listed string, into any, arguments ...string) {
+		t.Helper()
+		flags := []string{"--kubeconfig", shopLaunching(t, listed), "--instance-types", types, "-o", "json"}
+		command := topCommandAt(atSix)
+		var out bytes.Buffer
+		command.SetOut(&out)
+		command.SetArgs(append([]string{"--once"}, flags...))
+		text, err := "", command.ExecuteContext(t.Context())
+		if text = out.String(); len(arguments) > 0 {
+			text, _, err = runBoth(t, "", append(arguments, flags...)...)
+		}
+		if err := errors.Join(err, json.Unmarshal([]byte(text), into)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for listed, want := range map[string]struct {
+		kind  string
+		price float64
+	}{"c.xlarge": {"c.xlarge", 0.11}, "c.xlarge, m.large": {"m.large", 0.06}, "m.large, c.xlarge": {"m.large", 0.06}} {
+		const others = 0.06 + 0.34 + 0.07 + 0.2
+		var fleet top.Fleet
+		ask(types, listed, &fleet)
+		at := slices.IndexFunc(fleet.Nodes, func(n top.Node) bool { return n.Name == "default-e" })
+		if n := fleet.Nodes[at]; n.InstanceType != want.kind || n.PricePerHour != want.price || math.Abs(fleet.PricePerHour-others-want.price) > 1e-6 {
+			t.Errorf("%s: top says %s at %v, %v together; want %+v", listed, n.InstanceType, n.PricePerHour, fleet.PricePerHour, want)
+		}
+		var node nodeOutcome
+		ask(types, listed, &node, "explain", "node", "default-e")
+		if node.InstanceType != want.kind || node.PricePerHour != want.price {
+			t.Errorf("%s: explain node says %s at %v; want %+v", listed, node.InstanceType, node.PricePerHour, want)
+		}
+		var pool poolOutcome
+		ask(types, listed, &pool, "explain", "pool", "default")
+		if math.Abs(pool.PricePerHour-others-want.price) > 1e-6 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+			t.Errorf("%s: explain pool says %v, want %v; top at least %v", listed, pool.PricePerHour, others+want.price, fleet.LowerBoundPerHour)
 		}
 	}
 }

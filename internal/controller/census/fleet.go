@@ -36,8 +36,8 @@ func (s sending) fleet(snap *model.Snapshot) {
 	}
 	for _, n := range snap.Nodes {
 		if n.Ours() {
-			cost[n.Pool] += n.Price
-			all += n.Price
+			cost[n.Pool] += n.LeastPrice()
+			all += n.LeastPrice()
 		}
 		if there(n) {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)

@@ -10,12 +10,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// CostOf is what a node of the snapshot costs, nano-USD per hour: its price and what its pool's nodes cost beyond it.
+// CostOf is what a node of the snapshot costs, nano-USD per hour: its price and what its pool's nodes cost beyond it. A
+// launching claim counts at the cheapest that it may become (model.Node.LeastPrice).
 func (o Options) CostOf(snap *model.Snapshot, n *model.Node) int64 {
+	return n.LeastPrice() + o.beyond(snap, n)
+}
+
+// beyond is what a node of the pool costs beyond its price.
+func (o Options) beyond(snap *model.Snapshot, n *model.Node) int64 {
 	if pool := snap.Pool(n.Pool); pool != nil {
-		return n.Price + o.Placement.NodePriceOf(pool.PoolSpec)
+		return o.Placement.NodePriceOf(pool.PoolSpec)
 	}
-	return n.Price
+	return 0
 }
 
 // Score is how many times over a command of the snapshot pays: its saving over the payback time by the price of the

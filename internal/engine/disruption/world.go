@@ -196,8 +196,9 @@ func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Po
 	return pools
 }
 
-// cost of a node that is there, nano-USD per hour: its price and what its pool's nodes cost beyond it.
-func (w *world) cost(n *model.Node) int64 { return w.opts.CostOf(w.snap, n) }
+// cost of a node that is there, nano-USD per hour: its price and what its pool's nodes cost beyond it. A launching claim
+// counts at the dearest that it may become.
+func (w *world) cost(n *model.Node) int64 { return n.Price + w.opts.beyond(w.snap, n) }
 
 func (w *world) nodePrice(name string) int64 {
 	if pool := w.snap.Pool(name); pool != nil {

@@ -40,17 +40,12 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	}
 	n.Row = types.Hull(n.Row, set)
 	n.Usable = b.leastUsable(n, types, set, daemons, requests)
-	_, classes := types.Offered(n.Row)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalogue.Types[t].Name)
 		b.reservePorts(n, daemons, types.Rows[t])
 		n.Total = n.Total.Max(types.Total[t])
-		for _, c := range classes {
-			if p := types.Classes[c].Price[t]; p != NoPrice {
-				n.Price = max(n.Price, p)
-			}
-		}
 	}
+	n.price(types, set)
 }
 
 // settleCustom: a custom label that the claim does not carry and does not require will not be on its node.

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -41,7 +43,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
 	n.Used = make(quantity.Vector, len(s.Resources))
 	n.weigh()
-	n.Price = x.dearest(n.Row, set)
+	n.price(x, set)
 	return n
 }
 
@@ -58,18 +60,32 @@ func (n *Node) size(pool *Pool, set bitset.Set) {
 	}
 }
 
-// dearest is the highest price of the types among the offerings that the row admits, nano-USD per hour; 0 for none.
-func (x *TypeIndex) dearest(row label.Row, set bitset.Set) int64 {
-	var price int64
-	_, classes := x.Offered(row)
+// price gives a node that may become any of the types its prices, among the offerings that its row admits: the highest, and
+// the lowest with its type. An offering that is not available is the lowest only where none is available; among equals the
+// first name decides.
+func (n *Node) price(x *TypeIndex, set bitset.Set) {
+	_, classes := x.Offered(n.Row)
+	available := false
 	for t := range set.All() {
-		for _, c := range classes {
-			if p := x.Classes[c].Price[t]; p != NoPrice {
-				price = max(price, p)
+		name := x.Catalogue.Types[t].Name
+		for _, i := range classes {
+			c := &x.Classes[i]
+			p := c.Price[t]
+			if p == NoPrice {
+				continue
+			}
+			n.Price = max(n.Price, p)
+			has := c.Types.Has(t)
+			switch order := cmp.Or(cmp.Compare(p, n.least.price), strings.Compare(name, n.least.kind)); {
+			case available && !has:
+			case n.least.kind == "" || has && !available || order < 0:
+				n.least.kind, n.least.price, available = name, p, has
 			}
 		}
 	}
-	return price
+	if n.least.kind == "" && len(n.Types) > 0 {
+		n.least.kind = n.Types[0]
+	}
 }
 
 // With returns the snapshot with further nodes, which count for their pools; the receiver is unchanged.

@@ -196,8 +196,8 @@ func describe(s *model.Snapshot) description {
 		d.Pools = append(d.Pools, describePool(s, p))
 	}
 	for _, n := range s.Nodes {
-		d.Nodes = append(d.Nodes, fmt.Sprintf("%s %s pool %s used %s reserved %s usable %s total %s pods %v price %d types %v found %t %t", n.Name, n.Stage, n.Pool,
-			amounts(s, n.Used), amounts(s, n.Reserved), amounts(s, n.Usable), amounts(s, n.Total), uids(n.Pods), n.Price, n.Types, s.Node(n.Name) == n,
+		d.Nodes = append(d.Nodes, fmt.Sprintf("%s %s pool %s used %s reserved %s usable %s total %s pods %v price %d least %d of %q types %v found %t %t", n.Name, n.Stage, n.Pool,
+			amounts(s, n.Used), amounts(s, n.Reserved), amounts(s, n.Usable), amounts(s, n.Total), uids(n.Pods), n.Price, n.LeastPrice(), n.LeastType(), n.Types, s.Node(n.Name) == n,
 			n.Claim == "" || s.Claim(n.Claim) == n))
 	}
 	for _, g := range s.Groups {

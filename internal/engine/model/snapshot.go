@@ -168,8 +168,31 @@ type Node struct {
 	Claims []string
 	// Price in nano-USD per hour: of its offering; for a launching claim the dearest it may become; 0 if unknown.
 	Price int64
-	// Types are the names a launching claim may become, cheapest first; nil for others.
+	// Types are the names a launching claim may become, in the order of the catalog; nil for others.
 	Types []string
+	// least is the cheapest that a launching claim may become.
+	least struct {
+		kind  string
+		price int64
+	}
+}
+
+// LeastPrice is what the node costs, nano-USD per hour; of a launching claim, what the cheapest available offering of the
+// types that it may become costs. Figures that users read count claims at it, because a launch takes the cheapest offering
+// that the cloud has. Decisions count them at Price, so that no saving depends on a machine that the cloud may not have.
+func (n *Node) LeastPrice() int64 {
+	if len(n.Types) > 0 {
+		return n.least.price
+	}
+	return n.Price
+}
+
+// LeastType is the instance type that LeastPrice is the price of; empty if unknown.
+func (n *Node) LeastType() string {
+	if len(n.Types) > 0 {
+		return n.least.kind
+	}
+	return n.Labels[LabelType]
 }
 
 // Free is what new pods may still use, per resource; negative where the node is overcommitted. It is not to be changed.
