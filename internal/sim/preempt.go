@@ -195,6 +195,7 @@ func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.
 	if p.w.setting.preemption == nil {
 		return decided
 	}
+	p.brake.Replanned(snap, decided)
 	actions := p.brake.Look(snap, p.left)
 	p.left = nil
 	for _, a := range actions {

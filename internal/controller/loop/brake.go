@@ -40,6 +40,7 @@ func (d *Departures) take() []model.Departure {
 
 // restrain looks at what became of earlier launches, and takes those out of the plan that have to wait (plan.Brake).
 func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
+	p.brake.Replanned(snap, decided)
 	actions := p.brake.Look(snap, p.Left.take())
 	if len(actions) > 0 {
 		for _, o := range p.Writer.Do(ctx, actions) {

@@ -37,8 +37,9 @@ const (
 //
 // A launch leads to nothing when
 //
-//   - one of the pods that it was for is preempted before it has been on a node for a minute, or
-//   - its node goes without any of them having come, while one of them still waits: registered or not.
+//   - one of the pods that it was for is preempted before it has been on a node for a minute,
+//   - its node goes without any of them having come, while one of them still waits: registered or not, or
+//   - its node has joined, is there without them, and the next launch for the same controller is planned (see Replanned).
 //
 // It leads to nothing as little as to something, and is not counted, when
 //
@@ -94,6 +95,8 @@ type launch struct {
 	pods      []string
 	// machine, registered and came: the cloud has made it, its node registered, one of its pods came there.
 	machine, registered, came bool
+	// arrived is when one of them was first seen there.
+	arrived time.Time
 	// futile: it led to nothing; counted: it is part of failures.
 	futile, counted bool
 	fate            string
@@ -248,7 +251,7 @@ func (o *launches) look(w *brakeView, owner string) {
 		n := w.snap.Claim(l.claim)
 		there := n != nil && (l.uid == "" || n.ClaimUID == l.uid)
 		if there {
-			l.see(n, owner)
+			l.see(n, owner, w.snap.Now)
 		}
 		if there && !n.Deleting {
 			return w.snap.Now.Sub(l.at) > launchMemory
@@ -273,11 +276,13 @@ func (o *launches) look(w *brakeView, owner string) {
 func (l *launch) fail(now time.Time) { l.futile, l.ended = true, now }
 
 // see notes how far a claim has come.
-func (l *launch) see(n *model.Node, owner string) {
+func (l *launch) see(n *model.Node, owner string, now time.Time) {
 	l.uid, l.node = n.ClaimUID, n.Name
 	l.machine = l.machine || n.Stage >= model.Launched
 	l.registered = l.registered || n.Stage >= model.Registered
-	l.came = l.came || slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return ownerOf(p) == owner && slices.Contains(l.pods, p.UID) })
+	if !l.came && slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return ownerOf(p) == owner && slices.Contains(l.pods, p.UID) }) {
+		l.came, l.arrived = true, now
+	}
 }
 
 // explain names what a pod was preempted for: the newest pod of a higher priority on the node.

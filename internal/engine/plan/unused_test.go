@@ -1,0 +1,125 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// relaunch is a pass whose plan launches a claim for the pod, and reports whether it is launched.
+func (w *braked) relaunch(claim, pod string) bool {
+	snap := w.snapshot()
+	p := &plan.Provision{}
+	for _, g := range snap.Groups {
+		for _, waiting := range g.Pods {
+			if waiting.UID == pod {
+				p.Claims = append(p.Claims, plan.NewClaim{Name: claim, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{waiting}})
+			}
+		}
+	}
+	w.brake.Replanned(snap, p)
+	w.pass(0)
+	return w.launch(claim, pod)
+}
+
+// joins is the node of the claim, which has joined with the taint.
+func (w *braked) joins(claim string, taints ...model.Taint) {
+	w.stage(claim, model.Initialized)
+	n := w.nodes[claim]
+	n.Taints, n.Ready = taints, true
+	w.nodes[claim] = n
+}
+
+// TestBrakeCountsNodesThatStayEmpty: each node joins with a taint that the pod does not tolerate, and stays. Four are launched, and
+// one after each pause, whether the pod stays the same or its controller makes another each time.
+func TestBrakeCountsNodesThatStayEmpty(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := newBraked()
+		w.pend("pod-0")
+		pod := "pod-0"
+		for i := 0; w.now.Before(noon.Add(3 * time.Hour)); i++ {
+			claim := fmt.Sprintf("claim-%d", i)
+			if w.relaunch(claim, pod) {
+				w.pass(time.Second)
+				w.joins(claim, model.Taint{Key: "surprise", Effect: model.NoSchedule})
+				if again {
+					delete(w.pods, pod)
+					pod = fmt.Sprintf("pod-%d", i+1)
+					w.pend(pod)
+				}
+			}
+			w.pass(time.Second)
+		}
+		var pauses []time.Duration
+		for i := range w.starts {
+			pauses = append(pauses, w.ends[i].Sub(w.starts[i]).Round(time.Minute))
+		}
+		want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute}
+		if !slices.Equal(pauses[:min(len(pauses), len(want))], want) || w.launched > 4+len(pauses) {
+			t.Errorf("another pod each time %t: %d nodes were launched in three hours, pauses %v; want %v and so on", again, w.launched, pauses, want)
+		}
+		for _, part := range []string{"has the taint surprise:NoSchedule, which the pods do not tolerate", "startupTaints"} {
+			if hold := w.pool.Holds; len(hold) != 1 || !strings.Contains(hold[0].Why, part) {
+				t.Errorf("the reason does not say %q: %+v", part, hold)
+			}
+		}
+	}
+}
+
+// TestBrakeLetsEmptyNodesPass: nodes that have joined without the pod, for a reason that is no loop.
+func TestBrakeLetsEmptyNodesPass(t *testing.T) {
+	taint := model.Taint{Key: "surprise", Effect: model.NoSchedule}
+	for name, round := range map[string]func(w *braked, claim string){
+		"it has not joined": func(*braked, string) {},
+		"it is being disrupted": func(w *braked, claim string) {
+			w.joins(claim, taint)
+			n := w.nodes[claim]
+			n.Disrupted = true
+			w.nodes[claim] = n
+		},
+		"pods that had a launch too took the room": func(w *braked, claim string) {
+			w.joins(claim)
+			w.pend("other-" + claim)
+			w.bind("other-"+claim, claim)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newBraked()
+			w.pend("pod")
+			for i := range 10 {
+				claim := fmt.Sprintf("claim-%d", i)
+				if !w.relaunch(claim, "pod") {
+					t.Fatalf("launch %d waits: %+v", i+1, w.pool.Holds)
+				}
+				w.pass(time.Second)
+				round(w, claim)
+				w.pass(time.Second)
+			}
+		})
+	}
+}
+
+// TestBrakeNamesWhatANodeLacks: the reason of a pause names the label that the node lacks.
+func TestBrakeNamesWhatANodeLacks(t *testing.T) {
+	w := newBraked()
+	w.pend("pod")
+	p := w.pods["pod"]
+	p.Alternatives = [][]label.Requirement{{{Key: "example.com/rack", Operator: label.In, Values: []string{"a"}}}}
+	w.pods["pod"] = p
+	for i := range 6 {
+		w.relaunch(fmt.Sprintf("claim-%d", i), "pod")
+		w.pass(time.Second)
+		if claim := fmt.Sprintf("claim-%d", i); w.launched > i {
+			w.joins(claim)
+		}
+	}
+	if holds := w.pool.Holds; w.launched != 4 || len(holds) != 1 || !strings.Contains(holds[0].Why, "lacks the label example.com/rack") {
+		t.Errorf("%d launches, holds %+v", w.launched, holds)
+	}
+}
