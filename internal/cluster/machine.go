@@ -24,7 +24,8 @@ import (
 //	node, no claim           one, unmanaged (named as set aside if it says that it is of a pool of ours and not which
 //	                         machine it is); none while it carries our pool label and is not registered, because its
 //	                         claim is about to tell its provider id and would count twice
-//	more of either           the eldest counts (of nodes, the one the claim names); the others are set aside
+//	more of either           one counts: the claim that owns a node of the machine, else the eldest; of nodes, the one that
+//	                         the claim names, else the eldest. The others are set aside
 //
 // The model has one name space for nodes and claims. A claim without a node gives way to a foreign node of its name.
 // Cost of an event: the size of its unit, two in the usual case, and a comparison with what was told before.

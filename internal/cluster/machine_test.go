@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -40,6 +41,8 @@ func TestMachines(t *testing.T) {
 	foreign.Spec.NodeClassRef.Kind = "EC2NodeClass"
 	broken := claimAt(t, "broken", "9", "1", "", "")
 	broken.Spec.Requirements = append(broken.Spec.Requirements, poolRequirement("a", "Near"))
+	owned := nodeAt(t, "n", "3", "1", "id-1", "karpenter.sh/registered: 'true'")
+	owned.SetOwnerReferences([]metav1.OwnerReference{{Kind: "NodeClaim", Name: "b", UID: claimAt(t, "b", "2", "1", "id-1", "").GetUID()}})
 	tests := []struct {
 		name    string
 		objects []client.Object
@@ -59,6 +62,7 @@ func TestMachines(t *testing.T) {
 		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
 		{"two nodes of one machine that nobody claims", []client.Object{nodeAt(t, "n1", "2", "1", "id-1", ""), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1()initialized n2()initialized", "Node n2 spec.providerID"},
 		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""), nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},
+		{"an older claim whose provider ID was edited", []client.Object{claimAt(t, "a", "1", "1", "id-1", ""), claimAt(t, "b", "2", "1", "id-1", young), owned}, "n(b)registered", "NodeClaim a status.providerID"},
 		{"a foreign node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-2", "")}, "c()initialized", "NodeClaim c metadata.name"},
 		{"another claim's node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), claimAt(t, "d", "3", "1", "id-2", ""), nodeAt(t, "c", "2", "1", "id-2", "karpenter.sh/nodepool: pool")}, "c(d)launched", "NodeClaim c metadata.name"},
 		{"another provider's claim", []client.Object{foreign, nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},

@@ -246,3 +246,45 @@ func testRepairsAddUp(t *testing.T, s *apiServer) {
 	w.report(nodes[3], corev1.ConditionTrue)
 	w.allStay(claims[3:])
 }
+
+// A claim whose provider ID is edited to that of a younger claim, or to none, keeps its machine and its node, and is told. The
+// younger claim keeps its own, and takes it along when it is deleted.
+func testEditedProviderID(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.Leak, w.timers.LeakUnnoted, w.timers.NodeGone, w.timers.SecondLook = time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond
+	w.start()
+	edited, node := w.running("a-edited")
+	other, otherNode := w.running("b-other")
+	machine, others := edited.Status.ProviderID, other.Status.ProviderID
+	show := func(id string) {
+		t.Helper()
+		w.until("the provider ID is edited", func() bool {
+			w.read(edited)
+			edited.Status.ProviderID = id
+			return w.client.Status().Update(t.Context(), edited) == nil
+		})
+	}
+	for _, id := range []string{others, "memory:///none"} {
+		show(id)
+		w.untilSaid("machine " + machine + " was launched for this claim")
+		w.rounds(5)
+		w.allStay([]*karpv1.NodeClaim{edited, other})
+		if !w.read(node) || !node.DeletionTimestamp.IsZero() || !w.read(otherNode) || !otherNode.DeletionTimestamp.IsZero() {
+			t.Error("a node was deleted")
+		}
+		if !w.cloud.has(machine) || !w.cloud.has(others) {
+			t.Fatal("a machine was terminated")
+		}
+	}
+	show(others)
+	w.remove(other)
+	w.gone(other)
+	w.gone(otherNode)
+	if w.cloud.has(others) || !w.cloud.has(machine) {
+		t.Errorf("the deleted claim left its machine: %v; the edited claim keeps its own: %v", w.cloud.has(others), w.cloud.has(machine))
+	}
+	show(machine)
+	w.rounds(3)
+	w.allStay([]*karpv1.NodeClaim{edited})
+}

@@ -118,6 +118,17 @@ func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
+// OwnsNode reports whether the node was registered as the node of this claim: its owner references name the claim by UID.
+// Unlike the provider ID, nothing but registration writes that reference.
+func OwnsNode(claim *NodeClaim, node *corev1.Node) bool {
+	for _, owner := range node.OwnerReferences {
+		if owner.UID == claim.UID && owner.UID != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // NodeReady reports whether the kubelet says that the node is ready.
 func NodeReady(node *corev1.Node) bool {
 	c := ReadyCondition(node)

@@ -12,15 +12,27 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Machine is the claims and nodes that show one provider ID. Usually that is one of each; of more the eldest claim counts,
-// with the node that it names, else the eldest, so that it does not matter in which order they were seen.
+// Machine is the claims and nodes that show one provider ID. Usually that is one of each. Of more claims, the one that owns a
+// node of the machine counts, else the eldest; of more nodes, the one that this claim names, else the eldest. So it does not
+// matter in which order they were seen, and a provider ID that was edited does not take a machine from its claim.
 type Machine struct {
 	Claims []*karpv1.NodeClaim
 	Nodes  []*corev1.Node
 }
 
 // Claim is the machine's claim; nil if there is none.
-func (m *Machine) Claim() *karpv1.NodeClaim { return eldest(m.Claims) }
+func (m *Machine) Claim() *karpv1.NodeClaim {
+	if len(m.Claims) < 2 {
+		return eldest(m.Claims)
+	}
+	owners := slices.DeleteFunc(slices.Clone(m.Claims), func(claim *karpv1.NodeClaim) bool {
+		return !slices.ContainsFunc(m.Nodes, func(node *corev1.Node) bool { return karpv1.OwnsNode(claim, node) })
+	})
+	if len(owners) > 0 {
+		return eldest(owners)
+	}
+	return eldest(m.Claims)
+}
 
 // Node is the node of the machine's claim, without a claim the eldest; nil if there is none.
 func (m *Machine) Node() *corev1.Node {

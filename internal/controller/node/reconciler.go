@@ -128,7 +128,7 @@ func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
 // leave is a node that leaves, with what there is to know about it.
 type leave struct {
 	node *corev1.Node
-	// claim is nil for a node without one, or with more than one.
+	// claim is nil for a node without one, or with several of which none owns it.
 	claim *karpv1.NodeClaim
 	pods  []corev1.Pod // shared with the cache: read only
 	now   time.Time    // by the API server's clock, as deadlines are
@@ -173,6 +173,19 @@ func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration,
 	return 0, nil
 }
 
+// claimOf is the claim that stands behind the node: the only one that shows its machine, or of several the one that owns the node.
+func claimOf(node *corev1.Node, claims []karpv1.NodeClaim) *karpv1.NodeClaim {
+	if len(claims) == 1 {
+		return &claims[0]
+	}
+	for i := range claims {
+		if karpv1.OwnsNode(&claims[i], node) {
+			return &claims[i]
+		}
+	}
+	return nil
+}
+
 func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, error) {
 	l := &leave{node: node, now: apiTime(r.Clock.Now(), r.Ahead)}
 	if id := node.Spec.ProviderID; id != "" {
@@ -180,9 +193,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 		if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {
 			return nil, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
 		}
-		if len(claims.Items) == 1 {
-			l.claim = &claims.Items[0]
-		}
+		l.claim = claimOf(node, claims.Items)
 	}
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.MatchingFields{controller.FieldPodNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {

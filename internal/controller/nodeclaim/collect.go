@@ -110,7 +110,12 @@ func (c *Collector) Collect(ctx context.Context) error {
 	}
 	// 2. Evaluate.
 	now := c.Clock.Now()
-	leaked := leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)})
+	mistaken := mistakenClaims(machines, claims.Items)
+	leaked := slices.DeleteFunc(leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)}), func(m cloud.Machine) bool {
+		return mistaken[m.ProviderID] != nil
+	})
+	kept := c.tellMistaken(ctx, mistaken)
+	claims.Items = slices.DeleteFunc(claims.Items, func(claim karpv1.NodeClaim) bool { return kept[claim.UID] })
 	missing := slices.DeleteFunc(machineless(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
 	})

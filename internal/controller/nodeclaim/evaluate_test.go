@@ -163,6 +163,36 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
+// A claim that shows the machine of another, or one that does not exist, is found by the machine that was launched for it. A second
+// machine of a claim, one that ends, and one that was launched for an earlier claim of the name are not its.
+func TestMistakenClaims(t *testing.T) {
+	claim := func(name, id string) karpv1.NodeClaim {
+		c := claimWith(name, karpv1.ConditionLaunched)
+		c.Status.ProviderID = id
+		return *c
+	}
+	claims := []karpv1.NodeClaim{claim("edited", "m-other"), claim("other", "m-other"), claim("wrong", "none"), claim("twice", "m-first"),
+		claim("unlaunched", ""), claim("ending", "none"), claim("again", "none")}
+	machines := []cloud.Machine{
+		{ProviderID: "m-edited", Claim: "edited", Created: born.Time},
+		{ProviderID: "m-other", Claim: "other", Created: born.Time},
+		{ProviderID: "m-wrong", Claim: "wrong", Created: born.Time},
+		{ProviderID: "m-first", Claim: "twice", Created: born.Time},
+		{ProviderID: "m-second", Claim: "twice", Created: born.Time},
+		{ProviderID: "m-unlaunched", Claim: "unlaunched", Created: born.Time},
+		{ProviderID: "m-ending", Claim: "ending", Created: born.Time, Terminating: true},
+		{ProviderID: "m-earlier", Claim: "again", Created: born.Add(-time.Hour)},
+		{ProviderID: "m-orphan", Claim: "gone", Created: born.Time},
+	}
+	got := map[string]string{}
+	for id, c := range mistakenClaims(machines, claims) {
+		got[id] = c.Name
+	}
+	if diff := cmp.Diff(map[string]string{"m-edited": "edited", "m-wrong": "wrong"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMachinelesss(t *testing.T) {
 	claim := func(name string, conditions ...string) karpv1.NodeClaim {
 		c := claimWith(name, conditions...)

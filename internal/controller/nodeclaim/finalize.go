@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +49,8 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 	return ctrl.Result{}, nil
 }
 
-// owner is the living claim that shows the same machine and is older, empty if there is none: a machine has one claim,
-// and the eldest counts, as in package cluster.
+// owner is the living claim that shows the same machine and counts as its claim, empty if there is none: a machine has one claim.
+// The one that owns a node of the machine counts, else the eldest, as in package cluster.
 func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
 	id := r.machineOf(claim)
 	if id == "" {
@@ -59,9 +60,23 @@ func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string
 	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the claims of machine %s: %w", id, err)
 	}
+	if len(claims.Items) < 2 {
+		return "", nil
+	}
+	nodes, err := nodesOf(ctx, r.Client, id)
+	if err != nil {
+		return "", err
+	}
+	owns := func(c *karpv1.NodeClaim) bool {
+		return slices.ContainsFunc(nodes, func(node corev1.Node) bool { return karpv1.OwnsNode(c, &node) })
+	}
+	mine := owns(claim)
 	for i := range claims.Items {
 		other := &claims.Items[i]
-		if other.UID != claim.UID && other.DeletionTimestamp.IsZero() && elder(other, claim) {
+		if other.UID == claim.UID || !other.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if theirs := owns(other); theirs && !mine || theirs == mine && elder(other, claim) {
 			return other.Name, nil
 		}
 	}
