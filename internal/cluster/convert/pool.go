@@ -23,7 +23,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	spec := model.PoolSpec{
 		Name: pool.Name, UID: string(pool.UID), Generation: pool.Generation, Weight: pool.WeightOrZero(),
 		Taints: taints(template.Spec.Taints), Limits: limits(pool.Spec.Limits),
-		ConsolidateAfter: -1, Policy: string(pool.Spec.Disruption.ConsolidationPolicy),
+		ExpireAfter: pool.Spec.Template.Spec.ExpireAfter.Duration, ConsolidateAfter: -1, Policy: string(pool.Spec.Disruption.ConsolidationPolicy),
 	}
 	if !pool.Spec.Disruption.ConsolidateAfter.IsNever() {
 		spec.ConsolidateAfter = *pool.Spec.Disruption.ConsolidateAfter.Duration

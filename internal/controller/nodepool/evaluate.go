@@ -3,6 +3,8 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +24,7 @@ type class struct {
 }
 
 // validation is the condition ValidationSucceeded; barren says which requirement leaves no instance type. Budgets that cannot be read forbid disruption, and do not keep the pool
-// from buying: the condition stays true, and its message tells.
+// from buying: the condition stays true, and its message tells. So is an expireAfter that is shorter than leastLife.
 func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
@@ -34,8 +36,14 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) s
 	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {
 		c.Message = "no node may be disrupted: " + problems.ToAggregate().Error()
 	}
+	if age := pool.Spec.Template.Spec.ExpireAfter.Duration; age != nil && *age < leastLife {
+		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + fmt.Sprintf("spec.template.spec.expireAfter: a node that may become %s old goes before or soon after its pods run, and the next one is launched", *age)
+	}
 	return c
 }
+
+// leastLife is the expireAfter below which the condition ValidationSucceeded warns: a machine takes minutes to join.
+const leastLife = 5 * time.Minute
 
 // classReadiness is the condition NodeClassReady (core specification 1.6).
 func classReadiness(c class) status.Condition {

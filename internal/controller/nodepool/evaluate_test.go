@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,22 @@ func TestUnreadableBudgetIsTold(t *testing.T) {
 		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
 		if !got.IsTrue() || told != test.told {
 			t.Errorf("schedule %q: %s %q, want True, and to be told of: %t", test.schedule, got.Status, got.Message, test.told)
+		}
+	}
+}
+
+// An expireAfter that ends nodes before pods run is told of, and the pool stays ready.
+func TestShortExpireAfterIsTold(t *testing.T) {
+	for _, test := range []struct {
+		age  karpv1.NillableDuration
+		told bool
+	}{{karpv1.DurationOf(0), true}, {karpv1.DurationOf(time.Second), true}, {karpv1.DurationOf(time.Hour), false}, {karpv1.NeverDuration(), false}} {
+		pool := &karpv1.NodePool{}
+		pool.Spec.Template.Spec.ExpireAfter = test.age
+		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
+		got := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+		if told := strings.HasPrefix(got.Message, "spec.template.spec.expireAfter: "); !got.IsTrue() || told != test.told {
+			t.Errorf("expireAfter %s: %s %q, want True, and to be told of: %t", test.age, got.Status, got.Message, test.told)
 		}
 	}
 }

@@ -290,8 +290,10 @@ type PoolSpec struct {
 
 	// ConsolidateAfter is negative for Never.
 	ConsolidateAfter time.Duration
-	Policy           string
-	Budgets          []Budget
+	// ExpireAfter is how old claims that are created now may become, nil for Never.
+	ExpireAfter *time.Duration
+	Policy      string
+	Budgets     []Budget
 	// BudgetError says that a budget cannot be read: then the pool allows no disruption at all.
 	BudgetError string
 

@@ -38,7 +38,8 @@ const (
 // A launch leads to nothing when
 //
 //   - one of the pods that it was for is preempted before it has been on a node for a minute,
-//   - its node goes without any of them having come, while one of them still waits: registered or not, or
+//   - its node goes without any of them having come, while one of them still waits: registered or not,
+//   - its expireAfter ends it before any of them has been on its node for a minute, and pods of the controller wait, or
 //   - its node has joined, is there without them, and the next launch for the same controller is planned (see Replanned).
 //
 // It leads to nothing as little as to something, and is not counted, when
@@ -97,6 +98,9 @@ type launch struct {
 	machine, registered, came bool
 	// arrived is when one of them was first seen there.
 	arrived time.Time
+	// expires is when its expireAfter ends the claim, life how old it is then; zero for never.
+	expires time.Time
+	life    time.Duration
 	// futile: it led to nothing; counted: it is part of failures.
 	futile, counted bool
 	fate            string
@@ -253,8 +257,13 @@ func (o *launches) look(w *brakeView, owner string) {
 		if there {
 			l.see(n, owner, w.snap.Now)
 		}
+		l.lives(w.snap, n)
 		if there && !n.Deleting {
 			return w.snap.Now.Sub(l.at) > launchMemory
+		}
+		if l.outlived(w, owner) {
+			o.count(l)
+			return false
 		}
 		if !there && l.uid == "" { // not seen yet, or never: the create may have failed after all
 			return w.snap.Now.Sub(l.at) > futileWindow
@@ -451,11 +460,11 @@ func (o *launches) last() *launch {
 
 // why says what became of the last nodes, the newest first.
 func (o *launches) why() string {
-	var fates []string
+	var newest []*launch
 	for _, l := range slices.Backward(o.list) {
-		if l.futile && len(fates) < toldFates {
-			fates = append(fates, l.claim+": "+l.fate)
+		if l.futile && len(newest) < toldFates {
+			newest = append(newest, l)
 		}
 	}
-	return strings.Join(fates, "; ")
+	return strings.Join(fates(newest), "; ")
 }

@@ -67,20 +67,20 @@ func (b *Brake) used(n *model.Node) bool {
 // unfit says why a node that has joined cannot run the pod, as far as that is plain.
 func unfit(n *model.Node, p *model.Pod) string {
 	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
-		return fmt.Sprintf("node %s has the taint %s, which the pods do not tolerate: "+
-			"add it to startupTaints of the NodePool if it goes away by itself, or a toleration to the pods", n.Name, written(taint))
+		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: "+
+			"add it to startupTaints of the NodePool if it goes away by itself, or a toleration to the pods", written(taint))
 	}
 	if len(p.Alternatives) == 1 {
 		for _, r := range p.Alternatives[0] {
 			if _, has := n.Labels[r.Key]; !has && r.Operator == label.In {
-				return fmt.Sprintf("node %s lacks the label %s, which the pods require", n.Name, r.Key)
+				return fmt.Sprintf("its node lacks the label %s, which the pods require", r.Key)
 			}
 		}
 	}
 	if !p.Requests.Fits(n.Free()) {
-		return "node " + n.Name + " has joined with less room than the pods need"
+		return "its node has joined with less room than the pods need"
 	}
-	return "node " + n.Name + " has joined and stays empty, and the pods are planned onto another"
+	return "its node has joined and stays empty, and the pods are planned onto another"
 }
 
 // written is the taint as kubectl writes it.

@@ -123,3 +123,92 @@ func TestBrakeNamesWhatANodeLacks(t *testing.T) {
 		t.Errorf("%d launches, holds %+v", w.launched, holds)
 	}
 }
+
+// expire is a round in which the claim expires after a second, at the stage that it has come to then; the pod's controller makes
+// another if it had come to the node.
+func (w *braked) expire(i int, stage model.Stage) bool {
+	pod, claim := "pod", fmt.Sprintf("claim-%d", i)
+	if _, waits := w.pods[pod]; !waits {
+		w.pend(pod)
+	}
+	if !w.launch(claim, pod) {
+		return false
+	}
+	w.pool.ExpireAfter = new(time.Second)
+	n := w.nodes[claim]
+	n.Stage, n.ExpiresAt, n.Ready = stage, w.now.Add(time.Second), stage == model.Initialized
+	w.nodes[claim] = n
+	switch stage {
+	case model.Launching: // it comes and goes between two looks
+		delete(w.nodes, claim)
+	case model.Initialized:
+		w.pass(500 * time.Millisecond)
+		w.bind(pod, claim)
+		w.pass(400 * time.Millisecond)
+		delete(w.pods, pod)
+		w.pend(pod + "-again")
+		n.Deleting = true
+		w.nodes[claim] = n
+	}
+	w.pass(time.Second)
+	delete(w.nodes, claim)
+	w.pass(5 * time.Second)
+	return true
+}
+
+// TestBrakeCountsClaimsThatExpire: with an expireAfter of a second each node goes before its pods have run, or the claim before
+// there is a node. Four are launched, and one after each pause. The reason names a claim once.
+func TestBrakeCountsClaimsThatExpire(t *testing.T) {
+	for _, stage := range []model.Stage{model.Launching, model.Launched, model.Initialized} {
+		w := newBraked()
+		for i := 0; w.now.Before(noon.Add(time.Hour)); i++ {
+			if !w.expire(i, stage) {
+				w.pass(time.Second)
+			}
+		}
+		if w.launched > 4+len(w.starts) || len(w.starts) < 5 {
+			t.Errorf("%s: %d launches in an hour with %d pauses", stage, w.launched, len(w.starts))
+		}
+		if why := w.pool.Holds[0].Why; strings.Count(why, "it expired 1s after it was created") != 1 || !strings.Contains(why, "claim-3, claim-2") && len(w.starts) < 2 {
+			t.Errorf("%s: the reason is %q", stage, why)
+		}
+	}
+}
+
+// TestBrakeLetsExpiryPass: nodes that live for two minutes and whose pods run until they expire are no loop.
+func TestBrakeLetsExpiryPass(t *testing.T) {
+	w := newBraked()
+	for i := range 10 {
+		pod, claim := fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i)
+		w.pend(pod)
+		if !w.launch(claim, pod) {
+			t.Fatalf("launch %d waits: %+v", i+1, w.pool.Holds)
+		}
+		w.joins(claim)
+		w.pass(time.Second)
+		w.bind(pod, claim)
+		n := w.nodes[claim]
+		n.ExpiresAt = w.now.Add(2 * time.Minute)
+		w.nodes[claim] = n
+		for range 12 {
+			w.pass(10 * time.Second)
+		}
+		delete(w.pods, pod)
+		delete(w.nodes, claim)
+	}
+}
+
+// TestBrakeNamesAClaimOnce: a claim that is launched again for the same pods has the same name. The reason says it once.
+func TestBrakeNamesAClaimOnce(t *testing.T) {
+	w := newBraked()
+	w.pend("pod")
+	for i := 0; i < 10 && w.launch("again", "pod"); i++ {
+		w.stage("again", model.Launched)
+		w.pass(10 * time.Second)
+		delete(w.nodes, "again")
+		w.pass(time.Second)
+	}
+	if why := w.pool.Holds[0].Why; why != "4 launches as again: its node never registered" {
+		t.Errorf("the reason is %q", why)
+	}
+}
