@@ -73,6 +73,7 @@ type wiring struct {
 	clock    clock.RealClock
 	// departures tell the provision loop of pods that have left nodes.
 	departures loop.Departures
+	causes     execute.Causes
 	config     *rest.Config
 	// leading refuses writes once the Lease has run out.
 	leading *leading.Guard
@@ -329,7 +330,7 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 // guard judges what is under way as the flags say.
 func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 	guard := plan.NewGuard(snap)
-	guard.Validation = w.o.timers.Validation
+	guard.Validation, guard.Cause = w.o.timers.Validation, w.causes.Of
 	guard.Judge = disruption.Judge(snap, w.disruption())
 	return guard
 }
@@ -410,6 +411,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
+			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// What one pool found sold out, another must not be planned onto either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 			Price:   w.price,

@@ -13,6 +13,7 @@ import (
 type wireBackoff struct {
 	Failures int       `json:"failures"`
 	At       time.Time `json:"at"`
+	Why      string    `json:"why,omitempty"`
 }
 
 // mostFailures bounds what is read: a hand may have written anything.
@@ -24,7 +25,7 @@ func Backoffs(text string) []model.Backoff {
 	wire := readBackoffs(text)
 	for _, reason := range slices.Sorted(maps.Keys(wire)) {
 		if b := wire[reason]; b.Failures > 0 && !b.At.IsZero() {
-			list = append(list, model.Backoff{Reason: reason, Failures: min(b.Failures, mostFailures), At: b.At.UTC()})
+			list = append(list, model.Backoff{Reason: reason, Failures: min(b.Failures, mostFailures), At: b.At.UTC(), Why: b.Why})
 		}
 	}
 	return list
@@ -38,14 +39,14 @@ func WithBackoff(text, reason string, now *model.Backoff) string {
 	}
 	delete(wire, reason)
 	if now != nil {
-		wire[reason] = wireBackoff{Failures: now.Failures, At: now.At.UTC()}
+		wire[reason] = wireBackoff{Failures: now.Failures, At: now.At.UTC(), Why: now.Why}
 	}
 	if len(wire) == 0 {
 		return ""
 	}
 	encoded, err := json.Marshal(wire)
 	if err != nil {
-		panic("encoding a backoff: " + err.Error()) // numbers and times between the years 1 and 9999 only
+		panic("encoding a backoff: " + err.Error()) // text, numbers and times between the years 1 and 9999 only
 	}
 	return string(encoded)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // BackingOff says for which reasons nodes of the pool are not replaced for a while, because replacements failed; "" for none.
@@ -18,11 +19,15 @@ func BackingOff(pool *karpv1.NodePool, now time.Time) string {
 	var all []string
 	for _, b := range spec.Backoffs {
 		if _, until, failing := plan.BackoffOf(spec, plan.Reason(b.Reason), now); failing {
-			all = append(all, fmt.Sprintf("%s: replacements failed %d time(s) in a row, one is tried after %s", b.Reason, b.Failures, until.UTC().Format(time.RFC3339)))
+			text := fmt.Sprintf("%s: replacements failed %s; after %s one at a time is tried", b.Reason, telemetry.InARow(b.Failures), until.UTC().Format(time.RFC3339))
+			if b.Why != "" {
+				text += " (the last: " + b.Why + ")"
+			}
+			all = append(all, text)
 		}
 	}
 	if len(all) == 0 {
 		return ""
 	}
-	return strings.Join(all, "; ") + "; until one has been initialized, the other nodes stay and take pods"
+	return strings.Join(all, "; ") + ". Until one has been initialized, the other nodes stay and take pods"
 }

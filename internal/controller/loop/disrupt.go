@@ -302,11 +302,11 @@ func (d *Disrupt) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan
 	}
 	switch reason {
 	case plan.Drifted:
-		d.Recorder.Emit(telemetry.DriftBackoff(poolObject(pool), b.Failures, until))
+		d.Recorder.Emit(telemetry.DriftBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	case plan.Underutilized:
-		d.Recorder.Emit(telemetry.ConsolidationBackoff(poolObject(pool), b.Failures, until))
+		d.Recorder.Emit(telemetry.ConsolidationBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	case plan.Expired:
-		d.Recorder.Emit(telemetry.ExpirationBackoff(poolObject(pool), b.Failures, until))
+		d.Recorder.Emit(telemetry.ExpirationBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	}
 }
 

@@ -40,6 +40,7 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	if err != nil {
 		r.memory.failed(claim.UID, err, r.Clock.Now(), r.Timers.Retry, r.Timers.RetryMax)
 		reason, message := launchFailure(err)
+		r.failed(claim, reason+": "+message)
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
 		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
 		return launching{before: before}, fmt.Errorf("launching claim %s: %v", claim.Name, err)
@@ -53,6 +54,7 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	before = claim.Status.DeepCopy()
 	describeStatus(claim, said.machine)
 	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+	r.failed(claim, "")
 	return launching{before: before}, nil
 }
 
@@ -82,6 +84,7 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 
 // refuse deletes a claim that no machine can be bought for, so that its pods are planned again.
 func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *answer) error {
+	r.failed(claim, telemetry.Truncate(said.err.Error()))
 	if err := retire(ctx, r.Client, claim); err != nil {
 		return err
 	}

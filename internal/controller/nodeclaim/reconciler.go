@@ -51,6 +51,9 @@ type Reconciler struct {
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
 	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
 	Attempted func(claim *karpv1.NodeClaim, registered bool)
+	// Failed, optional, learns why a claim could not be launched or did not register, before the claim is deleted for it; an empty
+	// text says that it has been launched.
+	Failed func(claim *karpv1.NodeClaim, why string)
 	// SoldOut, optional, learns that the provider had no capacity for a claim. The claim is deleted when it returns, or
 	// after Timers.CatalogueRead: what its pods are planned onto next should be known to be available.
 	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
@@ -239,8 +242,18 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	return true, 0, nil
 }
 
+// failed tells why a claim does not become a node.
+func (r *Reconciler) failed(claim *karpv1.NodeClaim, why string) {
+	if r.Failed != nil {
+		r.Failed(claim, why)
+	}
+}
+
 // giveUp deletes a claim that ran into a timeout.
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+	if reason == telemetry.DisruptedRegistrationTimeout {
+		r.failed(claim, "its machine "+claim.Status.ProviderID+" did not register as a node within "+r.Timers.Registration.String())
+	}
 	if err := retire(ctx, r.Client, claim); err != nil {
 		return err
 	}

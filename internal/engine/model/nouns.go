@@ -349,6 +349,8 @@ type Backoff struct {
 	Reason   string
 	Failures int
 	At       time.Time
+	// Why says what became of the last replacements, with the cloud's answer where it is known. It decides nothing.
+	Why string
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.

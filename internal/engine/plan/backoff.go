@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -141,6 +142,7 @@ func (g *Guard) failures(cmd Command) []Action {
 		return nil
 	}
 	var actions []Action
+	why := g.fates(cmd)
 	for _, name := range poolsOf(cmd) {
 		pool := g.snap.Pool(name)
 		if pool == nil || pool.Static || g.backedOff[trial{name, cmd.Reason}] {
@@ -155,9 +157,47 @@ func (g *Guard) failures(cmd Command) []Action {
 		}
 		g.backedOff[trial{name, cmd.Reason}] = true
 		actions = append(actions, NoteBackoff{Pool: pool.Name, UID: pool.UID,
-			Backoff: model.Backoff{Reason: string(cmd.Reason), Failures: b.Failures + 1, At: g.snap.Now}})
+			Backoff: model.Backoff{Reason: string(cmd.Reason), Failures: b.Failures + 1, At: g.snap.Now, Why: why}})
 	}
 	return actions
+}
+
+// mostFates is how many replacements of a command are named, and longestFate how many bytes of a cause.
+const mostFates, longestFate = 2, 300
+
+// fates says what became of an abandoned command's replacements that are not initialized.
+func (g *Guard) fates(cmd Command) string {
+	var list []string
+	more := 0
+	for i := range cmd.Replacements {
+		name, is := cmd.Replacements[i].Name, ""
+		switch n := g.snap.Claim(name); {
+		case n == nil || n.Deleting:
+			is = "is gone"
+		case n.Stage == model.Launching:
+			is = "was not launched in time"
+		case n.Stage == model.Launched:
+			is = "was launched, and its node did not register in time"
+		case n.Stage != model.Initialized || !n.Ready:
+			is = "registered, and was not initialized and ready in time"
+		default:
+			continue
+		}
+		if g.Cause != nil {
+			if cause := g.Cause(name); cause != "" {
+				is += ": " + strings.ToValidUTF8(cause[:min(len(cause), longestFate)], "")
+			}
+		}
+		if len(list) == mostFates {
+			more++
+			continue
+		}
+		list = append(list, "claim "+name+" "+is)
+	}
+	if more > 0 {
+		list = append(list, "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.Join(list, "; ")
 }
 
 // recovered are the writes that end the backoff of a command's pools, because a replacement has been initialized since the

@@ -59,3 +59,42 @@ func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
 		})
 	}
 }
+
+// A failure is noted with what became of the replacement, and with the cause where that is known.
+func TestFailureSaysWhy(t *testing.T) {
+	for want, stage := range map[string]*model.Stage{
+		"claim c0 is gone: no capacity":                                               nil,
+		"claim c0 was not launched in time: no capacity":                              new(model.Launching),
+		"claim c0 was launched, and its node did not register in time: no capacity":   new(model.Launched),
+		"claim c0 registered, and was not initialized and ready in time: no capacity": new(model.Registered),
+	} {
+		w := newWorld(t, 2)
+		w.bind("web", "n1")
+		c := w.command("c1")
+		c.Reason, c.Phase, c.Replacements = plan.Drifted, plan.Launching, []plan.NewClaim{{Name: "c0", Pool: "p", PoolUID: "pool-uid"}}
+		c.Created, c.PhaseSince, c.Deadline = w.now.Add(-time.Hour), w.now.Add(-time.Hour), w.now.Add(-time.Minute)
+		w.nodes["c1"].Command = c.Encode()
+		if stage == nil {
+			delete(w.nodes, "c0")
+		} else {
+			w.nodes["c0"].Stage = *stage
+		}
+		guard := plan.NewGuard(w.snapshot())
+		guard.Cause = func(string) string { return "no capacity" }
+		got := ""
+		for range 4 {
+			after, actions := guard.Step(c)
+			for _, a := range actions {
+				if note, is := a.(plan.NoteBackoff); is {
+					got = note.Backoff.Why
+				}
+				w.do(a)
+			}
+			c, guard = after, plan.NewGuard(w.snapshot())
+			guard.Cause = func(string) string { return "no capacity" }
+		}
+		if got != want {
+			t.Errorf("the note says %q, want %q", got, want)
+		}
+	}
+}

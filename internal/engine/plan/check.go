@@ -27,6 +27,8 @@ type Guard struct {
 	// price, its replacements still what would be bought. It is asked before the first visible effect and before anything
 	// is deleted; of candidates that are gone or going meanwhile it is not told. Nil takes every command for right.
 	Judge func(Command) Verdict
+	// Cause, optional, is why a claim could not be launched or did not register. It is only noted, and decides nothing.
+	Cause func(claim string) string
 
 	snap     *model.Snapshot
 	promised map[string]bool
