@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -73,6 +74,10 @@ type nodeOutcome struct {
 	Phase string          `json:"phase,omitempty"`
 	// Reasons are why it stays, by the reason for which it might leave.
 	Reasons []keptReason `json:"reasons,omitempty"`
+	// RemovalsPaused is whose count pauses involuntary removals in its pool, Disputed what the newest event says about a machine
+	// that the cloud does not find.
+	RemovalsPaused string `json:"removalsPaused,omitempty"`
+	Disputed       string `json:"disputed,omitempty"`
 	// Alone is what it would bring if it left by itself, whoever keeps it.
 	Alone *aloneOutcome `json:"alone,omitempty"`
 	// PriceSource says where prices are from and of when; left out for invented ones.
@@ -128,6 +133,10 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	outcome := w.disrupt(&e.policy, 1).nodeOutcome(name)
 	if outcome == nil {
 		return fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
+	}
+	if outcome.NodeClaim != "" {
+		outcome.RemovalsPaused = w.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
+		outcome.Disputed = e.dispute(ctx, outcome.NodeClaim, time.Now())
 	}
 	return e.print(outcome, out)
 }
@@ -249,6 +258,12 @@ func (o *nodeOutcome) text() string {
 	}
 	if o.Cordoned {
 		fmt.Fprintf(&b, "  is cordoned: no new pods are placed on it; kubectl uncordon %s ends that\n", o.Node)
+	}
+	if o.Disputed != "" {
+		fmt.Fprintf(&b, "  %s\n", o.Disputed)
+	}
+	if o.RemovalsPaused != "" {
+		b.WriteString(removalsPaused(o.RemovalsPaused, o.NodePool))
 	}
 	if o.PodsToMove > 0 {
 		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -52,6 +53,7 @@ type poolOutcome struct {
 	Steps  []disruptionStep `json:"steps,omitempty"`
 	Saving float64          `json:"savingPerHour"`
 	Kept   []keptCount      `json:"kept,omitempty"`
+	pausesOutcome
 	// PriceSource says where prices are from and of when; left out for invented ones.
 	PriceSource string `json:"priceSource,omitempty"`
 }
@@ -121,6 +123,7 @@ func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) e
 		}
 		return fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
+	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return e.print(outcome, out)
 }
 
@@ -167,6 +170,7 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 		}
 	}
 	o.Kept = d.keptCounts(name)
+	o.pausesOutcome = pausesOf(pool, nil, d.first.Now)
 	return o
 }
 
@@ -271,6 +275,7 @@ func (o *poolOutcome) text() string {
 	if o.Blocked != "" {
 		fmt.Fprintf(&b, "  buys nothing: %s\n", o.Blocked)
 	}
+	o.pausesOutcome.write(&b, o.NodePool)
 	if o.LowerBoundCostPerHour > 0 {
 		fmt.Fprintf(&b, "  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
 	}

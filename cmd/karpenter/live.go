@@ -110,7 +110,7 @@ func liveKinds() meta.RESTMapper {
 			m.Add(v.WithKind(kind), scope)
 		}
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange", "Event")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "ReplicaSet", "StatefulSet")
 	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass", "CSINode")

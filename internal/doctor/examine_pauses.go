@@ -31,7 +31,7 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 		}
 		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
 			list = append(list, found(RemovalsPaused, object, "involuntary removals of its machines are paused, because too many machines of the "+scope+" were to be removed in a short time",
-				"compare the cloud's answers with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") has the numbers, and the command that removes them all the same"))
+				"compare the cloud's answers with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") has the numbers, and a command for each cause"))
 		}
 		if finding, held := f.launchesPaused(pool); held {
 			list = append(list, finding)
