@@ -171,7 +171,7 @@ func Production() Timers {
 		Opening:        3 * time.Second,
 		OpeningUnready: 5 * time.Second,
 		OpeningMax:     10 * time.Second,
-		OpeningPause:   400 * time.Millisecond,
+		OpeningPause:   time.Second,
 
 		Collection: 2 * time.Minute,
 		Leak:       30 * time.Second,
