@@ -273,7 +273,7 @@ func (o *nodeOutcome) text() string {
 		fmt.Fprintf(&b, "  has drifted: %s\n", o.Drifted)
 	}
 	if o.ExpiresAt != nil {
-		fmt.Fprintf(&b, "  is renewed for its age from %s, and deleted at the latest at %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "  is replaced because of its age from %s on, and deleted at %s at the latest\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	o.writeAlone(&b)
 	b.WriteString(indented(pricesAre(o.PriceSource)))
@@ -311,7 +311,7 @@ func (o *nodeOutcome) writeAlone(b *strings.Builder) {
 	switch {
 	case a == nil:
 	case a.Code != "":
-		fmt.Fprintf(b, "  it would not leave alone either: %s\n", a.Message)
+		fmt.Fprintf(b, "  a command for this node alone is refused too: %s\n", a.Message)
 	case len(a.Add) > 0:
 		fmt.Fprintf(b, "  if it left alone: %s, %.2f a month, with %s launched\n", savingPerHour(a.SavingPerHour), max(a.SavingPerMonth, -a.SavingPerMonth), additions(a.Add))
 	case o.PodsToMove == 0:

@@ -131,7 +131,7 @@ func TestExplainPool(t *testing.T) {
 		want    []string
 	}{
 		"a command under way": {true, []string{
-			"pool default: 4 nodes for 1.6000 USD per hour, 1.6200 with what nodes cost beyond their price\n  at least 1.1150 USD per hour",
+			"pool default: 4 nodes for 1.6000 USD per hour, 1.6200 with what nodes cost beyond their price\n  no plan makes it less than 1.1000 USD per hour, 1.1150 with what nodes cost beyond their price, while",
 			"budgets allow now: Empty 0 more of 1, Underutilized 0 more of 1, Drifted 0 more of 1, Expired 0 more of 1; 1 node not ready, being deleted or in a command\n",
 			"  3 of 4 nodes are what the pool says\n    1 node drifted, NodePoolDrifted: guarded, the first at 2026-02-01T00:00:00Z\n",
 			"  1 node leaving: Underutilized, phase launching\n",
@@ -179,7 +179,7 @@ func TestExplainMissing(t *testing.T) {
 func TestExplainSmallPrint(t *testing.T) {
 	renewed, dies := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 9, 3, 4, 5, 0, time.UTC)
 	node := (&nodeOutcome{Node: "a", Outcome: "Kept", RenewedFrom: &renewed, ExpiresAt: &dies}).text()
-	if want := "is renewed for its age from 2026-01-02T03:04:05Z, and deleted at the latest at 2026-01-09T03:04:05Z\n"; !strings.Contains(node, want) {
+	if want := "is replaced because of its age from 2026-01-02T03:04:05Z on, and deleted at 2026-01-09T03:04:05Z at the latest\n"; !strings.Contains(node, want) {
 		t.Errorf("no %q in\n%s", want, node)
 	}
 	pool := &poolOutcome{NodePool: "p", Budgets: []budgetOutcome{{}}}

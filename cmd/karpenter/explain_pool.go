@@ -277,7 +277,7 @@ func (o *poolOutcome) text() string {
 	}
 	o.pausesOutcome.write(&b, o.NodePool)
 	if o.LowerBoundCostPerHour > 0 {
-		fmt.Fprintf(&b, "  at least %.4f USD per hour, whoever plans it, while nodes that stay by rule stay\n", o.LowerBoundCostPerHour)
+		fmt.Fprintf(&b, "  no plan makes it less than %.4f USD per hour, %.4f with what nodes cost beyond their price, while nodes that stay by rule stay\n", o.LowerBoundPerHour, o.LowerBoundCostPerHour)
 	}
 	if s := o.Static; s != nil && s.Kept {
 		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", plural(o.Nodes, "node"), plural(int(s.Replicas), "replica"))

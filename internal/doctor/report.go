@@ -38,7 +38,7 @@ func (r *Report) Text() string {
 		b.WriteString("nothing is wrong\n")
 	}
 	l := r.Looked
-	fmt.Fprintf(&b, "looked at %d permissions, %d definitions, %d pools, %d node classes, %d claims, %d nodes, %d running pods, %d webhooks, the leader and the clocks\n",
+	fmt.Fprintf(&b, "looked at the leader, the clocks, and these numbers of objects: permissions %d, definitions %d, NodePools %d, node classes %d, NodeClaims %d, nodes %d, running pods %d, webhooks %d\n",
 		l["permissions"], l["definitions"], l["nodePools"], l["nodeClasses"], l["nodeClaims"], l["nodes"], l["pods"], l["webhooks"])
 	for _, note := range r.Notes {
 		fmt.Fprintln(&b, note)

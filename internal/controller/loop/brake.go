@@ -41,6 +41,9 @@ func (d *Departures) take() []model.Departure {
 // restrain looks at what became of earlier launches, and takes those out of the plan that have to wait (plan.Brake).
 func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	p.brake.Replanned(snap, decided)
+	for _, pool := range snap.Pools { // increase() misses a counter's first value
+		p.Metrics.SchedulerLaunchesHeld.WithLabelValues(pool.Name)
+	}
 	actions := p.brake.Look(snap, p.Left.take())
 	if len(actions) > 0 {
 		for _, o := range p.Writer.Do(ctx, actions) {

@@ -127,6 +127,9 @@ func TestVerdictOperands(t *testing.T) {
 			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, of 25% that it may have (max-spot-share)"},
 		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b", Reason: "c: gone"}},
 			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute (c: gone); the next launch waits until 1970-01-01T00:00:00Z"},
+		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Pool: "p", Rejection: &model.Rejection{Field: "Job a/b"}},
+			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z; " +
+				"to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool p"},
 		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b"}},
 			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},

@@ -205,8 +205,12 @@ func launchesHeld(o operands) string {
 			fates = " (" + o.Rejection.Reason + ")"
 		}
 	}
+	sooner := ""
+	if o.Pool != "" {
+		sooner = "; to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool " + o.Pool
+	}
 	return count(int(o.Have), "node") + " launched for pods of " + whose + " led to nothing: none of the pods has run for a minute" + fates +
-		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)
+		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339) + sooner
 }
 
 func replacementsFailed(o operands) string {

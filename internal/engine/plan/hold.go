@@ -47,7 +47,7 @@ func Restrain(snap *model.Snapshot, p *Provision) *Provision { return restrain(h
 func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	var all holds
 	for _, h := range b.lasting(snap.Now) { // first: a pool may lack what became of the nodes
-		all = all.with(h)
+		all = all.with(launchPause{LaunchHold: h})
 	}
 	for owner, h := range heldNow(snap) {
 		if !b.released[owner] {
@@ -80,10 +80,20 @@ func (b *Brake) lasting(now time.Time) []model.LaunchHold {
 }
 
 // holds are pauses that last, by owner, the longest of each.
-type holds map[string]model.LaunchHold
+type holds map[string]launchPause
 
-func (all holds) with(h model.LaunchHold) holds {
+// launchPause is a pause and the pool that it stands on, empty where it is in memory only.
+type launchPause struct {
+	model.LaunchHold
+	pool string
+}
+
+func (all holds) with(h launchPause) holds {
 	if !h.Until.After(all[h.Owner].Until) {
+		if same := all[h.Owner]; same.pool == "" && h.Until.Equal(same.Until) {
+			same.pool = h.pool
+			all[h.Owner] = same
+		}
 		return all
 	}
 	if all == nil {
@@ -112,7 +122,7 @@ func restrain(holds holds, p *Provision) *Provision {
 				dropped[pod.UID] = true
 			}
 			restrained.Refused = append(restrained.Refused, Refusal{Pods: pods, Verdict: Verdict{Code: LaunchesHeld,
-				Have: int64(hold.Failures), Need: secondAfter(hold.Until), Rejection: &model.Rejection{Field: hold.Name, Reason: hold.Why}}})
+				Have: int64(hold.Failures), Need: secondAfter(hold.Until), Pool: hold.pool, Rejection: &model.Rejection{Field: hold.Name, Reason: hold.Why}}})
 		}
 	}
 	if len(dropped) == 0 {
@@ -128,7 +138,7 @@ func heldNow(snap *model.Snapshot) holds {
 	for _, pool := range snap.Pools {
 		for _, h := range pool.Holds {
 			if h.Until.After(snap.Now) {
-				all = all.with(h)
+				all = all.with(launchPause{h, pool.Name})
 			}
 		}
 	}

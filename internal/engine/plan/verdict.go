@@ -159,7 +159,8 @@ const (
 	// often in a row; Need: until when, Unix seconds, 0 while another command tries).
 	ReplacementsFailed
 	// LaunchesHeld: nodes that were launched for pods of the same controller did not come to run them (Rejection: the controller,
-	// and what became of the nodes; Have: how many launches; Need: until when the next waits, Unix seconds).
+	// and what became of the nodes; Have: how many launches; Need: until when the next waits, Unix seconds; Pool: the one that
+	// the pause stands on, empty where it is in memory only).
 	LaunchesHeld
 )
 
@@ -209,6 +210,7 @@ type Verdict struct {
 	Types     int
 	Taint     model.Taint
 	Node      string
+	Pool      string
 	Rejection *model.Rejection
 	// Holder is what holds a node's drain up, nil where that is not the matter.
 	Holder *Holder
