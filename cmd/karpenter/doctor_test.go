@@ -147,6 +147,20 @@ func (c *clinic) claim(name string, leaving bool, conditions ...string) (remove 
 	return remove
 }
 
+// edited is a claim whose node has another machine than its status names.
+func (c *clinic) edited(machine string) (remove func()) {
+	c.t.Helper()
+	removeClaim := c.claim("edited", false, karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized)
+	claim := &karpv1.NodeClaim{}
+	c.must(c.Get(c.t.Context(), client.ObjectKey{Name: "edited"}, claim))
+	removeNode := c.create(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "edited-node", Finalizers: []string{karpv1.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}}},
+		Spec: corev1.NodeSpec{ProviderID: machine},
+	})
+	return func() { removeNode(); removeClaim() }
+}
+
 // edit changes an object and returns what changes it back.
 func (c *clinic) edit(object client.Object, change, back func()) (heal func()) {
 	c.t.Helper()
@@ -265,6 +279,7 @@ func (c *clinic) illnesses() []illness {
 		{codes: "FinalizerOrphaned", about: "node/left", fall: func() func() {
 			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
 		}},
+		{codes: "ClaimMismatched", about: "its node edited-node is machine kwok://its-own", fall: func() func() { return c.edited("kwok://its-own") }},
 		{codes: "OlderNotReleased", about: "kubectl patch provisioner left", arguments: hasty, fall: c.heldProvisioner},
 		{codes: "OlderNotReady", about: "kubectl delete provisioner taken", fall: c.takenName},
 		{codes: "ClaimNotTerminated DrainBlocked", about: "web-0 on leaving", arguments: hasty, fall: c.blockedDrain},

@@ -273,3 +273,14 @@ func (e *CreateError) Error() string {
 }
 
 func (e *CreateError) Unwrap() error { return e.Err }
+
+// TerminateError is a termination that failed, with a reason (CamelCase) for the claim's InstanceTerminating condition. It is
+// retried.
+type TerminateError struct {
+	Reason string
+	Err    error
+}
+
+func (e *TerminateError) Error() string { return e.Err.Error() }
+
+func (e *TerminateError) Unwrap() error { return e.Err }

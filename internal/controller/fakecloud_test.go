@@ -30,7 +30,9 @@ type memoryCloud struct {
 	// hold, if set, is waited for by a launch after the machine was bought, before it answers.
 	hold chan struct{}
 	// slow is how many times a machine's termination answers "still going on".
-	slow  int
+	slow int
+	// keeps, if set, is the answer to each termination.
+	keeps error
 	asked map[string]int // terminations by provider id
 	ready error
 	// types are the catalogue; outdated, if set, says what a claim has drifted for.
@@ -136,6 +138,9 @@ func (c *memoryCloud) Terminate(_ context.Context, id string) error {
 	m := c.machines[id]
 	if m == nil {
 		return fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound)
+	}
+	if c.keeps != nil {
+		return fmt.Errorf("request %d: %w", c.asked[id], c.keeps)
 	}
 	m.Terminating = true
 	if c.asked[id] > c.slow {

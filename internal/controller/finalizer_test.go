@@ -1,12 +1,14 @@
 package controller_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
 // hold puts a finalizer on the pod that nothing takes off: the API keeps it after its end.
@@ -67,4 +69,40 @@ func testFinalizerAtDeadline(t *testing.T, s *apiServer) {
 	if machines, _ := w.cloud.count(); machines != 0 {
 		t.Errorf("%d machines left", machines)
 	}
+}
+
+// A claim whose machine may not be terminated says so, whether its node had joined or not, writes it once however often the cloud
+// refuses, and goes when the cloud allows it.
+func testTerminationRefused(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	refuse := func(err error) {
+		w.cloud.mu.Lock()
+		defer w.cloud.mu.Unlock()
+		w.cloud.keeps = err
+	}
+	refuse(&cloud.TerminateError{Reason: "Unauthorized", Err: errors.New("not allowed")})
+	w.start()
+	joined, _ := w.running("joined")
+	alone := newClaim("alone")
+	w.create(alone)
+	w.launched(alone)
+	for _, claim := range []*karpv1.NodeClaim{joined, alone} {
+		w.remove(claim)
+		w.untilCondition(claim, karpv1.ConditionInstanceTerminating, "Unknown", "Unauthorized")
+		version := claim.ResourceVersion
+		w.untilSaid("TerminationFailed Machine " + claim.Status.ProviderID + " is not terminated (Unauthorized)")
+		asked := func() int {
+			w.cloud.mu.Lock()
+			defer w.cloud.mu.Unlock()
+			return w.cloud.asked[claim.Status.ProviderID]
+		}
+		before := asked()
+		w.until("the cloud is asked again", func() bool { return asked() > before+3 })
+		if w.read(claim); claim.ResourceVersion != version {
+			t.Errorf("claim %s is written each time the cloud refuses", claim.Name)
+		}
+	}
+	refuse(nil)
+	w.gone(joined)
+	w.gone(alone)
 }

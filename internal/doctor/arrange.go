@@ -25,7 +25,7 @@ type Finding struct {
 var order = []string{
 	ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing, PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
 	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider, StaticCapacityOff, PoolNotReady, OlderNotReady,
-	ConversionBroken, SchedulerFails, RemovalsPaused, LaunchesPaused, ReplacementsFail, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
+	ConversionBroken, SchedulerFails, RemovalsPaused, LaunchesPaused, ReplacementsFail, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
 }
 
 func rankOf(code string) int {

@@ -31,6 +31,7 @@ const (
 	ClaimNotRegistered   = "ClaimNotRegistered"   // a machine has not become a node
 	ClaimNotInitialized  = "ClaimNotInitialized"  // a node is not ready for pods
 	ClaimNotTerminated   = "ClaimNotTerminated"   // a claim does not go
+	ClaimMismatched      = "ClaimMismatched"      // a claim names another machine than that of its node
 	FinalizerOrphaned    = "FinalizerOrphaned"    // a node keeps our finaliser, and no claim stands behind it
 	OlderNotReleased     = "OlderNotReleased"     // a Provisioner or AWSNodeTemplate was deleted, and no controller lets go of it
 	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate has not become what it should
@@ -48,7 +49,7 @@ const (
 // check looks at one kind of trouble.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, pauses, classes, clock, controllers, leader, claims, finalizers, older, unmade, drains, scheduler, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains, scheduler, webhooks}
 
 // Examine tells what is wrong, by code, then object. Arrange has the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

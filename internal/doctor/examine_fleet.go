@@ -216,7 +216,7 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
 		at := slices.Index(node.Finalizers, karpv1.FinalizerTermination)
-		if at < 0 || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] {
+		if at < 0 || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] || slices.ContainsFunc(f.Claims, func(c karpv1.NodeClaim) bool { return behind(&c, node) }) {
 			continue
 		}
 		what := "it has the finaliser " + karpv1.FinalizerTermination + ", and no NodeClaim stands behind it"
@@ -225,6 +225,40 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
 			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerTermination)+"'"))
+	}
+	return list
+}
+
+// behind reports whether the claim stands behind the node whatever its provider ID says, which an edit may have changed, and which
+// is missing where the status of the claim cannot be written.
+func behind(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	return karpv1.OwnsNode(claim, node) || claim.Status.NodeName == node.Name || claim.Name == node.Name
+}
+
+// mismatched are claims that are set aside because they name another machine than the one of the node that is theirs.
+func mismatched(f *Facts, _ Options) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range f.Claims {
+		claim := &f.Claims[i]
+		id := claim.Status.ProviderID
+		if !f.owns(claim.Spec.NodeClassRef) {
+			continue
+		}
+		at := slices.IndexFunc(f.Nodes, func(node corev1.Node) bool {
+			return karpv1.OwnsNode(claim, &node) && node.Spec.ProviderID != "" && node.Spec.ProviderID != id
+		})
+		if at < 0 {
+			continue
+		}
+		node := &f.Nodes[at]
+		object, describe := "nodeclaim/"+claim.Name, "kubectl describe nodeclaim "+claim.Name
+		if id == "" {
+			list = append(list, found(ClaimMismatched, object, fmt.Sprintf("its status names no machine, and node %s is registered as its node with machine %s: the status may not be written", node.Name, node.Spec.ProviderID),
+				describe+"; the event StatusNotWritten says what refuses the status"))
+			continue
+		}
+		list = append(list, found(ClaimMismatched, object, fmt.Sprintf("it is set aside: its status names machine %s, and its node %s is machine %s", id, node.Name, node.Spec.ProviderID),
+			fmt.Sprintf(`kubectl patch nodeclaim %s --subresource=status --type=merge -p '{"status":{"providerID":"%s"}}'`, claim.Name, node.Spec.ProviderID)))
 	}
 	return list
 }

@@ -44,14 +44,16 @@ const (
 	ReasonLaunched                   = "Launched"
 	ReasonRegistered                 = "Registered"
 	ReasonInitialized                = "Initialized"
-	ReasonDisrupting                 = "Disrupting"      // ours
-	ReasonTerminated                 = "Terminated"      // ours
-	ReasonNotApplied                 = "NotApplied"      // ours
-	ReasonPartsLost                  = "PartsLost"       // ours
-	ReasonOldName                    = "OldName"         // ours
-	ReasonRemovalsPaused             = "RemovalsPaused"  // ours
-	ReasonRemovalsResumed            = "RemovalsResumed" // ours
-	ReasonMachineDisputed            = "MachineDisputed" // ours
+	ReasonDisrupting                 = "Disrupting"        // ours
+	ReasonTerminated                 = "Terminated"        // ours
+	ReasonNotApplied                 = "NotApplied"        // ours
+	ReasonPartsLost                  = "PartsLost"         // ours
+	ReasonOldName                    = "OldName"           // ours
+	ReasonRemovalsPaused             = "RemovalsPaused"    // ours
+	ReasonRemovalsResumed            = "RemovalsResumed"   // ours
+	ReasonMachineDisputed            = "MachineDisputed"   // ours
+	ReasonTerminationFailed          = "TerminationFailed" // ours
+	ReasonStatusNotWritten           = "StatusNotWritten"  // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -283,6 +285,20 @@ func RemovalsResumed(pool *karpv1.NodePool, pause string) Event {
 func MachineDisputed(claim *karpv1.NodeClaim) Event {
 	e := event(claim, warning, ReasonMachineDisputed,
 		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone", claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// TerminationFailed says why the machine of a deleted claim is not terminated. The termination is tried again.
+func TerminationFailed(claim *karpv1.NodeClaim, machine, reason string, err error) Event {
+	e := event(claim, warning, ReasonTerminationFailed, fmt.Sprintf("Machine %s is not terminated (%s): %s", machine, reason, Truncate(err.Error())), uid(claim), reason)
+	e.Window = 15 * time.Minute
+	return e
+}
+
+// StatusNotWritten says why the API server refuses the status of a claim, which therefore does not show how far it is.
+func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
+	e := event(claim, warning, ReasonStatusNotWritten, "The API server refuses the status of this NodeClaim: "+Truncate(err.Error()), uid(claim))
 	e.Window = 15 * time.Minute
 	return e
 }

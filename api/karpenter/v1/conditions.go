@@ -57,6 +57,9 @@ const (
 	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"
 )
 
+// ReasonTerminationFailed is the reason of InstanceTerminating, Unknown, when the provider gives none.
+const ReasonTerminationFailed = "TerminationFailed"
+
 // Reasons of the condition Drifted that do not come from a provider.
 const (
 	ReasonNodePoolDrifted      = "NodePoolDrifted"      // the drift hash differs

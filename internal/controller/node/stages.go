@@ -214,6 +214,7 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	err := r.Provider.Terminate(ctx, l.claim.Status.ProviderID)
 	gone := errors.Is(err, cloud.ErrNotFound)
 	if err != nil && !gone {
+		r.tellNotTerminated(ctx, l, err)
 		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
 		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
@@ -227,6 +228,16 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	}
 	began := l.claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
 	return r.Timers.InstancePause(r.Clock.Now().Sub(began)), nil
+}
+
+// tellNotTerminated says on the claim why its machine is not terminated.
+func (r *Reconciler) tellNotTerminated(ctx context.Context, l *leave, why error) {
+	reason := ""
+	told := r.mark(ctx, l, func(status.ConditionSet) { reason = controller.NoteTerminationFailed(l.claim, why) })
+	if told != nil && !controller.Stale(told) {
+		ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
+	}
+	r.Recorder.Emit(telemetry.TerminationFailed(l.claim, l.claim.Status.ProviderID, reason, why))
 }
 
 // release lets the node go and counts its end.

@@ -182,6 +182,11 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 	for _, id := range ids {
 		err := r.Provider.Terminate(ctx, id)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
+			before := claim.Status.DeepCopy()
+			r.Recorder.Emit(telemetry.TerminationFailed(claim, id, controller.NoteTerminationFailed(claim, err), err))
+			if told := r.writeStatus(ctx, claim, before); told != nil && !controller.Stale(told) {
+				ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
+			}
 			return 0, fmt.Errorf("terminating machine %s of claim %s: %v", id, claim.Name, err) // not wrapped, see launch
 		}
 		waiting = waiting || err == nil

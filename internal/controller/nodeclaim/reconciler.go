@@ -282,9 +282,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, claim *karpv1.NodeClaim, b
 	base := claim.DeepCopy()
 	base.Status = *before
 	if err := r.Client.Status().Patch(ctx, claim, controller.Locked(base)); err != nil {
+		if refusedWrite(err) {
+			r.Recorder.Emit(telemetry.StatusNotWritten(claim, err))
+		}
 		return fmt.Errorf("writing the status of claim %s: %w", claim.Name, err)
 	}
 	return nil
+}
+
+// refusedWrite reports whether the API server understood a write and refuses it, by a rule of the definition, a right that is
+// missing, or an admission webhook or policy.
+func refusedWrite(err error) bool {
+	return !controller.Stale(err) &&
+		(apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err) || apierrors.IsRequestEntityTooLargeError(err))
 }
 
 // announce counts what a written status has made final.

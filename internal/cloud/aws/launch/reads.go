@@ -121,7 +121,11 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 		if !errors.Is(err, cloud.ErrNotFound) {
 			l.tellNotEnded(i)
 		}
-		return fmt.Errorf("terminating instance %s: %w", id, err)
+		err = fmt.Errorf("terminating instance %s: %w", id, err)
+		if reason := ReasonOf(err.Error()); reason != launchFailed && !errors.Is(err, cloud.ErrNotFound) {
+			return &cloud.TerminateError{Reason: reason, Err: err}
+		}
+		return err
 	}
 	return nil
 }
