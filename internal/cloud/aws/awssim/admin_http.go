@@ -15,7 +15,7 @@ const adminPath = "/_admin/"
 
 // adminRequest has the fields of all verbs.
 type adminRequest struct {
-	Fault                      // of fault
+	Fault                      // of fault; its code and body also of reject and send
 	ID                string   `json:"id"`
 	IDs               []string `json:"ids"` // of interrupt, rebalance, terminate
 	InstanceType      string   `json:"instanceType"`
@@ -27,7 +27,6 @@ type adminRequest struct {
 	At                string   `json:"at"` // RFC 3339
 	Check             string   `json:"check"`
 	How               string   `json:"how"`
-	Body              string   `json:"body"`
 	AccessKey         string   `json:"accessKey"`
 	Family            string   `json:"family"`
 	Version           string   `json:"version"`

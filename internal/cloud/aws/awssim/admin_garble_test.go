@@ -1,0 +1,17 @@
+package awssim
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// The body of a fault and that of a message have one name over HTTP, and both arrive.
+func TestAdminBody(t *testing.T) {
+	var r adminRequest
+	if err := json.Unmarshal([]byte(`{"kind": "garble", "body": "<html>"}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Fault.Body != "<html>" || r.Body != "<html>" {
+		t.Errorf("the fault has the body %q, the request %q; want <html> in both", r.Fault.Body, r.Body)
+	}
+}
