@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,10 +47,7 @@ func TestLimitRangeMakesDaemonsLarger(t *testing.T) {
 // Where plans are wrong for a reason that nothing shows, the daemon preempts the pod on each node that is launched for it. After
 // four launches the next one waits, and the pod's event, the pool and a metric say so.
 func TestLaunchesThatLeadToNothingWait(t *testing.T) {
-	policy := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}
-	if _, err := common.RESTMapper().RESTMapping(policy.GroupKind(), policy.Version); meta.IsNoMatchError(err) {
-		t.Skip("this Kubernetes has no MutatingAdmissionPolicy of version v1, which came with 1.36")
-	}
+	policy := mutatingPolicy(t)
 	s := onShared(t, "swollen")
 	t.Cleanup(s.removeClusterScoped(priorityClass, policy.GroupVersion().WithKind(policy.Kind+"Binding"), policy))
 	await(t, patience, "admission to make daemons larger", func(ctx context.Context) error {
@@ -84,6 +82,48 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	if n := s.metric(`karpenter_scheduler_launches_held_total{nodepool="swollen"}`); n == "" || n == "0" {
 		t.Errorf("%q pauses were counted", n)
 	}
+}
+
+// Nodes that join with a taint that the pod does not tolerate stay, and none is of use to it. After four launches the next one waits,
+// and the pod's event names the taint.
+func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
+	policy := mutatingPolicy(t)
+	s := onShared(t, "surprised")
+	t.Cleanup(s.removeClusterScoped(policy.GroupVersion().WithKind(policy.Kind+"Binding"), policy))
+	await(t, patience, "admission to taint nodes", func(ctx context.Context) error {
+		probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "surprised-probe", Labels: map[string]string{karpv1.LabelNodePool: s.name}}}
+		probe.Spec.Taints = []corev1.Taint{{Key: "example.org/probe", Effect: corev1.TaintEffectNoSchedule}}
+		if err := s.Create(ctx, probe, client.DryRunAll); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(probe.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "example.org/surprise" }) {
+			return fmt.Errorf("a node has the taints %v", probe.Spec.Taints)
+		}
+		return nil
+	})
+	s.scale("app", 1)
+	await(t, patience, "the pod to be told that launches for it wait", func(ctx context.Context) error {
+		err := fmt.Errorf("there is no pod")
+		for _, pod := range s.pods("app") {
+			if err = s.says(pod, "FailedScheduling", "led to nothing", "has the taint example.org/surprise:NoSchedule, which the pods do not tolerate", "startupTaints")(ctx); err == nil {
+				return nil
+			}
+		}
+		return err
+	})
+	if c := s.ledger.count("surprised"); c.claimsEver < 4 || c.claimsEver > 5 {
+		t.Errorf("%d claims were created, want four, and one more where the first pause is over", c.claimsEver)
+	}
+}
+
+// mutatingPolicy is the kind of policies that change objects; the test is skipped where there is none.
+func mutatingPolicy(t *testing.T) schema.GroupVersionKind {
+	t.Helper()
+	policy := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}
+	if _, err := common.RESTMapper().RESTMapping(policy.GroupKind(), policy.Version); meta.IsNoMatchError(err) {
+		t.Skip("this Kubernetes has no MutatingAdmissionPolicy of version v1, which came with 1.36")
+	}
+	return policy
 }
 
 var priorityClass = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
