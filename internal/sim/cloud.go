@@ -234,6 +234,11 @@ func (w *world) join(m *machine) {
 	n := &node{meta: meta{name: "node-" + m.id}, provider: m.id, labels: maps.Clone(m.labels), taints: []model.Taint{unregisteredTaint},
 		capacity: m.kind.Capacity, allocatable: m.kind.Allocatable}
 	n.labels[model.LabelHostname] = n.name
+	if w.setting.foreign != nil {
+		if taint, tainted := w.setting.foreign(); tainted {
+			n.taints = append(n.taints, taint)
+		}
+	}
 	w.api.create(n)
 	m.heard = w.now
 	w.say("%s joins as %s", m.id, n.name)

@@ -43,6 +43,8 @@ type setting struct {
 	preemption *preemption
 	// limits is nil where no LimitRange gives pods their requests.
 	limits *limitRange
+	// foreign is the taint that something outside gives a node that joins; nil for never.
+	foreign func() (model.Taint, bool)
 }
 
 // app is a Deployment.

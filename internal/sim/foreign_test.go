@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// foreignTaint is a taint that neither a pool nor a pod names.
+var foreignTaint = model.Taint{Key: "example.com/surprise", Effect: model.NoSchedule}
+
+// TestForeignTaints: what joins gets a taint that nothing names, always or by chance. The nodes stay for an hour or go at once. Four machines are
+// launched for the pod, and one after each pause, so that no hour has more than ten; where nodes without the taint join, it runs.
+func TestForeignTaints(t *testing.T) {
+	for seed := range uint64(16) {
+		rng := rand.New(rand.NewPCG(seed, 0xf0e1))
+		w := loopOfLaunches(seed, false)
+		w.calm = true
+		w.setting.preemption.real[w.setting.daemons[0].UID] = amounts(100, gibi/8)
+		share, always := 1+rng.IntN(3), rng.IntN(2) == 0
+		pool := *w.setting.pools[0]
+		pool.ConsolidateAfter = time.Duration(rng.IntN(2)) * time.Hour
+		w.setting.pools[0] = &pool
+		w.setting.foreign = func() (model.Taint, bool) { return foreignTaint, always || rng.IntN(4) < share }
+		var before, most int
+		for hour := range 4 {
+			for w.failure == nil && w.next(epoch.Add(time.Duration(hour+1)*time.Hour)) {
+			}
+			launched := len(w.cloud.ledger)
+			most, before = max(most, launched-before), launched
+		}
+		if w.failure != nil || most > 10 || always && before < 5 {
+			t.Errorf("seed %d: at most %d machines in an hour, %d in all (%v), want at most 10, and 5 or more where all are tainted\n%s",
+				seed, most, before, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		}
+	}
+}
