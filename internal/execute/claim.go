@@ -57,9 +57,24 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 		return err
 	}
 	x.Store.Wrote(claim)
+	x.tellIgnored(pool)
 	x.Metrics.NodeClaimsCreated.WithLabelValues(a.Reason, pool.Name, claim.Annotations[karpv1.AnnotationMinValuesRelaxed]).Inc()
 	x.announce(a.NewClaim.Pods, claim.Name, "")
 	return nil
+}
+
+// tellIgnored names the annotations of the pool's template that are not copied to its claims.
+func (x *Executor) tellIgnored(pool *karpv1.NodePool) {
+	var ignored []string
+	for key := range pool.Spec.Template.ObjectMeta.Annotations {
+		if karpv1.WrittenOnClaims(key) {
+			ignored = append(ignored, key)
+		}
+	}
+	if len(ignored) > 0 {
+		slices.Sort(ignored)
+		x.Recorder.Emit(telemetry.AnnotationsIgnored(pool, ignored))
+	}
 }
 
 func poolGone(name string) error {
@@ -115,6 +130,7 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
+	maps.DeleteFunc(claim.Annotations, func(key, _ string) bool { return karpv1.WrittenOnClaims(key) })
 	claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Hash()
 	claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.HashVersion
 	if settings, own := pool.Annotations[karpv1.AnnotationKubelet]; own {

@@ -44,16 +44,17 @@ const (
 	ReasonLaunched                   = "Launched"
 	ReasonRegistered                 = "Registered"
 	ReasonInitialized                = "Initialized"
-	ReasonDisrupting                 = "Disrupting"        // ours
-	ReasonTerminated                 = "Terminated"        // ours
-	ReasonNotApplied                 = "NotApplied"        // ours
-	ReasonPartsLost                  = "PartsLost"         // ours
-	ReasonOldName                    = "OldName"           // ours
-	ReasonRemovalsPaused             = "RemovalsPaused"    // ours
-	ReasonRemovalsResumed            = "RemovalsResumed"   // ours
-	ReasonMachineDisputed            = "MachineDisputed"   // ours
-	ReasonTerminationFailed          = "TerminationFailed" // ours
-	ReasonStatusNotWritten           = "StatusNotWritten"  // ours
+	ReasonDisrupting                 = "Disrupting"         // ours
+	ReasonTerminated                 = "Terminated"         // ours
+	ReasonNotApplied                 = "NotApplied"         // ours
+	ReasonPartsLost                  = "PartsLost"          // ours
+	ReasonOldName                    = "OldName"            // ours
+	ReasonRemovalsPaused             = "RemovalsPaused"     // ours
+	ReasonRemovalsResumed            = "RemovalsResumed"    // ours
+	ReasonMachineDisputed            = "MachineDisputed"    // ours
+	ReasonAnnotationsIgnored         = "AnnotationsIgnored" // ours
+	ReasonTerminationFailed          = "TerminationFailed"  // ours
+	ReasonStatusNotWritten           = "StatusNotWritten"   // ours
 )
 
 // longestError is the length, in bytes, to which a provider's message is cut in events and conditions.
@@ -286,6 +287,14 @@ func MachineDisputed(claim *karpv1.NodeClaim) Event {
 	e := event(claim, warning, ReasonMachineDisputed,
 		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone", claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
 	e.Window = 15 * time.Minute
+	return e
+}
+
+// AnnotationsIgnored names annotations of a pool's template that its claims do not get, because the controller itself writes them.
+func AnnotationsIgnored(pool *karpv1.NodePool, keys []string) Event {
+	e := event(pool, warning, ReasonAnnotationsIgnored,
+		"spec.template.metadata.annotations: not copied to NodeClaims, the controller writes them itself: "+strings.Join(keys, ", "), uid(pool))
+	e.Window = time.Hour
 	return e
 }
 

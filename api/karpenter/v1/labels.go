@@ -132,6 +132,17 @@ const AnnotationReserved = OwnAnnotationPrefix + "reserved"
 // claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
+// WrittenOnClaims reports whether the annotation is one that the controller itself writes on claims, to remember what it does with
+// them. The template of a pool does not set it.
+func WrittenOnClaims(key string) bool {
+	switch key {
+	case AnnotationTerminationTimestamp, AnnotationCommand, AnnotationUnreadable, AnnotationBoughtBy, AnnotationConsolidated,
+		AnnotationExpecting, AnnotationPods, AnnotationReserved, AnnotationRepair:
+		return true
+	}
+	return false
+}
+
 // AnnotationRemovals, on a pool, is how many of its machines were removed in each of the last minutes though neither a user nor
 // a plan asked for it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". AnnotationRemovalsPaused says that such removals are
 // paused, because too many were asked for: "nodepool" or "fleet", which names what the machines were counted in.

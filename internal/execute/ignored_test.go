@@ -1,0 +1,26 @@
+package execute
+
+import (
+	"testing"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Annotations that the controller itself writes on claims do not come from the template; others do.
+func TestTemplateAnnotations(t *testing.T) {
+	pool := &karpv1.NodePool{}
+	pool.Spec.Template.ObjectMeta.Annotations = map[string]string{
+		karpv1.AnnotationTerminationTimestamp: "2026-01-01T00:00:00Z", karpv1.AnnotationExpecting: "x", karpv1.AnnotationRepair: "Ready",
+		karpv1.AnnotationPods: "u1", karpv1.AnnotationCommand: "{}", karpv1.AnnotationDoNotDisrupt: "true", "example.org/team": "a",
+	}
+	claim := (&Executor{}).claimOf(pool, &plan.NewClaim{Name: "c"})
+	for key := range claim.Annotations {
+		if karpv1.WrittenOnClaims(key) {
+			t.Errorf("annotation %s is copied from the template", key)
+		}
+	}
+	if claim.Annotations[karpv1.AnnotationDoNotDisrupt] != "true" || claim.Annotations["example.org/team"] != "a" {
+		t.Errorf("annotations of the user are lost: %v", claim.Annotations)
+	}
+}
