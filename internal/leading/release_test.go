@@ -47,6 +47,10 @@ func (c *cutOff) Update(ctx context.Context, r resourcelock.LeaderElectionRecord
 	if err := c.reach(); err != nil {
 		return err
 	}
+	// The last try may come at the very end. It names the version that this process wrote, and that is not the stored one by then.
+	if r.HolderIdentity == "us" && c.m.record.HolderIdentity == "them" {
+		return errors.New("conflict")
+	}
 	return c.election.Update(ctx, r)
 }
 
