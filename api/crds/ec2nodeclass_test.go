@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -357,12 +358,12 @@ func testEC2NodeClassStatus(t *testing.T, s *server) {
 	}
 	for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady,
 		awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded} {
-		if class.StatusConditions().Root().IsTrue() {
+		if class.Condition(status.ConditionReady).IsTrue() {
 			t.Errorf("Ready before %s", condition)
 		}
 		class.StatusConditions().SetTrue(condition)
 	}
-	if !class.StatusConditions().Root().IsTrue() {
+	if !class.Condition(status.ConditionReady).IsTrue() {
 		t.Errorf("conditions are %+v, want Ready to be True", class.Status.Conditions)
 	}
 	want := class.Status.DeepCopy()

@@ -97,7 +97,7 @@ func testNodeClaimFromGo(t *testing.T, s *server) {
 	if err := s.Get(t.Context(), client.ObjectKeyFromObject(claim), read); err != nil {
 		t.Fatal(err)
 	}
-	if !read.StatusConditions().IsTrue(karpv1.ConditionLaunched) || read.Status.ProviderID != "kwok://from-go" || !read.Status.LastPodEventTime.IsZero() {
+	if !read.Condition(karpv1.ConditionLaunched).IsTrue() || read.Status.ProviderID != "kwok://from-go" || !read.Status.LastPodEventTime.IsZero() {
 		t.Errorf("status is %+v, want what was written", read.Status)
 	}
 	if err := s.Delete(t.Context(), claim); err != nil {

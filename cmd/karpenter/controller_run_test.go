@@ -121,7 +121,7 @@ func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
 		t.Fatal(err)
 	}
 	eventually(t, "the pool is told to be nobody's", func() bool {
-		return api.Get(t.Context(), client.ObjectKeyFromObject(pool), pool) == nil && pool.StatusConditions().Get(karpv1.ConditionNodeClassReady).IsFalse()
+		return api.Get(t.Context(), client.ObjectKeyFromObject(pool), pool) == nil && pool.Condition(karpv1.ConditionNodeClassReady).IsFalse()
 	})
 	const why = "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the cloud provider of the running controller (kwok)"
 	for verb, arguments := range map[string][]string{"explain pod": {"default/waiting"}, "explain pool": {"cloud"}, "top": {"--once"}, "doctor": nil} {

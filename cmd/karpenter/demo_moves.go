@@ -50,7 +50,7 @@ func (h *history) lookAtPeaks() {
 // leaves reports whether the claim is being deleted, or its node is cordoned. One whose machine is on its way out is gone,
 // as budgets see it. The caller holds the lock.
 func (h *history) leaves(claim *karpv1.NodeClaim) bool {
-	if claim.StatusConditions().IsTrue(karpv1.ConditionInstanceTerminating) {
+	if claim.Condition(karpv1.ConditionInstanceTerminating).IsTrue() {
 		return false
 	}
 	if claim.DeletionTimestamp != nil {

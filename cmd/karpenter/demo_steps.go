@@ -232,7 +232,7 @@ func (d *demo) awaitPool(ctx context.Context, name string) error {
 		if err := d.objects.client.Get(ctx, types.NamespacedName{Name: name}, pool); err != nil {
 			return false, err.Error()
 		}
-		return pool.StatusConditions().Root().IsTrue(), unready(pool)
+		return pool.Condition(status.ConditionReady).IsTrue(), unready(pool)
 	})
 }
 

@@ -91,7 +91,7 @@ func testDrift(t *testing.T, s *apiServer) {
 	drifts := func(reason string) {
 		t.Helper()
 		w.untilCondition(claim, karpv1.ConditionDrifted, "True", reason)
-		if c := claim.StatusConditions().Get(karpv1.ConditionDrifted); c.Message != reason {
+		if c := claim.Condition(karpv1.ConditionDrifted); c.Message != reason {
 			t.Errorf("message %q, want the reason, %q", c.Message, reason)
 		}
 	}

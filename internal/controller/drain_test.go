@@ -306,7 +306,7 @@ func testVolumesHoldMachine(t *testing.T, s *apiServer) {
 	w.untilCondition(claim, karpv1.ConditionVolumesDetached, "Unknown", karpv1.ReasonAwaitingVolumeDetachment)
 	w.untilSaid("AwaitingVolumeDetachment Awaiting deletion of bound volumeattachments of-data, of-orphan")
 	w.remove(held)
-	if drained := claim.StatusConditions().Get(karpv1.ConditionDrained); !drained.IsTrue() || claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating) != nil {
+	if drained := claim.Condition(karpv1.ConditionDrained); !drained.IsTrue() || claim.Condition(karpv1.ConditionInstanceTerminating) != nil {
 		t.Errorf("conditions %+v, want drained and not terminating", claim.Status.Conditions)
 	}
 	if !w.read(node) || !w.cloud.has(claim.Status.ProviderID) {
@@ -343,11 +343,11 @@ func testConsistency(t *testing.T, s *apiServer) {
 	})
 	w.untilCondition(claim, karpv1.ConditionConsistentStateFound, "False", karpv1.ReasonConsistencyCheckFailed)
 	const want = "expected 4 of resource cpu, but found 3 (75.0% of expected)"
-	if got := claim.StatusConditions().Get(karpv1.ConditionConsistentStateFound).Message; got != want {
+	if got := claim.Condition(karpv1.ConditionConsistentStateFound).Message; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 	w.untilSaid(fmt.Sprintf("FailedConsistencyCheck %s", want))
-	if ready := claim.StatusConditions().Get("Ready"); !ready.IsTrue() {
+	if ready := claim.Condition("Ready"); !ready.IsTrue() {
 		t.Errorf("Ready is %s: the check informs, it decides nothing", ready.Status)
 	}
 }

@@ -271,7 +271,7 @@ func testCreateError(t *testing.T, s *apiServer) {
 	w.create(claim)
 	w.create(odd)
 	w.untilCondition(claim, karpv1.ConditionLaunched, "Unknown", "ImageMissing")
-	if got := claim.StatusConditions().Get(karpv1.ConditionLaunched).Message; got != "image 7 is gone" {
+	if got := claim.Condition(karpv1.ConditionLaunched).Message; got != "image 7 is gone" {
 		t.Errorf("message %q", got)
 	}
 	w.untilCondition(odd, karpv1.ConditionLaunched, "Unknown", karpv1.ReasonLaunchFailed)
@@ -309,8 +309,8 @@ func testCreateErrorPauses(t *testing.T, s *apiServer) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the cloud was asked %d times, want once in five minutes", n)
 	}
-	if w.read(claim); claim.StatusConditions().Get(karpv1.ConditionLaunched).Message != "request 1 is not allowed" {
-		t.Errorf("condition %+v", claim.StatusConditions().Get(karpv1.ConditionLaunched))
+	if w.read(claim); claim.Condition(karpv1.ConditionLaunched).Message != "request 1 is not allowed" {
+		t.Errorf("condition %+v", claim.Condition(karpv1.ConditionLaunched))
 	}
 }
 
@@ -460,7 +460,7 @@ func testLateHook(t *testing.T, s *apiServer) {
 	if claim.ResourceVersion != version {
 		t.Errorf("the claim was written again while its node waits, want once: %+v", claim.Status.Conditions)
 	}
-	if got := claim.StatusConditions().Get(karpv1.ConditionRegistered).Message; got != "Waiting: others first" {
+	if got := claim.Condition(karpv1.ConditionRegistered).Message; got != "Waiting: others first" {
 		t.Errorf("the claim shows %q, want what its node waits for", got)
 	}
 	until.Store(0)

@@ -36,7 +36,7 @@ func (w *world) untilPool(pool *karpv1.NodePool, condition, status, reason strin
 		if !w.read(pool) {
 			return false
 		}
-		c := pool.StatusConditions().Get(condition)
+		c := pool.Condition(condition)
 		return c != nil && string(c.Status) == status && (reason == "" || c.Reason == reason)
 	})
 }
@@ -153,7 +153,7 @@ func testPoolBackoff(t *testing.T, s *apiServer) {
 	pool := newPool("general")
 	w.create(pool)
 	w.untilPool(pool, "Ready", "True", "")
-	if c := pool.StatusConditions().Get(karpv1.ConditionReplacementsHealthy); c != nil {
+	if c := pool.Condition(karpv1.ConditionReplacementsHealthy); c != nil {
 		t.Errorf("a pool in which nothing has failed has %+v", c)
 	}
 	for _, note := range []struct {

@@ -279,7 +279,7 @@ func (w *world) untilCondition(claim *karpv1.NodeClaim, condition, status, reaso
 		if !w.read(claim) {
 			return false
 		}
-		c := claim.StatusConditions().Get(condition)
+		c := claim.Condition(condition)
 		return c != nil && string(c.Status) == status && (reason == "" || c.Reason == reason)
 	})
 }

@@ -422,14 +422,14 @@ func testCommand(t *testing.T, b *bench) {
 	if got, err := plan.DecodeCommand(claim.Annotations[karpv1.AnnotationCommand]); err != nil || got.ID != cmd.ID {
 		t.Errorf("command on the claim: %q (%v)", claim.Annotations[karpv1.AnnotationCommand], err)
 	}
-	if c := claim.StatusConditions().Get(karpv1.ConditionDisruptionReason); !c.IsTrue() || c.Reason != "Empty" {
+	if c := claim.Condition(karpv1.ConditionDisruptionReason); !c.IsTrue() || c.Reason != "Empty" {
 		t.Errorf("condition %+v", c)
 	}
 	undo := []plan.Action{plan.ClearCommand{Claim: "command", UID: uid}, plan.ClearDisruptionReason{Claim: "command", UID: uid}}
 	b.do(b.Executor, undo...)
 	b.do(b.Executor, undo...)
 	b.get(claim)
-	if claim.Annotations[karpv1.AnnotationCommand] != "" || claim.StatusConditions().Get(karpv1.ConditionDisruptionReason) != nil {
+	if claim.Annotations[karpv1.AnnotationCommand] != "" || claim.Condition(karpv1.ConditionDisruptionReason) != nil {
 		t.Errorf("left: %v, %v", claim.Annotations, claim.Status.Conditions)
 	}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)

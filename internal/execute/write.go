@@ -93,7 +93,7 @@ func setReason(reason plan.Reason) func(*karpv1.NodeClaim) bool {
 }
 
 func clearReason(claim *karpv1.NodeClaim) bool {
-	if claim.StatusConditions().Get(karpv1.ConditionDisruptionReason) == nil {
+	if claim.Condition(karpv1.ConditionDisruptionReason) == nil {
 		return false
 	}
 	return claim.StatusConditions().Clear(karpv1.ConditionDisruptionReason) == nil

@@ -248,7 +248,7 @@ func (s *stage) missing(claim *karpv1.NodeClaim) (missing []string) {
 	want("the owner", len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].Kind == "NodePool" && claim.OwnerReferences[0].Name == s.name)
 	want("the machine", claim.Status.ProviderID != "" && claim.Status.NodeName != "" && len(claim.Status.Allocatable) > 0)
 	for _, condition := range []string{"Launched", "Registered", "Initialized", "Ready"} {
-		want("the condition "+condition, claim.DeepCopy().StatusConditions().Get(condition).IsTrue())
+		want("the condition "+condition, claim.DeepCopy().Condition(condition).IsTrue())
 	}
 	for _, node := range s.ledger.nodesOf(s.name) {
 		if node.Name != claim.Status.NodeName {

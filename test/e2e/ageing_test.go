@@ -26,7 +26,7 @@ func TestClaimsAge(t *testing.T) {
 	s.patch(class, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-image":"image-2"}}}`)
 	await(t, patience, "the claims to say that they have drifted", func(context.Context) error {
 		for _, e := range s.ledger.claimsOf("ageing") {
-			drifted := e.object.DeepCopy().StatusConditions().Get(karpv1.ConditionDrifted)
+			drifted := e.object.DeepCopy().Condition(karpv1.ConditionDrifted)
 			if old[e.object.UID] && (!drifted.IsTrue() || drifted.Reason != "ImageDrift") {
 				return fmt.Errorf("claim %s: %v", e.object.Name, drifted)
 			}
@@ -46,7 +46,7 @@ func TestClaimsAge(t *testing.T) {
 	})
 	for _, e := range s.ledger.claimsOf("ageing") {
 		if !old[e.object.UID] {
-			c := e.object.DeepCopy().StatusConditions().Get(karpv1.ConditionDrifted)
+			c := e.object.DeepCopy().Condition(karpv1.ConditionDrifted)
 			if e.object.Status.ProviderID != "" && (c.IsTrue() || e.object.Status.ImageID != "image-2") {
 				t.Errorf("new claim %s runs %q, drifted: %v", e.object.Name, e.object.Status.ImageID, c)
 			}

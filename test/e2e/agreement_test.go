@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -195,7 +196,7 @@ func (a *agreement) poolsReady(ctx context.Context) error {
 		if err := a.Get(ctx, client.ObjectKeyFromObject(&a.world.pools[i]), &pool); err != nil {
 			return err
 		}
-		if !pool.StatusConditions().Root().IsTrue() {
+		if !pool.Condition(status.ConditionReady).IsTrue() {
 			return fmt.Errorf("pool %s is not", pool.Name)
 		}
 	}
@@ -255,7 +256,7 @@ func (a *agreement) verdict(pod *corev1.Pod) string {
 // allReady fails until every claim is initialised.
 func (a *agreement) allReady(context.Context) error {
 	for _, claim := range a.ledger.claimsOf(a.name) {
-		if !claim.object.StatusConditions().Root().IsTrue() {
+		if !claim.object.Condition(status.ConditionReady).IsTrue() {
 			return fmt.Errorf("claim %s is not", claim.object.Name)
 		}
 	}

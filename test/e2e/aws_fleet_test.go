@@ -157,7 +157,7 @@ func (s *awsStage) endedOf(fleet []awssim.Instance) int {
 // denied fails until a claim says that EC2 has denied its launch.
 func (s *awsStage) denied(context.Context) error {
 	for _, e := range s.ledger.claimsOf(s.name) {
-		if launched := e.object.StatusConditions().Get(karpv1.ConditionLaunched); launched != nil && launched.Reason == "Unauthorized" {
+		if launched := e.object.Condition(karpv1.ConditionLaunched); launched != nil && launched.Reason == "Unauthorized" {
 			return nil
 		}
 	}

@@ -301,7 +301,7 @@ func testAWSKilled(t *testing.T, w *awsWorld) {
 		{"the instance runs", nil, launched("running")},
 		{"the node is there", nil, func(n int) bool { return len(s.ledger.nodesOf(s.name)) >= n }},
 		{"the node is registered", nil, newest(func(c *karpv1.NodeClaim) bool {
-			return c.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionRegistered)
+			return c.DeepCopy().Condition(karpv1.ConditionRegistered).IsTrue()
 		})},
 	} {
 		n := i + 1

@@ -53,6 +53,7 @@ func apiOnly(t *testing.T) *loaded {
 	if err := c.watch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	c.environment = append(c.environment, "KUBE_CACHE_MUTATION_DETECTOR=false") // it costs what is measured
 	l := &loaded{cluster: c, t: t}
 	l.forgetOlder()
 	return l

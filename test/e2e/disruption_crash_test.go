@@ -32,7 +32,7 @@ var replacing = []moment{
 	}},
 	{"the replacement is ready", func(before, now census, s *stage) bool {
 		claims := s.ledger.claimsOf(s.name)
-		return now.claimsEver > before.claimsEver && claims[len(claims)-1].object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionInitialized)
+		return now.claimsEver > before.claimsEver && claims[len(claims)-1].object.DeepCopy().Condition(karpv1.ConditionInitialized).IsTrue()
 	}},
 	{"the machine is gone", func(before, now census, _ *stage) bool {
 		return now.machinesEver > before.machinesEver && now.machines == 1

@@ -71,7 +71,7 @@ func TestConsolidationByReplacement(t *testing.T) {
 	if by := bought.Annotations[karpv1.AnnotationBoughtBy]; by != "underutilized" {
 		t.Errorf("claim %s was bought by %q, want underutilized", bought.Name, by)
 	}
-	ready := bought.DeepCopy().StatusConditions().Get(karpv1.ConditionInitialized)
+	ready := bought.DeepCopy().Condition(karpv1.ConditionInitialized)
 	for _, e := range claims[:3] {
 		if e.object.DeletionTimestamp.Time.Before(ready.LastTransitionTime.Truncate(time.Second)) {
 			t.Errorf("claim %s was deleted at %s, before the one in its place was ready, %s", e.object.Name, e.object.DeletionTimestamp, ready.LastTransitionTime)
@@ -115,7 +115,7 @@ func (s *stage) leftFor(name string) map[string]int {
 }
 
 func reasonOf(claim *karpv1.NodeClaim) string {
-	if c := claim.DeepCopy().StatusConditions().Get(karpv1.ConditionDisruptionReason); c.IsTrue() {
+	if c := claim.DeepCopy().Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
 		return c.Reason
 	}
 	return ""

@@ -118,7 +118,7 @@ func (l *ledger) look(name string) {
 		if e.gone || e.object.Labels[caseLabel] != name || e.object.DeletionTimestamp == nil && !marked[e.object.Status.NodeName] {
 			continue
 		}
-		if !e.object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionInstanceTerminating) {
+		if !e.object.DeepCopy().Condition(karpv1.ConditionInstanceTerminating).IsTrue() {
 			leaving++
 		}
 	}

@@ -140,7 +140,7 @@ func (s *stage) blockRuns(ctx context.Context, namespace string) error {
 	// One too many may have been bought while pods were still being made; it leaves.
 	claims := slices.DeleteFunc(s.ledger.claimsOf(""), func(e entry[*karpv1.NodeClaim]) bool { return e.gone })
 	for _, e := range claims {
-		if len(claims) != blockNodes || !e.object.DeepCopy().StatusConditions().IsTrue(karpv1.ConditionConsolidatable) {
+		if len(claims) != blockNodes || !e.object.DeepCopy().Condition(karpv1.ConditionConsolidatable).IsTrue() {
 			return fmt.Errorf("%d claims, want %d; %s has the conditions %v", len(claims), blockNodes, e.object.Name, e.object.Status.Conditions)
 		}
 	}

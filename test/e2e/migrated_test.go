@@ -87,7 +87,7 @@ func (m *manifest) playOver() {
 		if err := m.Get(ctx, client.ObjectKeyFromObject(&claim), &claim); err != nil {
 			return client.IgnoreNotFound(err) // replaced already
 		}
-		if c := claim.StatusConditions().Get(karpv1.ConditionDrifted); !c.IsTrue() || c.Reason != awsv1.ReasonNodeClassDrift {
+		if c := claim.Condition(karpv1.ConditionDrifted); !c.IsTrue() || c.Reason != awsv1.ReasonNodeClassDrift {
 			return fmt.Errorf("claim %s: Drifted is %v", claim.Name, c)
 		}
 		return nil
@@ -128,7 +128,7 @@ func (m *manifest) only(pool string) karpv1.NodeClaim {
 func (m *manifest) unmoved(before karpv1.NodeClaim, when string) {
 	m.t.Helper()
 	now := m.only(before.Labels[karpv1.LabelNodePool])
-	if c := now.StatusConditions().Get(karpv1.ConditionDrifted); now.UID != before.UID || c.IsTrue() || !now.DeletionTimestamp.IsZero() {
+	if c := now.Condition(karpv1.ConditionDrifted); now.UID != before.UID || c.IsTrue() || !now.DeletionTimestamp.IsZero() {
 		m.t.Errorf("%s: claim %s instead of %s, drifted %t, deleted %s", when, now.Name, before.Name, c.IsTrue(), now.DeletionTimestamp)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,8 +137,8 @@ func TestBadPool(t *testing.T) {
 			if err := s.Get(ctx, types.NamespacedName{Name: "bad"}, pool); err != nil {
 				return err
 			}
-			root := pool.StatusConditions().Root()
-			validated := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+			root := pool.Condition(status.ConditionReady)
+			validated := pool.Condition(karpv1.ConditionValidationSucceeded)
 			if root.Status != want || field != "" && !strings.Contains(validated.Message, field) {
 				return fmt.Errorf("Ready is %s, %s is %s: %s", root.Status, karpv1.ConditionValidationSucceeded, validated.Status, validated.Message)
 			}
@@ -242,7 +243,7 @@ func TestMachineThatNeverRegisters(t *testing.T) {
 		return nil
 	})
 	first := s.ledger.claimsOf("silent")[0].object
-	if first.Status.ProviderID == "" || first.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+	if first.Status.ProviderID == "" || first.Condition(karpv1.ConditionRegistered).IsTrue() {
 		t.Errorf("claim %s has the machine %q and is registered: want a machine, and not registered", first.Name, first.Status.ProviderID)
 	}
 	s.patch(&kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}}}`)

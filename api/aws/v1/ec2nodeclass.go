@@ -163,6 +163,7 @@ type EC2NodeClassSpec struct {
 
 // StatusConditions is the set of the class's conditions, rooted at Ready. Ready does not depend on capacity
 // reservations, which are not yet acted on.
+// Those that are missing are added to the object as Unknown: an object that a cache shares is read with Condition.
 func (c *EC2NodeClass) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(
 		ConditionAMIsReady,
@@ -172,6 +173,13 @@ func (c *EC2NodeClass) StatusConditions(opts ...status.ForOption) status.Conditi
 		ConditionPlacementGroupReady,
 		ConditionValidationSucceeded,
 	).For(c, opts...)
+}
+
+// Condition is the class's condition of a type as StatusConditions shows it, or nil. It leaves the class as it is, so it is the
+// way to read an object that a cache shares.
+func (c *EC2NodeClass) Condition(conditionType string) *status.Condition {
+	unshared := *c // conditions that are added go to a slice of their own
+	return unshared.StatusConditions().Get(conditionType)
 }
 
 // GetConditions implements status.Object.

@@ -122,8 +122,16 @@ type NodeClaimStatus struct {
 }
 
 // StatusConditions is the set of the claim's conditions, rooted at Ready.
+// Those that are missing are added to the object as Unknown: an object that a cache shares is read with Condition.
 func (c *NodeClaim) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(ConditionLaunched, ConditionRegistered, ConditionInitialized).For(c, opts...)
+}
+
+// Condition is the claim's condition of a type as StatusConditions shows it, or nil. It leaves the claim as it is, so it is the
+// way to read an object that a cache shares.
+func (c *NodeClaim) Condition(conditionType string) *status.Condition {
+	unshared := *c // conditions that are added go to a slice of their own
+	return unshared.StatusConditions().Get(conditionType)
 }
 
 // GetConditions implements status.Object.

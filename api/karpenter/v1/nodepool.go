@@ -247,8 +247,16 @@ func (p *NodePool) WeightOrZero() int32 {
 }
 
 // StatusConditions is the set of the pool's conditions, rooted at Ready.
+// Those that are missing are added to the object as Unknown: an object that a cache shares is read with Condition.
 func (p *NodePool) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(ConditionValidationSucceeded, ConditionNodeClassReady).For(p, opts...)
+}
+
+// Condition is the pool's condition of a type as StatusConditions shows it, or nil. It leaves the pool as it is, so it is the
+// way to read an object that a cache shares.
+func (p *NodePool) Condition(conditionType string) *status.Condition {
+	unshared := *p // conditions that are added go to a slice of their own
+	return unshared.StatusConditions().Get(conditionType)
 }
 
 // GetConditions implements status.Object.

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -31,5 +32,24 @@ func TestReadySaysWhy(t *testing.T) {
 	conditions.SetTrue(ConditionNodeClassReady)
 	if got := conditions.Root(); !got.IsTrue() || got.Message != "" {
 		t.Errorf("Ready is %+v, want True without a message", got)
+	}
+}
+
+// An object of a cache is read by many at a time: reading a condition leaves it as it is, also where conditions are missing.
+func TestConditionChangesNothing(t *testing.T) {
+	claim := &NodeClaim{}
+	claim.StatusConditions().SetTrue(ConditionLaunched)
+	claim.Status.Conditions = claim.Status.Conditions[:1]
+	before := claim.DeepCopy()
+	for _, conditionType := range []string{ConditionLaunched, ConditionRegistered, status.ConditionReady} {
+		if c, want := claim.Condition(conditionType), before.DeepCopy().StatusConditions().Get(conditionType); !reflect.DeepEqual(c, want) {
+			t.Errorf("%s is %+v, want %+v", conditionType, c, want)
+		}
+	}
+	if claim.Condition(ConditionDrifted) != nil {
+		t.Error("Drifted is there, want nil: nothing sets it")
+	}
+	if !reflect.DeepEqual(claim, before) {
+		t.Errorf("reading made %+v of %+v", claim.Status.Conditions, before.Status.Conditions)
 	}
 }

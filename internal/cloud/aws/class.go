@@ -52,7 +52,7 @@ func refOf(ref karpv1.NodeClassReference) cloud.ClassRef {
 // readiness is why nothing can be bought with the class, nil if something can.
 func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	found := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name}}
-	ready := class.StatusConditions().Get(status.ConditionReady)
+	ready := class.Condition(status.ConditionReady)
 	switch {
 	case class.DeletionTimestamp != nil:
 		found.Reason, found.Message = karpv1.ReasonNodeClassTerminating, "it is being deleted"

@@ -69,7 +69,7 @@ func (p *Provider) leftBehind(ctx context.Context, class *awsv1.EC2NodeClass, cl
 func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	hash, version := claim.Annotations[awsv1.AnnotationNodeClassHash], claim.Annotations[awsv1.AnnotationNodeClassHashVersion]
 	comparable := hash != "" && version == awsv1.HashVersion
-	known := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	known := claim.Condition(karpv1.ConditionDrifted)
 	switch {
 	case comparable && hash != class.Hash(), !comparable && known.IsTrue() && known.Reason == awsv1.ReasonNodeClassDrift:
 		return awsv1.ReasonNodeClassDrift, nil

@@ -45,7 +45,7 @@ func TestDryRunUnderPolicies(t *testing.T) {
 				DryRun: &class.DryRun{EC2: w.clients.EC2, Calls: p.sources.Calls, Cluster: testCluster, Orders: p.orders}}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 			check(t, err)
-			if got := w.class(t, "default").StatusConditions().Get(awsv1.ConditionValidationSucceeded); got.Reason != c.want {
+			if got := w.class(t, "default").Condition(awsv1.ConditionValidationSucceeded); got.Reason != c.want {
 				t.Errorf("ValidationSucceeded is %s %s (%s), want %s", got.Status, got.Reason, got.Message, c.want)
 			}
 		})

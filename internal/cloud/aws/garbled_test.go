@@ -91,7 +91,7 @@ func TestGarbledAnswers(t *testing.T) {
 			}
 			after := w.class(t, "default")
 			for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
-				if c := after.StatusConditions().Get(condition); !c.IsTrue() {
+				if c := after.Condition(condition); !c.IsTrue() {
 					t.Errorf("%s is %s: %s", condition, c.Status, c.Message)
 				}
 			}

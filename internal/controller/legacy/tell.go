@@ -64,7 +64,7 @@ func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Pr
 	p.Status.Resources = nil
 	if found && metav1.IsControlledBy(pool, p) {
 		p.Status.Resources = pool.Status.Resources
-		ready = pool.StatusConditions(status.WithObservedOnly()).Root()
+		ready = pool.Condition(status.ConditionReady)
 	} else if found {
 		ready.Message = "the NodePool of the name is not this object's"
 	}
@@ -103,7 +103,7 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	}
 	ready := &status.Condition{Status: metav1.ConditionUnknown, Reason: karpv1alpha5.ReasonNotObserved, Message: "there is no EC2NodeClass yet"}
 	if found && metav1.IsControlledBy(class, t) {
-		ready = class.StatusConditions(status.WithObservedOnly()).Root()
+		ready = class.Condition(status.ConditionReady)
 		showFound(t, &class.Status)
 	} else if found {
 		ready.Message = "the EC2NodeClass of the name is not this object's"

@@ -60,7 +60,7 @@ func (r *Reconciler) open(ctx context.Context, name string) bool {
 	claim := &karpv1.NodeClaim{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, claim)
 	if err == nil {
-		return claim.DeletionTimestamp.IsZero() && claim.StatusConditions().Get(karpv1.ConditionInitialized).IsTrue()
+		return claim.DeletionTimestamp.IsZero() && claim.Condition(karpv1.ConditionInitialized).IsTrue()
 	}
 	node := &corev1.Node{}
 	if !apierrors.IsNotFound(err) || r.Client.Get(ctx, types.NamespacedName{Name: name}, node) != nil {

@@ -151,7 +151,7 @@ func (r *Reconciler) lateComers(l *leave) time.Duration {
 	if l.claim == nil {
 		return 0
 	}
-	c := l.claim.StatusConditions().Get(karpv1.ConditionDrained)
+	c := l.claim.Condition(karpv1.ConditionDrained)
 	if c.IsTrue() {
 		return 0
 	}
@@ -169,7 +169,7 @@ func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
 
 // endDrain notes that it has ended.
 func (r *Reconciler) endDrain(ctx context.Context, l *leave) error {
-	if l.claim == nil || l.claim.StatusConditions().Get(karpv1.ConditionDrained).IsTrue() {
+	if l.claim == nil || l.claim.Condition(karpv1.ConditionDrained).IsTrue() {
 		return nil
 	}
 	if err := r.mark(ctx, l, func(conditions status.ConditionSet) { conditions.SetTrue(karpv1.ConditionDrained) }); err != nil {
@@ -198,7 +198,7 @@ func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.Cond
 // reasonOf is why the node leaves, for events and metrics.
 func reasonOf(claim *karpv1.NodeClaim) string {
 	if claim != nil {
-		if c := claim.StatusConditions().Get(karpv1.ConditionDisruptionReason); c.IsTrue() {
+		if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
 			return c.Reason
 		}
 	}
@@ -226,7 +226,7 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	if err != nil || gone {
 		return 0, err
 	}
-	began := l.claim.StatusConditions().Get(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
+	began := l.claim.Condition(karpv1.ConditionInstanceTerminating).LastTransitionTime.Time
 	return r.Timers.InstancePause(r.Clock.Now().Sub(began)), nil
 }
 

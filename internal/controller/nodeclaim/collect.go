@@ -142,7 +142,7 @@ func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClai
 	for i := range claims {
 		claim := &claims[i]
 		if !claim.DeletionTimestamp.IsZero() || !c.classes.Owns(claim.Spec.NodeClassRef) ||
-			!claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+			!claim.Condition(karpv1.ConditionRegistered).IsTrue() {
 			continue
 		}
 		gone, err := c.nodeGone(ctx, claim)
@@ -232,7 +232,7 @@ func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.
 	for i := range claims {
 		claim := &claims[i]
 		if claim.DeletionTimestamp.IsZero() && claim.Status.ProviderID != "" && !alive[claim.Status.ProviderID] &&
-			claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() {
+			claim.Condition(karpv1.ConditionRegistered).IsTrue() {
 			missing = append(missing, claim)
 		}
 	}

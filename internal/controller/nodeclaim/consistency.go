@@ -71,7 +71,7 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 func initialising() predicate.Predicate {
 	is := func(o client.Object) bool {
 		claim, ok := o.(*karpv1.NodeClaim)
-		return ok && claim.StatusConditions().Get(karpv1.ConditionInitialized).IsTrue()
+		return ok && claim.Condition(karpv1.ConditionInitialized).IsTrue()
 	}
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return is(e.Object) },
@@ -96,7 +96,7 @@ func (c *Consistency) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 
 // compare writes what is found, if there is a node to compare with.
 func (c *Consistency) compare(ctx context.Context, claim *karpv1.NodeClaim) error {
-	if !claim.StatusConditions().Get(karpv1.ConditionInitialized).IsTrue() {
+	if !claim.Condition(karpv1.ConditionInitialized).IsTrue() {
 		return nil
 	}
 	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)

@@ -62,7 +62,7 @@ func TestMarkDriftWithoutPool(t *testing.T) {
 		t.Errorf("claim of a deleted pool: %v, want none", d)
 	}
 	for _, claim := range []*karpv1.NodeClaim{lone, owned} {
-		if !claim.StatusConditions().Get(karpv1.ConditionDrifted).IsTrue() {
+		if !claim.Condition(karpv1.ConditionDrifted).IsTrue() {
 			t.Error("the condition was taken off")
 		}
 	}

@@ -35,7 +35,7 @@ func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
 	if hash != "" && version == karpv1.HashVersion {
 		return hash != pool.Hash(), nil
 	}
-	if known := claim.StatusConditions().Get(karpv1.ConditionDrifted); known.IsTrue() && known.Reason == karpv1.ReasonNodePoolDrifted {
+	if known := claim.Condition(karpv1.ConditionDrifted); known.IsTrue() && known.Reason == karpv1.ReasonNodePoolDrifted {
 		return true, nil
 	}
 	return false, fmt.Errorf("comparing the pool's hash of claim %q, of version %q: %w", claim.Name, version, cloud.ErrUnstamped)
@@ -105,7 +105,7 @@ func needOfLabels(labels map[string]string, reservation string) cloud.Need {
 // that consolidation does not concern the claim: its node is not initialised, the pool is static, or says Never.
 func quietUntil(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {
 	after := pool.Spec.Disruption.ConsolidateAfter
-	initialized := claim.StatusConditions().Get(karpv1.ConditionInitialized)
+	initialized := claim.Condition(karpv1.ConditionInitialized)
 	if pool.Static() || after.IsNever() || !initialized.IsTrue() {
 		return time.Time{}, false
 	}

@@ -103,7 +103,7 @@ func TestDriftOutlivesAnUpgrade(t *testing.T) {
 		if d := a.markDrift(t.Context(), claim, pool); d != nil {
 			cause = d.cause
 		}
-		drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+		drifted := claim.Condition(karpv1.ConditionDrifted)
 		if drifted.IsTrue() != (test.want != "") || drifted.IsTrue() && drifted.Reason != test.want || cause != test.doubt {
 			t.Errorf("%s: drifted %v, doubt %q; want %q, %q", test.name, drifted, cause, test.want, test.doubt)
 		}

@@ -142,7 +142,7 @@ func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (
 // ours says whether the node has to be drained before its machine goes: the claim is registered, or the node shows
 // that it was registered and we did not live to write it on the claim.
 func ours(claim *karpv1.NodeClaim, node *corev1.Node) bool {
-	return claim.StatusConditions().Get(karpv1.ConditionRegistered).IsTrue() ||
+	return claim.Condition(karpv1.ConditionRegistered).IsTrue() ||
 		controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination)
 }
 

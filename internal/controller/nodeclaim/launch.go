@@ -28,7 +28,7 @@ type launching struct {
 // launch buys the claim's machine unless that has been done. Its error is to be tried again; the condition says why.
 func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launching, error) {
 	before := claim.Status.DeepCopy()
-	if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsUnknown() {
+	if !claim.Condition(karpv1.ConditionLaunched).IsUnknown() {
 		return launching{before: before}, nil
 	}
 	if left, failure := r.memory.pausing(claim.UID, r.Clock.Now()); failure != nil {

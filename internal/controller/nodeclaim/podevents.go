@@ -231,7 +231,7 @@ func claimsOn(ctx context.Context, reader client.Reader, classes controller.Clas
 func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {
-		c := claim.StatusConditions().Get(karpv1.ConditionInitialized)
+		c := claim.Condition(karpv1.ConditionInitialized)
 		return at, !c.IsTrue() || !at.Before(c.LastTransitionTime.Time)
 	}
 	return known.Add(p.Timers.PodEvent), at.Truncate(time.Second).After(known)

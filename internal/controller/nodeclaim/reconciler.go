@@ -311,7 +311,7 @@ func (r *Reconciler) announce(claim *karpv1.NodeClaim, joined joining) {
 
 // waitedSince is the time since a condition last changed; zero when it is not there.
 func waitedSince(claim *karpv1.NodeClaim, condition string, now time.Time) time.Duration {
-	c := claim.StatusConditions().Get(condition)
+	c := claim.Condition(condition)
 	if c == nil {
 		return 0
 	}

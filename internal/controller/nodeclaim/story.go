@@ -25,7 +25,7 @@ const byHand = "manual"
 func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, before *karpv1.NodeClaimStatus) {
 	past := &karpv1.NodeClaim{Status: *before.DeepCopy()}
 	news := func(condition string) bool {
-		return claim.StatusConditions().Get(condition).IsTrue() && !past.StatusConditions().Get(condition).IsTrue()
+		return claim.Condition(condition).IsTrue() && !past.Condition(condition).IsTrue()
 	}
 	log, age := ctrl.LoggerFrom(ctx), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
 	if news(karpv1.ConditionLaunched) {
@@ -47,7 +47,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, before *
 // tellEnd tells that the claim is gone.
 func (r *Reconciler) tellEnd(ctx context.Context, claim *karpv1.NodeClaim) {
 	i, now, reason := r.instanceOf(claim), r.Clock.Now(), "deleted"
-	if c := claim.StatusConditions().Get(karpv1.ConditionDisruptionReason); c.IsTrue() {
+	if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
 		reason = strings.ToLower(c.Reason)
 	}
 	took := now.Sub(claim.DeletionTimestamp.Time)

@@ -66,7 +66,7 @@ func classReadiness(c class) status.Condition {
 // changedFor says whether what is known about the pool's launches is about another pool or class than today's: the
 // condition is missing, or one of the two has a new generation.
 func changedFor(pool *karpv1.NodePool, c class) bool {
-	have := pool.StatusConditions().Get(karpv1.ConditionNodeRegistrationHealthy)
+	have := pool.Condition(karpv1.ConditionNodeRegistrationHealthy)
 	return have == nil || have.ObservedGeneration != pool.Generation || pool.Status.NodeClassObservedGeneration != c.generation
 }
 

@@ -48,7 +48,7 @@ func TestUnreadableBudgetIsTold(t *testing.T) {
 	}{{"0 25 * * *", true}, {"0 5 * * *", false}} {
 		pool.Spec.Disruption.Budgets[1].Schedule = &test.schedule
 		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
-		got := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
 		if !got.IsTrue() || told != test.told {
 			t.Errorf("schedule %q: %s %q, want True, and to be told of: %t", test.schedule, got.Status, got.Message, test.told)
@@ -65,7 +65,7 @@ func TestShortExpireAfterIsTold(t *testing.T) {
 		pool := &karpv1.NodePool{}
 		pool.Spec.Template.Spec.ExpireAfter = test.age
 		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
-		got := pool.StatusConditions().Get(karpv1.ConditionValidationSucceeded)
+		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		if told := strings.HasPrefix(got.Message, "spec.template.spec.expireAfter: "); !got.IsTrue() || told != test.told {
 			t.Errorf("expireAfter %s: %s %q, want True, and to be told of: %t", test.age, got.Status, got.Message, test.told)
 		}

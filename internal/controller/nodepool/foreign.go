@@ -102,7 +102,7 @@ func (about *question) rested(pool *karpv1.NodePool, now time.Time, patience tim
 // note writes the condition Served, with the time since when it says so.
 func note(pool *karpv1.NodePool, served status.Condition, now time.Time) {
 	served.Type = karpv1.ConditionServed
-	before := pool.StatusConditions().Get(karpv1.ConditionServed)
+	before := pool.Condition(karpv1.ConditionServed)
 	if before != nil && before.Status == served.Status {
 		return
 	}
@@ -150,7 +150,7 @@ func (q *questions) forget(pool string) {
 
 // answered takes the question away, and what became of it.
 func answered(pool *karpv1.NodePool) {
-	if pool.StatusConditions().Get(karpv1.ConditionServed) != nil {
+	if pool.Condition(karpv1.ConditionServed) != nil {
 		_ = pool.StatusConditions().Clear(karpv1.ConditionServed) // refuses only what Ready depends on
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,9 +30,9 @@ func foreignPool() *karpv1.NodePool {
 }
 
 func stateOf(pool *karpv1.NodePool) (served, ready string) {
-	c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady)
+	c := pool.Condition(karpv1.ConditionNodeClassReady)
 	ready = string(c.Status) + " " + c.Reason
-	if c = pool.StatusConditions().Get(karpv1.ConditionServed); c != nil {
+	if c = pool.Condition(karpv1.ConditionServed); c != nil {
 		served = string(c.Status) + " " + c.Reason
 	}
 	return served, ready
@@ -108,11 +109,11 @@ func TestForeign(t *testing.T) {
 			if served, ready := stateOf(pool); after != s.after || served != s.served || ready != s.ready {
 				t.Errorf("%s, step %d: again after %s, served %q, %s; want %s, %q, %s", name, i, after, served, ready, s.after, s.served, s.ready)
 			}
-			if pool.StatusConditions().Root().IsTrue() != (s.ready == fine) {
-				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.StatusConditions().Root())
+			if pool.Condition(status.ConditionReady).IsTrue() != (s.ready == fine) {
+				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.Condition(status.ConditionReady))
 			}
 		}
-		if c := pool.StatusConditions().Get(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
+		if c := pool.Condition(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
 			t.Errorf("it is told by %q", c.Message)
 		}
 	}
@@ -161,7 +162,7 @@ func TestForeignPoolsAreForgotten(t *testing.T) {
 		if err := r.Client.Get(t.Context(), request.NamespacedName, pool); err != nil {
 			t.Fatal(err)
 		}
-		if c := pool.StatusConditions().Get(karpv1.ConditionServed); c == nil || c.IsFalse() != (left == 0) {
+		if c := pool.Condition(karpv1.ConditionServed); c == nil || c.IsFalse() != (left == 0) {
 			t.Errorf("with %v left the pool says %+v", left, c)
 		}
 	}

@@ -60,7 +60,7 @@ func outcome(claim *karpv1.NodeClaim, registered bool) end {
 	if registered {
 		return end{registered: true}
 	}
-	if c := claim.StatusConditions().Get(karpv1.ConditionLaunched); !c.IsTrue() {
+	if c := claim.Condition(karpv1.ConditionLaunched); !c.IsTrue() {
 		return end{reason: c.Reason, message: c.Message}
 	}
 	return end{reason: karpv1.ReasonRegistrationFailed, message: "Failed to register node of claim " + claim.Name}
@@ -143,7 +143,7 @@ func (h *Health) condition(pool *karpv1.NodePool, changed bool) (c status.Condit
 // unhealthy one.
 func seeded(pool *karpv1.NodePool) *ring {
 	r := &ring{}
-	switch c := pool.StatusConditions().Get(karpv1.ConditionNodeRegistrationHealthy); {
+	switch c := pool.Condition(karpv1.ConditionNodeRegistrationHealthy); {
 	case c == nil:
 	case c.IsTrue():
 		r.outcomes = []bool{true}

@@ -174,7 +174,7 @@ func (r *Reconciler) replacements(pool *karpv1.NodePool) (c status.Condition, kn
 	if why := r.BackingOff(pool, r.Clock.Now()); why != "" {
 		return no(condition, karpv1.ReasonReplacementsFailed, why), true
 	}
-	return yes(condition), pool.StatusConditions().Get(condition) != nil
+	return yes(condition), pool.Condition(condition) != nil
 }
 
 // class reads the pool's node class and asks the provider about it.
@@ -237,7 +237,7 @@ func restamp(claim *karpv1.NodeClaim, hash string) bool {
 		return false
 	}
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
-	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	drifted := claim.Condition(karpv1.ConditionDrifted)
 	if old == "" || !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
 	}

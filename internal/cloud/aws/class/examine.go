@@ -73,7 +73,7 @@ func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var missing, unknown []string
 	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
-		switch c := class.StatusConditions().Get(name); {
+		switch c := class.Condition(name); {
 		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // that is what a launch says that was tried, and is tried again
 		case c.IsFalse():
 			missing = append(missing, name)

@@ -65,7 +65,7 @@ func TestManager(t *testing.T) {
 	check(t, api.Create(ctx, class))
 	until(t, "the class is ready", func() bool {
 		check(t, api.Get(ctx, client.ObjectKeyFromObject(class), class))
-		return class.StatusConditions().IsTrue("Ready")
+		return class.Condition("Ready").IsTrue()
 	})
 	check(t, api.Delete(ctx, class))
 	check(t, api.Delete(ctx, claim))

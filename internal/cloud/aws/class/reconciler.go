@@ -186,7 +186,7 @@ func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cl
 
 // due says whether to look again for what a condition is about: always while it is not true.
 func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
-	return !class.StatusConditions().IsTrue(condition) || r.Now().Sub(r.memory.lookedAt(class, condition)) >= settledFor
+	return !class.Condition(condition).IsTrue() || r.Now().Sub(r.memory.lookedAt(class, condition)) >= settledFor
 }
 
 // validate sets ValidationSucceeded. With an error it stays as it was.
@@ -204,7 +204,7 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 		found = accepted(class, cluster)
 	}
 	condition := conditionOf(found)
-	if old := class.StatusConditions().Get(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {
+	if old := class.Condition(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {
 		condition.Message = old.Message
 	}
 	class.StatusConditions().Set(condition)
@@ -353,7 +353,7 @@ func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass)
 			continue
 		}
 		claim := all.Items[i].DeepCopy() // of the cache until here
-		if !claim.StatusConditions().Get(karpv1.ConditionLaunched).IsTrue() {
+		if !claim.Condition(karpv1.ConditionLaunched).IsTrue() {
 			continue
 		}
 		if err := r.restamp(ctx, class, claim); client.IgnoreNotFound(err) != nil {
@@ -389,7 +389,7 @@ func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, cla
 		ctrl.LoggerFrom(ctx).V(1).Info("the claim keeps its hash", "NodeClaim", claim.Name, "cause", err.Error())
 		return nil
 	}
-	drifted := claim.StatusConditions().Get(karpv1.ConditionDrifted)
+	drifted := claim.Condition(karpv1.ConditionDrifted)
 	keep := drifted.IsTrue() && drifted.Reason == awsv1.ReasonNodeClassDrift && claim.Annotations[awsv1.AnnotationNodeClassHash] != ""
 	base := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, awsv1.AnnotationNodeClassHashVersion, awsv1.HashVersion)

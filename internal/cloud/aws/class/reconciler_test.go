@@ -128,7 +128,7 @@ func TestPermissions(t *testing.T) {
 			w.Must(err)
 			class := w.reconciled(ctx)
 			expect(t, action+" denied", class, awsv1.ConditionValidationSucceeded, "False "+reason)
-			if message := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, action) {
+			if message := class.Condition(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, action) {
 				t.Errorf("%s denied: message %q does not name it", action, message)
 			}
 			w.AWS.Clear(0)
@@ -147,13 +147,13 @@ func TestRefusalIsQuiet(t *testing.T) {
 			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
 			w.Must(err)
 			before, _, _ := w.reconcile(ctx)
-			if c := before.StatusConditions().Get(condition); c.IsTrue() || !strings.Contains(c.Message, action+" (request ") {
+			if c := before.Condition(condition); c.IsTrue() || !strings.Contains(c.Message, action+" (request ") {
 				t.Errorf("%s is denied: %s is %s %s: %q", action, condition, c.Status, c.Reason, c.Message)
 			}
 			for range 3 {
 				w.Pass(time.Minute)
 				if after, _, _ := w.reconcile(ctx); after.ResourceVersion != before.ResourceVersion {
-					t.Errorf("%s is denied again: the class was written, %s: %q", action, condition, after.StatusConditions().Get(condition).Message)
+					t.Errorf("%s is denied again: the class was written, %s: %q", action, condition, after.Condition(condition).Message)
 				}
 			}
 			written := before.DeepCopy()
@@ -235,7 +235,7 @@ func TestProfileNotKnown(t *testing.T) {
 				break
 			}
 			waited = true
-			if c := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded); c.IsFalse() {
+			if c := class.Condition(awsv1.ConditionValidationSucceeded); c.IsFalse() {
 				t.Fatalf("while EC2 does not know the profile yet: %s %s", c.Reason, c.Message)
 			}
 			w.Pass(time.Second)
@@ -305,7 +305,7 @@ func TestUnknownUserDataField(t *testing.T) {
 		class := w.reconciled(ctx)
 		expect(t, "a field that is not known", class, awsv1.ConditionValidationSucceeded, "True UnknownUserDataField")
 		expect(t, "a field that is not known", class, "Ready", "True Ready")
-		if message := class.StatusConditions().Get(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, "spec.kubelet.maxPodsExpr") {
+		if message := class.Condition(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, "spec.kubelet.maxPodsExpr") {
 			t.Errorf("message %q does not name the field", message)
 		}
 		version := class.ResourceVersion

@@ -86,7 +86,7 @@ func claimOf(name, class string) *karpv1.NodeClaim {
 // expect checks a condition: status and reason.
 func expect(t *testing.T, when string, class *awsv1.EC2NodeClass, condition, want string) {
 	t.Helper()
-	c := class.StatusConditions().Get(condition)
+	c := class.Condition(condition)
 	if got := string(c.Status) + " " + c.Reason; got != want {
 		t.Errorf("%s: %s is %s (%s), want %s", when, condition, got, c.Message, want)
 	}

@@ -62,7 +62,7 @@ func TestShow(t *testing.T) {
 	} {
 		class := classOf(nil)
 		test.show(Show{Class: class})
-		c := class.StatusConditions().Get(test.condition)
+		c := class.Condition(test.condition)
 		want := strings.SplitN(test.want, " ", 3)
 		if string(c.Status) != want[0] || c.Reason != want[1] || !strings.Contains(c.Message, want[2]) {
 			t.Errorf("%s: %s %s %q, want %s", test.name, c.Status, c.Reason, c.Message, test.want)
@@ -75,7 +75,7 @@ func TestShow(t *testing.T) {
 	show.Inert()
 	class.Spec.CapacityReservationSelectorTerms = nil
 	show.Inert()
-	if c := class.StatusConditions().Get(awsv1.ConditionCapacityReservationsReady); c != nil {
+	if c := class.Condition(awsv1.ConditionCapacityReservationsReady); c != nil {
 		t.Errorf("without reservations asked for: %s %s", c.Status, c.Reason)
 	}
 	show.Subnets([]Subnet{subnet})
