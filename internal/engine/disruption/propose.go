@@ -119,7 +119,9 @@ func (r *run) world() *world {
 	return r.ahead
 }
 
-// empty proposes the nodes without inhabitants: one command each, the dearest first.
+// empty proposes the nodes without inhabitants: one command each, the dearest first. A node that pending pods have their place on
+// stays: where pods are not nominated, kube-scheduler may bind a pod to a node that was launched for another one, and the node that
+// looks useless is the place of the other.
 func (p *Proposal) empty(r *run) {
 	var eligible []*model.Node
 	for _, n := range r.candidates() {
@@ -133,6 +135,15 @@ func (p *Proposal) empty(r *run) {
 		eligible = append(eligible, n)
 	}
 	p.Eligible[plan.Empty] = len(eligible)
+	if len(eligible) > 0 && len(r.snap.Groups) > 0 {
+		ahead := settle(r.snap, r.opts, departing)
+		eligible = slices.DeleteFunc(eligible, func(n *model.Node) bool {
+			if ahead.taken[n.Name] {
+				p.stays(r, n, plan.Empty, plan.Verdict{Code: plan.NodeNominated, Node: n.Name})
+			}
+			return ahead.taken[n.Name]
+		})
+	}
 	slices.SortFunc(eligible, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(b.Price, a.Price), strings.Compare(a.Name, b.Name))
 	})

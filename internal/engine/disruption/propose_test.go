@@ -267,6 +267,13 @@ func TestPropose(t *testing.T) {
 			keep d: nominated
 			keep e: taken
 			next in 5s`},
+		{"An empty node that a pending pod has its place on stays, though nobody was promised it; the others go.", `
+			pool p after=0s
+			node a pool=p
+			node b pool=p
+			pending web`, `
+			delete b because Empty (empty)
+			keep a: nominated`},
 		{"Claims in flight and nodes of others are none of our business; a node without its pool stays.", `
 			pool p after=0s
 			node a pool=p stage=launching
