@@ -53,7 +53,7 @@ func apiOnly(t *testing.T) *loaded {
 	if err := c.watch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.environment = append(c.environment, "KUBE_CACHE_MUTATION_DETECTOR=false") // it costs what is measured
+	c.environment = append(c.environment, mutationDetector+"false")
 	l := &loaded{cluster: c, t: t}
 	l.forgetOlder()
 	return l

@@ -182,6 +182,7 @@ func load(t *testing.T, w *sample, nodes int) *loaded {
 		c.close(t)
 		giveBack(t, directory, filepath.Dir(c.audit))
 	})
+	c.environment = append(c.environment, mutationDetector+"false")
 	l := &loaded{cluster: c, t: t, sample: w, nodes: nodes}
 	l.forgetOlder()
 	l.fill()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
@@ -189,6 +190,56 @@ func TestSoldOutPool(t *testing.T) {
 	if c := s.ledger.count("fallback"); c.claimsEver != 2 || c.machinesEver != 1 {
 		t.Errorf("it took %d claims and %d machines, want 2 and 1", c.claimsEver, c.machinesEver)
 	}
+}
+
+// Where nothing is to be had anywhere, the cloud is asked once and not again for each pod and each pass, the pods are told, and have their
+// nodes as soon as there is capacity. A pool of a zone that does not exist names its requirement.
+func TestNoCapacityAnywhere(t *testing.T) {
+	s := onShared(t, "nothing")
+	nowhere := &karpv1.NodePool{}
+	await(t, patience, "the pool of no zone to say so", func(ctx context.Context) error {
+		if err := s.Get(ctx, types.NamespacedName{Name: "nothing-nowhere"}, nowhere); err != nil {
+			return err
+		}
+		validated := nowhere.Condition(karpv1.ConditionValidationSucceeded)
+		if validated.Reason != karpv1.ReasonNoCompatibleInstanceTypes || !strings.Contains(validated.Message, "test-zone-z") {
+			return fmt.Errorf("it says %s: %s", validated.Reason, validated.Message)
+		}
+		return nil
+	})
+	s.scale("app", 3)
+	await(t, patience, "three pods to be told", func(ctx context.Context) error {
+		pods := s.pods("app")
+		if len(pods) != 3 {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		for _, pod := range pods {
+			if err := s.says(pod, "FailedScheduling", "pool nothing", "on sale", "pool nothing-nowhere")(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	// More pods make more passes, and no more launches.
+	s.scale("app", 6)
+	await(t, patience, "six pods to be told", func(ctx context.Context) error {
+		pods := s.pods("app")
+		for _, pod := range pods {
+			if err := s.says(pod, "FailedScheduling")(ctx); err != nil {
+				return err
+			}
+		}
+		if len(pods) != 6 {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		return nil
+	})
+	const most = 3 // claims, each of which asks the cloud once: two for the first pods, perhaps one that was planned before the refusal was known
+	if c := s.ledger.count("nothing"); c.claimsEver > most || c.machinesEver != 0 {
+		t.Errorf("%d claims and %d machines were made, want at most %d and none", c.claimsEver, c.machinesEver, most)
+	}
+	s.patch(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}}, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-unavailable":null}}}`)
+	await(t, patience, "all pods to run", s.running("app", 6))
 }
 
 // A pool whose claims an admission policy refuses says so, and does not keep its pods

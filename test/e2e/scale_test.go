@@ -23,6 +23,7 @@ func TestScale(t *testing.T) {
 		t.Skip("takes minutes; KARPENTER_SCALE=100 runs it (make scale)")
 	}
 	c, log := ownCluster(t), kept(t, "whole.log")
+	c.environment = append(c.environment, mutationDetector+"false")
 	s := newStage(t, c, "scale")
 	c.runController(t, log)
 	table := []string{"| nodes | pods | up | CPU up | CPU a minute at rest | CPU of a start | memory up | at rest | of a start |", "|---|---|---|---|---|---|---|---|---|"}
