@@ -111,6 +111,26 @@ func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
 	return c
 }
 
+// Covered is what a rehearsal makes of the command that moves the pods of a node, those that it names to the nodes that are there and
+// the others to a claim: the command, or why the node stays.
+func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClaim, to map[string]string) ([]plan.Command, plan.Verdict) {
+	var kept plan.Verdict
+	s := newSearch(settle(snap, opts, departing), plan.NewGuard(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
+	c := s.changeOf(nil, []string{from})
+	for _, p := range c.nodes[0].Pods {
+		if name := to[p.Name]; name != "" {
+			c.seats = append(c.seats, model.Seating{Node: name, Pods: []*model.Pod{p}})
+			continue
+		}
+		claim.Pods = append(claim.Pods, p)
+	}
+	c.claims = []plan.NewClaim{claim}
+	s.reckon(c)
+	s.accept([]*change{c})
+	s.cover()
+	return s.commands(), kept
+}
+
 // Trial is what it would bring if the first N nodes went: the saving, and the price of moving over the payback time, in
 // nano-USD per hour, and the eviction cost, in thousandths.
 type Trial struct {

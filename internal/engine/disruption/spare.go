@@ -28,19 +28,22 @@ func (s *search) cover() {
 	}
 }
 
-// rehearsed has the commands bear what is left over in that order, and reports whether any could not and was left alone.
+// rehearsed has the commands bear what is left over in that order, and reports whether any of them changed or was dropped.
 func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) plan.Verdict) bool {
 	r := rehearse(s.began, append(s.underWay(), s.commands()...), s.unsettled)
-	left, before := r.leftOver(o), len(s.found)
+	left, changed := r.leftOver(o), false
 	for _, f := range slices.Clone(s.found) {
 		if len(left[f.command.ID]) == 0 {
 			continue
 		}
-		if v := bear(f, r, left[f.command.ID]); !v.OK() {
+		before := f.change
+		v := bear(f, r, left[f.command.ID])
+		if !v.OK() {
 			s.drop(f, v)
 		}
+		changed = changed || !v.OK() || f.change != before
 	}
-	return len(s.found) < before
+	return changed
 }
 
 // drop takes the finding back: its nodes stay, and what it would have bought counts nowhere any more.
@@ -105,13 +108,19 @@ func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	if oversized(&command) {
 		return s.weigh(f, r, left)
 	}
-	s.snap.Pools = charged(discharged(s.snap.Pools, f.change.claims), wider.claims)
-	f.change, f.command = wider, command
-	s.bought = s.boughtBut(nil)
+	s.replace(f, wider, command)
 	return plan.Verdict{}
 }
 
-// weigh asks whether the command still pays if places have to be bought for its pods that were left over.
+// replace makes another change of the finding.
+func (s *search) replace(f *finding, instead *change, command plan.Command) {
+	s.snap.Pools = charged(discharged(s.snap.Pools, f.change.claims), instead.claims)
+	f.change, f.command = instead, command
+	s.bought = s.boughtBut(nil)
+}
+
+// weigh asks whether the command still pays if nodes have to be launched for its pods that were left over, whichever instance types
+// its replacements become.
 func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	claims, homeless := s.spares(r, left)
 	if homeless != nil {
@@ -121,7 +130,43 @@ func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	if have < least {
 		return plan.Verdict{Code: plan.RoomTooTight, Node: f.change.nodes[0].Name, Need: least, Have: have}
 	}
+	return s.narrow(f, least, have)
+}
+
+// narrow makes the command of a finding pay at the highest prices of its replacements, which are those that the judge counts. Have is
+// what the rehearsal leaves of the saving at the lowest prices. Where the highest prices leave less than the least saving, the
+// lists of instance types are cut as decide cuts them, with what is left as the slack.
+func (s *search) narrow(f *finding, least, have int64) plan.Verdict {
+	worst := have - s.premium(f.change.claims)
+	if worst >= least {
+		return plan.Verdict{}
+	}
+	no := plan.Verdict{Code: plan.RoomTooTight, Node: f.change.nodes[0].Name, Need: least, Have: worst}
+	narrower := *f.change
+	narrower.claims = slices.Clone(f.change.claims)
+	slack := (have - least) / int64(len(narrower.claims))
+	for i := range narrower.claims {
+		if !s.trim(&narrower, &narrower.claims[i], slack).OK() {
+			return no
+		}
+	}
+	if have-s.premium(narrower.claims) < least {
+		return no
+	}
+	s.reckon(&narrower)
+	s.replace(f, &narrower, s.command(&narrower, plan.Underutilized))
 	return plan.Verdict{}
+}
+
+// premium is by how much the highest prices of the claims exceed the lowest, nano-USD per hour.
+func (w *world) premium(claims []plan.NewClaim) int64 {
+	var premium int64
+	for i := range claims {
+		if n := w.snap.Future(replacementSpec(w.snap, &claims[i]), claims[i].Types()); n != nil {
+			premium += n.Price - claims[i].Price()
+		}
+	}
+	return premium
 }
 
 // with is the change with further claims, to which their pods go instead of where they were to go.

@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,5 +85,76 @@ func TestSparesKeepToTheShare(t *testing.T) {
 		if len(claims) != 1 || claims[0].Options[0].Type != c.want {
 			t.Errorf("%s: %+v, want one of type %s", c.name, claims, c.want)
 		}
+	}
+}
+
+// TestRehearsalCountsTheHighestPrice: a pod takes the room of another, for which a node would have to be launched. The command must
+// pay for it whichever of its instance types the replacement becomes, because the judge asks for that.
+func TestRehearsalCountsTheHighestPrice(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		medium    float64
+		minValues int
+		types     []string
+		want      plan.Code
+	}{
+		{"it pays with both types", 0.85, 0, []string{"small", "medium"}, plan.OK},
+		{"it pays with the cheaper type", 0.95, 0, []string{"small"}, plan.OK},
+		{"it needs both types", 0.95, 2, nil, plan.RoomTooTight},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := worldOf(t, fmt.Sprintf(`type small cpu=2.5 price=0.1
+type medium cpu=3 price=%g
+type large cpu=8 price=1
+pool p policy=WhenEmptyOrUnderutilized move-price=0 budget=100%%
+node n pool=p type=large
+node m pool=p type=large
+pod there node=m cpu=5
+pod free node=n cpu=2.5
+pod fixed node=n cpu=2
+`, c.medium))
+			f.pods[2].HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
+			snap := f.snapshot(nil)
+			claim := plan.NewClaim{Name: "p-1", Pool: "p", PoolUID: snap.Pool("p").UID,
+				Requirements: []label.Requirement{in(model.LabelPool, "p"), in(model.LabelType, "small", "medium"), in(model.LabelCapacityType, "on-demand")},
+				Options: []plan.Option{{Type: "small", Zone: "z", CapacityType: "on-demand", Price: model.Nano / 10},
+					{Type: "medium", Zone: "z", CapacityType: "on-demand", Price: int64(c.medium * model.Nano)}}}
+			claim.Requirements[1].MinValues = c.minValues
+			commands, kept := disruption.Covered(snap, disruption.Options{}, "n", claim, map[string]string{"fixed": "m"})
+			if kept.Code != c.want || len(commands) != min(1, len(c.types)) {
+				t.Fatalf("%d commands, and the node is kept by %+v, want code %d", len(commands), kept, c.want)
+			}
+			for _, cmd := range commands {
+				if diff := cmp.Diff(c.types, cmd.Replacements[0].Types()); diff != "" {
+					t.Errorf("instance types (-want +got):\n%s", diff)
+				}
+				if v := disruption.Judge(f.storing(cmd).snapshot(nil), disruption.Options{})(cmd); !v.OK() {
+					t.Errorf("the judge does not agree: %+v", v)
+				}
+			}
+		})
+	}
+}
+
+// TestJudgeAgreesWhereRoomIsTight: what is proposed is not taken back while nothing changes, or it would be proposed and taken back
+// without end.
+func TestJudgeAgreesWhereRoomIsTight(t *testing.T) {
+	replacing := 0
+	free := disruption.Options{Economics: disruption.Economics{Payback: -1, MinStay: -1, MovePrice: -1}}
+	for seed := range uint64(120) {
+		for _, opts := range []disruption.Options{{}, free} {
+			f := halfUsed(seed, 8+int(seed%17))
+			p := disruption.Propose(f.snapshot(nil), opts)
+			judge := disruption.Judge(f.storing(p.Commands...).snapshot(nil), opts)
+			for _, c := range p.Commands {
+				replacing += min(1, len(c.Replacements))
+				if v := judge(c); !v.OK() {
+					t.Errorf("seed %d: the judge does not agree: %+v %s", seed, v, c.Encode())
+				}
+			}
+		}
+	}
+	if replacing == 0 {
+		t.Error("no command has a replacement: then this test shows nothing")
 	}
 }
