@@ -242,16 +242,19 @@ func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {
 }
 
 // rollback takes off the taints and reasons first and the annotations last, so that a crash in between leaves a trace
-// to go on from. Candidates that are leaving anyway are left alone. Replacements stay: they are capacity that
-// emptiness removes when nobody uses it.
+// to go on from. Candidates that are leaving anyway keep their taints and lose their annotations only: a drain may take for
+// ever, and an annotation on it would begin the command again. Replacements stay: they are capacity that emptiness removes
+// when nobody uses it.
 func (g *Guard) rollback(cmd Command) []Action {
 	var untaint, clear []Action
 	for _, c := range cmd.Candidates {
 		n := g.candidate(c)
-		if n == nil || n.Deleting || !mine(n, cmd) {
+		if n == nil || !mine(n, cmd) {
 			continue
 		}
-		untaint = append(untaint, unmark(n)...)
+		if !n.Deleting {
+			untaint = append(untaint, unmark(n)...)
+		}
 		clear = append(clear, ClearCommand{Claim: n.Claim, UID: n.ClaimUID})
 	}
 	failures := g.failures(cmd)
@@ -333,9 +336,10 @@ func (g *Guard) allLeaving(cmd Command) bool {
 
 // Resume returns the commands that are under way, those that were begun first and pay most first: those that the
 // snapshot's claims carry, each as far along as any of its members says, or as is known from earlier steps. A known
-// command that has left no trace is over, or never began; it is returned only when its claims were being deleted, so that
-// somebody sees it done. Claims whose annotation cannot be read, or belongs to a command that does not name them, make
-// one abandoned command without an ID, so that their annotations and taints go.
+// command that has left no trace is over, or never began; it is returned only when its claims were being deleted, to be seen
+// done. Claims whose annotation cannot be read, or belongs to a command that does not name them, make
+// one abandoned command without an ID, so that their annotations and taints go. A command that only claims which are being
+// deleted carry, beside candidates that stay, is abandoned: a rollback was cut short before it cleared the last annotation.
 func Resume(snap *model.Snapshot, known ...Command) []Command {
 	byID := map[string]Command{}
 	var broken []Candidate
@@ -353,6 +357,11 @@ func Resume(snap *model.Snapshot, known ...Command) []Command {
 			byID[cmd.ID] = *cmd
 		}
 	}
+	for id, cmd := range byID {
+		if read.takenBack(snap, &cmd) {
+			byID[id] = cmd.enter(Abandoned, snap.Now)
+		}
+	}
 	for _, cmd := range known {
 		if written, ok := byID[cmd.ID]; cmd.Phase == Draining || ok && cmd.Phase.order() >= written.Phase.order() {
 			byID[cmd.ID] = cmd
@@ -368,6 +377,22 @@ func Resume(snap *model.Snapshot, known ...Command) []Command {
 			Why: Verdict{Code: CommandUnreadable, Node: broken[0].Node}})
 	}
 	return commands
+}
+
+// takenBack reports whether candidates of the command stay, and none of these carries it.
+func (r reader) takenBack(snap *model.Snapshot, cmd *Command) bool {
+	stays := false
+	for _, c := range cmd.Candidates {
+		n := snap.Claim(c.Claim)
+		if n == nil || n.ClaimUID != c.ClaimUID || n.Deleting {
+			continue
+		}
+		if on := r.command(n); on != nil && on.ID == cmd.ID {
+			return false
+		}
+		stays = true
+	}
+	return stays
 }
 
 // inTurn is the order in which commands under way share budgets and limits: what has begun earlier comes first, then what pays

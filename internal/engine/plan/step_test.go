@@ -177,8 +177,9 @@ func TestStepRollsBack(t *testing.T) {
 	}
 }
 
-// A crash after any write, in any order of the writes of one step: whoever resumes from the annotations alone comes to
-// an end that leaves no taint, annotation or reason, and buys nothing twice.
+// A crash after any write, in any order of the writes of one step: a process that resumes from the annotations alone comes to
+// an end that leaves no taint, annotation or reason, and buys nothing twice. What is abandoned to the last write is not resumed,
+// also while the drain of a candidate does not end.
 func TestCrashAnywhere(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -189,6 +190,7 @@ func TestCrashAnywhere(t *testing.T) {
 			w.nodes["c2"].LastPodEvent = noon.Add(-time.Minute)
 			commands = []plan.Command{replacing(w)}
 		}
+		abandoned := map[string]bool{}
 		for round := 0; ; round++ {
 			guard := plan.NewGuard(w.snapshot())
 			var known []plan.Command
@@ -204,6 +206,9 @@ func TestCrashAnywhere(t *testing.T) {
 					w.do(a)
 				}
 				busy = busy || done > 0
+				if cmd.Phase == plan.Abandoned && len(actions) == 0 {
+					abandoned[cmd.ID] = true
+				}
 				if done == len(actions) {
 					known = append(known, cmd)
 				} else {
@@ -221,7 +226,11 @@ func TestCrashAnywhere(t *testing.T) {
 					w.pods = nil
 				case 2:
 					delete(w.nodes, "r")
+				case 3:
+					w.end("c1")
 				}
+			} else {
+				clear(w.held)
 			}
 			if random.IntN(3) == 0 { // the crash itself: memory is lost
 				known = nil
@@ -233,6 +242,11 @@ func TestCrashAnywhere(t *testing.T) {
 			commands = plan.Resume(snap, known...)
 			if len(commands) == 0 {
 				break
+			}
+			for _, cmd := range commands {
+				if abandoned[cmd.ID] {
+					t.Fatalf("seed %d: command %s was abandoned, and is resumed as %s", seed, cmd.ID, cmd.Phase)
+				}
 			}
 			if round > 100 {
 				t.Fatalf("seed %d: no end: %+v", seed, commands)
@@ -316,12 +330,85 @@ func TestResumeClearsWhatItCannotRead(t *testing.T) {
 	foreign := w.command("c3")
 	w.nodes["c0"].Command, w.nodes["c0"].Disrupted = "{", true
 	w.nodes["c1"].Command = foreign.Encode() // copied from another claim
+	w.nodes["c2"].Command = "{"
+	w.end("c2")
 	resumed := plan.Resume(w.snapshot())
-	if len(resumed) != 1 || resumed[0].Phase != plan.Abandoned || len(resumed[0].Candidates) != 2 {
+	if len(resumed) != 1 || resumed[0].Phase != plan.Abandoned || len(resumed[0].Candidates) != 3 {
 		t.Fatalf("resumed %+v", resumed)
 	}
 	run(w, resumed[0])
 	w.clean()
+}
+
+// A candidate expires, or a user deletes it, and its drain does not end. When the command is abandoned then, no trace of it is left on the
+// candidate that stays nor on the one that leaves: the next pass would read it there and begin it again, for as long as the
+// drain lasts.
+func TestAbandonedWhileACandidateDrains(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   plan.Phase
+		mess func(*world)
+		why  plan.Code
+	}{
+		"before the taint":     {plan.Proposed, func(*world) {}, plan.NodeLeaving},
+		"replacement lost":     {plan.Launching, func(w *world) { delete(w.nodes, "r") }, plan.ReplacementLost},
+		"too slow":             {plan.Launching, func(w *world) { w.now = w.now.Add(time.Hour) }, plan.DeadlinePassed},
+		"the other may not go": {plan.Launching, func(w *world) { w.settle(); w.nodes["c1"].DoNotDisrupt = true }, plan.NodeProtected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			cmd := replacing(w)
+			for written := false; cmd.Phase != c.at || !written; written = true {
+				var actions []plan.Action
+				cmd, actions = plan.Step(w.snapshot(), cmd)
+				for _, a := range actions {
+					w.do(a)
+				}
+				if len(actions) == 0 {
+					w.now = w.now.Add(2 * time.Second)
+				}
+			}
+			w.end("c0")
+			c.mess(w)
+			if cmd, _ = run(w, cmd); cmd.Phase != plan.Abandoned || cmd.Why.Code != c.why {
+				t.Errorf("phase %s because %d, want abandoned because %d", cmd.Phase, cmd.Why.Code, c.why)
+			}
+			w.clean()
+			if tainted := w.nodes["c0"].Disrupted; tainted != (c.at != plan.Proposed) {
+				t.Errorf("the node that leaves is tainted: %v", tainted)
+			}
+			if resumed := plan.Resume(w.snapshot()); len(resumed) > 0 {
+				t.Errorf("resumed %+v", resumed)
+			}
+		})
+	}
+}
+
+// A crash between the last writes of a rollback: the annotation is left on the claim that is being deleted. The other candidate is
+// not tainted again.
+func TestResumeTakesBackWhatOnlyALeavingNodeCarries(t *testing.T) {
+	w := newWorld(t, 3)
+	cmd := w.command("c0", "c1", "c2")
+	cmd.Phase = plan.Launching
+	other := w.command("c1")
+	w.nodes["c0"].Command, w.nodes["c0"].Disrupted = cmd.Encode(), true
+	w.nodes["c1"].Command = other.Encode()
+	w.end("c0")
+	resumed := plan.Resume(w.snapshot(), other)
+	if len(resumed) != 2 || resumed[0].Phase == resumed[1].Phase {
+		t.Fatalf("resumed %+v", resumed)
+	}
+	for _, c := range resumed {
+		got, want := c.Phase, plan.Proposed
+		if c.ID == cmd.ID {
+			want = plan.Abandoned
+			if _, actions := plan.Step(w.snapshot(), c); texts(actions) != "clear the command on claim c0" {
+				t.Errorf("writes %q", texts(actions))
+			}
+		}
+		if got != want {
+			t.Errorf("command %s is resumed as %s, want %s", c.ID, got, want)
+		}
+	}
 }
 
 func TestOrphans(t *testing.T) {

@@ -23,8 +23,8 @@ type world struct {
 	pods  []model.PodSpec
 	pools []model.PoolSpec
 	pdbs  []model.PDBSpec
-	// reasons are the claims with a disruption reason.
-	reasons map[string]bool
+	// reasons are the claims with a disruption reason, held those whose drain does not end.
+	reasons, held map[string]bool
 }
 
 // onSale is the one type of all nodes, for a dollar an hour.
@@ -35,7 +35,7 @@ var onSale = model.Catalogue{Types: []model.InstanceType{{
 
 // newWorld has one pool without budgets and so many empty, quiet nodes n0, n1, ... with claims c0, c1, ...
 func newWorld(t testing.TB, nodes int) *world {
-	w := &world{t: t, now: noon, nodes: map[string]*model.NodeSpec{}, reasons: map[string]bool{},
+	w := &world{t: t, now: noon, nodes: map[string]*model.NodeSpec{}, reasons: map[string]bool{}, held: map[string]bool{},
 		pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty", Catalogue: &onSale}}}
 	for i := range nodes {
 		w.add(fmt.Sprint("n", i), fmt.Sprint("c", i))
@@ -129,7 +129,7 @@ func (w *world) do(action plan.Action) {
 		}
 	case plan.ClearCommand:
 		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
-			if n.Disrupted {
+			if n.Disrupted && !n.Deleting {
 				w.t.Fatalf("the command of claim %s is cleared while its node is tainted", n.Claim)
 			}
 			n.Command = ""
@@ -173,22 +173,29 @@ func (w *world) do(action plan.Action) {
 	}
 }
 
-// settle lets time pass and everybody else do their work: deleted claims go, created ones become nodes.
+// end deletes a claim from outside: it expires, or a user deletes it. Its drain does not end.
+func (w *world) end(claim string) {
+	if n := w.nodes[claim]; n != nil {
+		n.Deleting, w.held[claim] = true, true
+	}
+}
+
+// settle lets time pass and the other controllers do their work: deleted claims go if their drain ends, created ones become nodes.
 func (w *world) settle() {
 	w.now = w.now.Add(2 * time.Second)
 	for claim, n := range w.nodes {
-		if n.Deleting {
+		if n.Deleting && !w.held[claim] {
 			delete(w.nodes, claim)
 		}
 		n.Stage = model.Initialized
 	}
 }
 
-// clean fails the test when anything of a command is left.
+// clean fails the test when anything of a command is left. A node that is being deleted keeps its taint.
 func (w *world) clean() {
 	w.t.Helper()
 	for claim, n := range w.nodes {
-		if n.Disrupted || n.Command != "" || w.reasons[claim] {
+		if n.Command != "" || !n.Deleting && (n.Disrupted || w.reasons[claim]) {
 			w.t.Errorf("left on %s: taint %v, reason %v, command %q", n.Name, n.Disrupted, w.reasons[claim], n.Command)
 		}
 	}
