@@ -44,7 +44,7 @@ var planted = map[string]bug{
 	},
 	"pods that join a claim in flight are remembered by the process alone": {
 		plant:    func(o *Options) { o.Reserve = func(*model.Snapshot, *plan.Provision) []plan.Action { return nil } },
-		property: Idempotent, first: 5,
+		property: Idempotent, first: 320,
 	},
 	"claims in flight are no nodes": {
 		plant: func(o *Options) {
