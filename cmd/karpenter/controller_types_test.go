@@ -59,6 +59,9 @@ func TestTypeless(t *testing.T) {
 		{poolOf(5, "node.kubernetes.io/instance-type", "p3.8xlarge", "p3.16xlarge"), all,
 			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] leaves none of " + plural(len(all), "instance type") + "; no instance type of the family p3 is available here"},
 		{poolOf(6, "example.com/team", "a"), all, ""},
+		{poolOf(8, "topology.kubernetes.io/zone", "us-east-1a"), all, ""},
+		{poolOf(9, "failure-domain.beta.kubernetes.io/zone", "us-west-2a"), all,
+			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] leaves none of " + plural(len(all), "instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
 		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},
 	} {
 		provider.types = c.types

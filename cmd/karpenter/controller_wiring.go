@@ -235,7 +235,7 @@ func (w *wiring) addKwok() error {
 	options := kwok.Options{
 		Client: w.mgr.GetClient(), Reader: w.mgr.GetAPIReader(),
 		LaunchDelay: w.o.kwok.launch, RegistrationDelay: w.o.kwok.registration, TerminationDelay: w.o.kwok.termination,
-		Unavailable: w.o.kwok.unavailable, RepairToleration: w.o.kwok.repair,
+		Unavailable: w.o.kwok.unavailable, RepairToleration: w.o.kwok.repair, Changed: w.restock,
 	}
 	if path := w.o.instanceTypesFile; path != "" {
 		file, err := os.Open(path)
@@ -252,7 +252,7 @@ func (w *wiring) addKwok() error {
 		return usageErrorf("setting up kwok: %w", err)
 	}
 	w.provider = provider
-	return w.mgr.Add(provider)
+	return errors.Join(w.mgr.Add(provider), w.mgr.Add(everywhere(w.followStock)))
 }
 
 // instrumented is the provider with its calls measured under a controller's name.

@@ -193,7 +193,7 @@ func TestSoldOutPool(t *testing.T) {
 }
 
 // Where nothing is to be had anywhere, the cloud is asked once and not again for each pod and each pass, the pods are told, and have their
-// nodes as soon as there is capacity. A pool of a zone that does not exist names its requirement.
+// nodes when there is capacity again. A pool of a zone that does not exist names its requirement.
 func TestNoCapacityAnywhere(t *testing.T) {
 	s := onShared(t, "nothing")
 	nowhere := &karpv1.NodePool{}
@@ -239,7 +239,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 		t.Errorf("%d claims and %d machines were made, want at most %d and none", c.claimsEver, c.machinesEver, most)
 	}
 	s.patch(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}}, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-unavailable":null}}}`)
-	await(t, patience, "all pods to run", s.running("app", 6))
+	await(t, 2*patience, "all pods to run, once what was sold out is tried again", s.running("app", 6)) // three minutes later, see kwok.Options.SoldOutFor
 }
 
 // A pool whose claims an admission policy refuses says so, and does not keep its pods

@@ -69,18 +69,33 @@ func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
 			Message: fmt.Sprintf("no offering of the %d instance types meets the claim's requirements and requests", len(p.types)),
 		}
 	}
-	until := p.opts.Clock.Now().Add(p.opts.SoldOutFor)
+	until, found := p.opts.Clock.Now().Add(p.opts.SoldOutFor), false
+	defer func() {
+		if found {
+			p.announceExpiry()
+		}
+	}()
 	for _, c := range choices {
 		key := keyOf(c.Type, c.Offering)
 		switch {
 		case !c.Offering.Available:
 		case anyMatches(b.unavailable, key):
 			p.soldOut.remember(key, until)
+			found = true
 		default:
 			return c, nil
 		}
 	}
 	return cloud.Choice{}, &cloud.InsufficientCapacityError{Message: soldOutMessage(choices)}
+}
+
+// announceExpiry calls Options.Changed when what was just found sold out is available again.
+func (p *Provider) announceExpiry() {
+	timer := p.opts.Clock.NewTimer(p.opts.SoldOutFor)
+	go func() {
+		<-timer.C()
+		p.opts.Changed()
+	}()
 }
 
 // soldOutMessage names the first few of the offerings that were tried.

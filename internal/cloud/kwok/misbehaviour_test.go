@@ -153,7 +153,8 @@ func (w *world) available(t *testing.T, p *Provider) bool {
 
 func testSoldOutForgotten(t *testing.T, w *world) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	p := w.provider(t, func(o *Options) { o.Clock = clock })
+	changed := make(chan struct{}, 10)
+	p := w.provider(t, func(o *Options) { o.Clock, o.Changed = clock, func() { changed <- struct{}{} } })
 	w.annotate(t, map[string]string{AnnotationUnavailable: "m-4x-*/*/*"})
 	if !w.available(t, p) {
 		t.Error("the provider knows that the offering is sold out before a launch has tried")
@@ -169,7 +170,15 @@ func testSoldOutForgotten(t *testing.T, w *world) {
 		}
 	}
 	sellOut()
+	if len(changed) > 0 {
+		t.Error("a change was announced while the offering is sold out")
+	}
 	clock.Step(3 * time.Minute)
+	select {
+	case <-changed:
+	case <-t.Context().Done():
+		t.Error("nothing is announced when the offering is tried again: catalogs are read again minutes later")
+	}
 	if !w.available(t, p) {
 		t.Error("the offering is not tried again after three minutes")
 	}

@@ -42,6 +42,9 @@ type Options struct {
 	// SoldOutFor is how long the catalogue shows an offering as unavailable after a launch found it sold out; it
 	// becomes available at once when nothing says any longer that it is sold out. 3 minutes when zero.
 	SoldOutFor time.Duration
+	// Changed is called, from any goroutine, when an offering that a launch found sold out is available again; nil for no call. It
+	// must not block.
+	Changed func()
 	// RepairToleration is for how long a node may be not ready before it is to be replaced, 10 minutes when zero.
 	RepairToleration time.Duration
 	// APITimeout limits one request to the API server, 10 s when zero; RetryBackoff is the wait before the first of
@@ -63,6 +66,9 @@ func (o Options) withDefaults() Options {
 	}
 	if len(o.Types) == 0 {
 		o.Types, o.ProviderLabels = EmbeddedTypes()
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
 	}
 	if o.SoldOutFor == 0 {
 		o.SoldOutFor = 3 * time.Minute

@@ -44,6 +44,9 @@ func Alone(pool *karpv1.NodePool, types []cloud.InstanceType, v *Vocabulary) *mo
 				bare[i].Requirements = append(bare[i].Requirements, r)
 			}
 		}
+		if named[model.LabelZone] { // a requirement that allows no zone of any offering leaves no type
+			bare[i].Offerings = types[i].Offerings
+		}
 	}
 	spec.Catalogue, _ = Catalogue(bare, v)
 	b := model.NewBuilder()
