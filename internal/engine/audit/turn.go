@@ -44,6 +44,10 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
+	stay := j.staying(p)
+	for _, pod := range stay {
+		r.carried(pod)
+	}
 	j.daemonPorts(nodes, all)
 	for _, d := range j.snap.Daemons {
 		r.carried(daemonPod(d))
@@ -55,9 +59,27 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 		for _, pod := range n.Pods {
 			r.bind(pod, nodes[i], !pod.Terminating)
 		}
+		for _, pod := range stay {
+			if pod.Node == n.Name {
+				r.bind(pod, nodes[i], true)
+			}
+		}
 	}
 	j.daemonsCome(r, nodes, all)
 	return r, seats
+}
+
+// staying are the pods that run on nodes that leave, cannot be evicted at present and have no other place: they stay.
+func (j *judge) staying(p *plan.Provision) []*model.Pod {
+	var stay []*model.Pod
+	for _, r := range p.Refused {
+		for _, pod := range r.Pods {
+			if j.snap.EvictionBlocked[pod.UID] {
+				stay = append(stay, pod)
+			}
+		}
+	}
+	return stay
 }
 
 // daemonPorts takes the host ports of the daemons that may come to nodes to be, and to those that are not initialised.

@@ -39,6 +39,9 @@ type Snapshot struct {
 	Turns map[string]int
 	// Planned are the nodes that the same plan gave them, by UID; they are newer than nominations, which are written after it.
 	Planned map[string]string
+	// EvictionBlocked has the UIDs of pods in Groups that run on a node that leaves and cannot be evicted at present
+	// (plan.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for it.
+	EvictionBlocked map[string]bool
 
 	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node

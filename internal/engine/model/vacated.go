@@ -105,6 +105,16 @@ func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	}
 }
 
+// BlockingEviction returns the snapshot with the pods, by UID, that cannot be evicted at present. The receiver is unchanged.
+func (s *Snapshot) BlockingEviction(blocked map[string]bool) *Snapshot {
+	if len(blocked) == 0 {
+		return s
+	}
+	what := *s
+	what.EvictionBlocked = blocked
+	return &what
+}
+
 // InTurns returns the snapshot with what it is to know about the turns and the nodes of an earlier plan. The receiver is
 // unchanged.
 func (s *Snapshot) InTurns(turns map[string]int, planned map[string]string) *Snapshot {

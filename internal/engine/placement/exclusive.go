@@ -52,6 +52,9 @@ func (r *run) holdBack() {
 		}
 	}
 	unpromised := func(v *rival) int {
+		if r.snap.EvictionBlocked[v.pod.UID] { // the pod has the claim
+			return -1
+		}
 		if v.pod.Nominated != "" || promised[v.pod.UID] {
 			return 0
 		}

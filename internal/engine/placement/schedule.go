@@ -56,17 +56,28 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 	return newRun(snap, opts).schedule()
 }
 
-func (r *run) schedule() *plan.Provision { return r.decided().answer() }
+func (r *run) schedule() *plan.Provision {
+	decided, stay := r.decided().staying()
+	result := decided.answer()
+	result.Refused = append(result.Refused, stay...)
+	return result
+}
 
 // decided places all pods, and returns the run that does it best: this one or another over the same snapshot.
 func (r *run) decided() *run {
+	best := r.wholly()
+	if best.over() {
+		return best.again(portioned)
+	}
+	return best
+}
+
+// wholly places all pods without portions; the run that it returns may be over.
+func (r *run) wholly() *run {
 	r.place(whole)
-	switch {
-	case r.over():
-		r = r.again(portioned)
-	case r.inverted:
+	if r.inverted && !r.over() {
 		if next := r.again(ranked); !next.over() {
-			r = next
+			return next
 		}
 	}
 	return r

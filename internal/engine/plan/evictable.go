@@ -12,14 +12,16 @@ var disruptedTaint = [1]model.Taint{{Key: "karpenter.sh/disrupted", Effect: mode
 // eviction API refuses, keep it where it is. Pods that a drain does not evict are in nobody's way: those that are
 // leaving already, those that tolerate the taint of a node that leaves, and mirror pods; do-not-disrupt counts on them
 // too, but for the leaving. The cost is that of the look-up of its PodDisruptionBudgets.
-func (g *Guard) Evictable(p *model.Pod) Verdict {
-	if p.ProtectedUntil.After(g.snap.Now) {
+func (g *Guard) Evictable(p *model.Pod) Verdict { return evictable(g.snap, p) }
+
+func evictable(snap *model.Snapshot, p *model.Pod) Verdict {
+	if p.ProtectedUntil.After(snap.Now) {
 		return Verdict{Code: NodeProtected, Node: p.Node, Holder: &Holder{Pod: p.Key()}}
 	}
-	if len(g.snap.PDBs) == 0 || !evicted(p) {
+	if len(snap.PDBs) == 0 || !evicted(p) {
 		return Verdict{}
 	}
-	pdbs := g.snap.PDBsOf(p)
+	pdbs := snap.PDBsOf(p)
 	switch {
 	case len(pdbs) == 0:
 		return Verdict{}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -18,14 +19,40 @@ import (
 // Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it, or
 // that wants as many healthy pods as there are, more than one of them) would keep a new node empty and are not planned
 // for, unless the drain has an end that is near (see doomed). A PodDisruptionBudget that allows nothing at the moment is no
-// reason: the drain waits for it, and the pod's place has to be there when it opens.
+// reason: the drain waits for it, and the pod's place has to be there when it opens. Such a pod, and
+// a critical one that the drain does not come to, is EvictionBlocked: a plan that has no other place for it counts it where it
+// runs. The PodDisruptionBudget may open only when pending pods of the same app are healthy, and those need a plan that agrees
+// with kube-scheduler about where the pods are.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
-	read := reader{}
+	read, blocked := reader{}, map[string]bool{}
 	ahead := snap.Vacated(read.leaving, func(n *model.Node, p *model.Pod) bool {
-		return doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !(pdbs && (held(snap, p) || full(snap, p)))
+		switch {
+		case doomed(snap, n):
+			return true
+		case p.ProtectedUntil.After(snap.Now), pdbs && (held(snap, p) || full(snap, p)):
+			return false
+		case evictable(snap, p).OK() && !deferred(snap, n, p):
+			return true
+		case p.Rejected != nil: // no plan has a place for it
+			return false
+		}
+		blocked[p.UID] = true
+		return true
 	})
-	return Seated(ahead, snap, read.leaving)
+	return Seated(ahead.BlockingEviction(blocked), snap, read.leaving)
+}
+
+// criticalPriority is the least priority of the classes system-cluster-critical and system-node-critical. No other class may
+// have as much.
+const criticalPriority = 2_000_000_000
+
+// deferred reports whether the drain of the node does not come to the pod for now: a drain evicts critical pods after all
+// others, of which one cannot be evicted at present.
+func deferred(snap *model.Snapshot, n *model.Node, p *model.Pod) bool {
+	return p.Priority >= criticalPriority && slices.ContainsFunc(n.Pods, func(other *model.Pod) bool {
+		return other.Priority < criticalPriority && !evictable(snap, other).OK()
+	})
 }
 
 // Leaving reports whether the node is on its way out with no way back that provisioning need wait for: its claim is
