@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -276,13 +278,17 @@ func (a *agreement) lookedAt(pods []*corev1.Pod) func(context.Context) error {
 	}
 }
 
-// takeDown deletes the empty nodes.
+// takeDown deletes the empty nodes. The API server deletes the objects of one request one after the other, and ends requests that
+// take a minute, as hundreds of nodes do on a busy machine: the next request goes on with what is left.
 func (a *agreement) takeDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for _, kind := range []client.Object{&corev1.Node{}, &storagev1.CSINode{}} {
-		if err := a.DeleteAllOf(ctx, kind, client.MatchingLabels{emptyLabel: a.name}); err != nil {
-			a.t.Errorf("deleting empty nodes: %v", err)
+		var last error
+		err := wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, 5*patience, true, func(ctx context.Context) (bool, error) {
+			last = a.DeleteAllOf(ctx, kind, client.MatchingLabels{emptyLabel: a.name})
+			return last == nil, nil
+		})
+		if err != nil {
+			a.t.Errorf("deleting empty nodes: %v: %v", err, last)
 		}
 	}
 }
