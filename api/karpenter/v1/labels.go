@@ -125,7 +125,8 @@ const AnnotationLaunchBackoff = OwnAnnotationPrefix + "launch-backoff"
 const AnnotationPods = OwnAnnotationPrefix + "pods"
 
 // AnnotationReserved, on a claim, holds the UIDs of the pods that the newest plan puts onto its node beside those that the claim was
-// created for and those that are nominated, separated by spaces. A plan made after a restart of the controller finds their places by it.
+// created for and those that are nominated, separated by spaces. A pod that a newer claim was created for too is among them. A plan
+// made after a restart of the controller finds their places by it.
 const AnnotationReserved = OwnAnnotationPrefix + "reserved"
 
 // AnnotationRepair, on a claim that is about to be deleted because its node is unhealthy, is the node's condition. The

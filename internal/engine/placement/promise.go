@@ -1,16 +1,19 @@
 package placement
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// promised is a pod that was promised a place, on the first of the nodes that will have it. That of the plan before comes first,
-// then its nomination, which may be older. It may have been promised more than one: where it no longer fits, a claim was
-// launched for it since.
+// promised is a pod that was promised a place. It may have been promised more than one: where it no longer fits, a claim was
+// launched for it since, or it was reserved another. The newest promise holds, and an older one where that cannot be kept.
 type promised struct {
-	task  *task
-	pod   *model.Pod
+	task *task
+	pod  *model.Pod
+	// nodes are those that promise the pod a place, each once: first that of the newest promise.
 	nodes []*target
 	kept  bool
 	// listed: it has its turn.
@@ -30,12 +33,9 @@ func (r *run) keepPromises(tasks []*task) {
 	for _, t := range tasks {
 		t.force(len(t.levels) - 1)
 	}
-	// Who must be near others may come back when those have: until nobody does, all are asked again.
-	for returned := true; returned; {
-		returned = false
-		for _, p := range list {
-			returned = !p.kept && r.bringBack(p) || returned
-		}
+	r.bringAllBack(list, true)
+	if slices.ContainsFunc(list, func(p *promised) bool { return !p.kept && len(p.nodes) > 1 }) {
+		r.bringAllBack(list, false)
 	}
 	r.countKept(tasks, list)
 	for _, t := range tasks {
@@ -43,9 +43,24 @@ func (r *run) keepPromises(tasks []*task) {
 	}
 }
 
-// bringBack puts the pod onto the first of its nodes that takes it, and reports whether one did.
-func (r *run) bringBack(p *promised) bool {
-	for _, n := range p.nodes {
+// bringAllBack keeps the newest promises, or any: an older promise of one pod takes no place that is promised to another one now.
+// A pod that must be near others may come back when those have: as long as some do, all are asked again.
+func (r *run) bringAllBack(list []*promised, newest bool) {
+	for returned := true; returned; {
+		returned = false
+		for _, p := range list {
+			nodes := p.nodes
+			if newest {
+				nodes = nodes[:1]
+			}
+			returned = !p.kept && r.bringBack(p, nodes) || returned
+		}
+	}
+}
+
+// bringBack puts the pod onto the first of the nodes that takes it, and reports whether one did.
+func (r *run) bringBack(p *promised, nodes []*target) bool {
+	for _, n := range nodes {
 		if !r.mayReturn(p.task, n) {
 			continue
 		}
@@ -102,7 +117,7 @@ func (r *run) promises(tasks []*task) []*promised {
 			entry := &promised{task: t, pod: p}
 			for _, name := range []string{r.snap.Planned[p.UID], p.Nominated} {
 				if n := byName[name]; n != nil {
-					entry.nodes = append(entry.nodes, n)
+					entry.may(n)
 				}
 			}
 			if len(entry.nodes) == 0 && !some {
@@ -124,7 +139,7 @@ func (r *run) promises(tasks []*task) []*promised {
 	for _, n := range r.nodes {
 		for _, uid := range n.node.Promised {
 			if p := known[uid]; p != nil {
-				p.nodes = append(p.nodes, n)
+				p.may(n)
 				add(p)
 			}
 		}
@@ -132,5 +147,49 @@ func (r *run) promises(tasks []*task) []*promised {
 	for _, p := range nominated {
 		add(p)
 	}
+	for _, p := range list {
+		if len(p.nodes) > 1 {
+			r.newestFirst(p)
+		}
+	}
 	return list
+}
+
+func (p *promised) may(n *target) {
+	if !slices.Contains(p.nodes, n) {
+		p.nodes = append(p.nodes, n)
+	}
+}
+
+// newestFirst orders the nodes of a pod by what promises it a place there: the plan before; a reservation, which is taken back
+// when the pod goes elsewhere; a nomination, which is written later than reservations and may be older; claims that were
+// created for it, the newest first; at last what commands promise.
+func (r *run) newestFirst(p *promised) {
+	const (
+		planned = iota
+		reserved
+		nominated
+		launched
+		commanded
+	)
+	kind := func(n *model.Node) int {
+		switch {
+		case n.Name == r.snap.Planned[p.pod.UID]:
+			return planned
+		case slices.ContainsFunc(n.ReservedFor, p.pod.NamedBy):
+			return reserved
+		case n.Name == p.pod.Nominated:
+			return nominated
+		case plan.LaunchedFor(n, p.pod):
+			return launched
+		}
+		return commanded
+	}
+	slices.SortStableFunc(p.nodes, func(a, b *target) int {
+		order := cmp.Compare(kind(a.node), kind(b.node))
+		if order == 0 && kind(a.node) == launched {
+			return plan.CompareLaunches(a.node, b.node)
+		}
+		return order
+	})
 }

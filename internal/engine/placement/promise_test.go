@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -94,5 +95,76 @@ func TestPlannedBeforeNominated(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"moved": "a", "only": "b"}, got); diff != "" {
 		t.Errorf("placed (-want +got):\n%s", diff)
+	}
+}
+
+// TestNewestPromiseHolds: a pod that several nodes promise a place has the newest. Claims that were created for it stay promised
+// to it while they are in flight, also after a newer claim was created for it or reserved: a plan that is made after a restart
+// took it back to the older one, where its place was another pod's, and launched one node more. An older promise is kept only
+// where it takes no place from a pod that is promised it now.
+func TestNewestPromiseHolds(t *testing.T) {
+	amounts := func(cpu int64) []quantity.Amount {
+		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: cpu}, {Name: "pods", Value: 1}}
+	}
+	room := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "memory", Value: 1000}, {Name: "pods", Value: 10}}
+	noon := time.Unix(0, 0).Add(12 * time.Hour)
+	node := func(name string, created time.Time, launchedFor, reservedFor []string) model.NodeSpec {
+		return model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "pool", Stage: model.Registered, Ready: true, Created: created,
+			Labels: map[string]string{model.LabelPool: "pool"}, Capacity: room, Allocatable: room,
+			BoughtFor: launchedFor, ReservedFor: reservedFor, Promised: slices.Concat(launchedFor, reservedFor)}
+	}
+	moved, other := []string{"moved"}, []string{"other"}
+	tests := map[string]struct {
+		nodes     []model.NodeSpec
+		full      string
+		nominated string
+		want      map[string]string
+	}{
+		"a newer claim": {
+			nodes: []model.NodeSpec{node("a", noon, moved, other), node("b", noon.Add(time.Second), moved, nil)},
+			want:  map[string]string{"moved": "b", "other": "a"}},
+		"a reservation on an older claim": {
+			nodes: []model.NodeSpec{node("a", noon.Add(time.Second), moved, nil), node("b", noon, nil, moved)},
+			want:  map[string]string{"moved": "b", "other": "a"}},
+		"a reservation before a nomination": {
+			nodes: []model.NodeSpec{node("a", noon, nil, moved), node("b", noon, nil, other)}, nominated: "b",
+			want: map[string]string{"moved": "a", "other": "b"}},
+		"a nomination before claims": {
+			nodes: []model.NodeSpec{node("a", noon.Add(time.Second), moved, other), node("b", noon, moved, nil)}, nominated: "b",
+			want: map[string]string{"moved": "b", "other": "a"}},
+		"the newest node is full": {
+			nodes: []model.NodeSpec{node("a", noon, moved, nil), node("b", noon.Add(time.Second), moved, nil)}, full: "b",
+			want: map[string]string{"moved": "a"}},
+		"the newest node is full, and the other promised to another pod": {
+			nodes: []model.NodeSpec{node("a", noon, moved, other), node("b", noon.Add(time.Second), moved, nil)}, full: "b",
+			want: map[string]string{"other": "a"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := model.NewBuilder()
+			b.UpsertPool(model.PoolSpec{Name: "pool", UID: "pool", Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"pool"}}}})
+			for _, n := range test.nodes {
+				b.UpsertNode(n)
+			}
+			if test.want["other"] != "" {
+				b.UpsertPod(model.PodSpec{UID: "other", Namespace: "default", Name: "other", Requests: amounts(700), Reschedulable: true})
+			}
+			b.UpsertPod(model.PodSpec{UID: "moved", Namespace: "default", Name: "moved", Requests: amounts(600), Reschedulable: true, Nominated: test.nominated})
+			if test.full != "" {
+				b.UpsertPod(model.PodSpec{UID: "bound", Namespace: "default", Name: "bound", Requests: amounts(1000), State: model.Bound, Node: test.full})
+			}
+
+			p := placement.Schedule(b.Snapshot(noon), placement.Options{})
+
+			got := map[string]string{}
+			for _, placed := range p.Placed {
+				for _, q := range placed.Pods {
+					got[q.Name] = placed.Node
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("placed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

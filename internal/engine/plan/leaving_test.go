@@ -167,6 +167,40 @@ func TestSuccessorsTakeSeats(t *testing.T) {
 	}
 }
 
+// TestSuccessorsTakeTheNewestPlace: two claims were created for a pod that is replaced. Its place on the older node may be another
+// pod's by now, so the successor has the place on the newer one, and no other pod has the old place; a reservation is newer than
+// both. A claim that was created for the pod and is reserved for it too has one place for it.
+func TestSuccessorsTakeTheNewestPlace(t *testing.T) {
+	for name, test := range map[string]struct {
+		reserved []string
+		want     map[string][]string
+	}{
+		"created later":         {nil, map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}},
+		"reserved on the older": {[]string{"gone/web"}, map[string][]string{"n0": {"gone", "uid-next"}, "n1": {"gone"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			for i, claim := range []string{"c0", "c1"} {
+				n := w.nodes[claim]
+				n.Stage, n.Created = model.Launched, noon.Add(time.Duration(i)*time.Second)
+				n.BoughtFor, n.Promised, n.Owners = []string{"gone"}, []string{"gone"}, []string{"web"}
+			}
+			if n := w.nodes["c0"]; test.reserved != nil {
+				n.ReservedFor, n.Promised, n.Owners = test.reserved, append(n.Promised, "gone"), append(n.Owners, "web")
+			}
+			for _, pod := range []string{"next", "other"} {
+				w.run(pod, "web", "nowhere", 100)
+				w.replace(pod, pod)
+			}
+			snap := plan.Ahead(w.snapshot())
+			got := map[string][]string{"n0": snap.Node("n0").Promised, "n1": snap.Node("n1").Promised}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("promised (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestSeatsThatAreTaken: a successor who has arrived has used his seat, a predecessor who is still planned keeps his.
 func TestSeatsThatAreTaken(t *testing.T) {
 	w := newWorld(t, 2)

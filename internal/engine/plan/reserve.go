@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,9 +14,13 @@ import (
 // and crowd), nor for pods that still run on a node that leaves. A process without memory of this plan finds the same
 // places by the reservations, and launches nothing beside it. They are written before the claims of the plan are created.
 //
+// Of several claims in flight that were created for one pod, the newest says where the pod goes (CompareLaunches): a pod that did
+// not fit onto the node of the first had another launched, and its old place may be another pod's. Where the pod goes to an
+// older one after all, that is reserved.
+//
 // A reservation that is out of date does no harm while its pod is bound or gone, and is not written again for that.
 func Reservations(snap *model.Snapshot, p *Provision) []Action {
-	r := &reserver{nominator: newNominator(snap), goes: map[string]string{}, planned: map[string][]*model.Pod{}}
+	r := &reserver{nominator: newNominator(snap), goes: map[string]string{}, planned: map[string][]*model.Pod{}, named: launchedFor(snap)}
 	for _, placed := range p.Placed {
 		if node := nodeOrClaim(snap, placed.Node); node != nil {
 			r.planned[node.Name] = placed.Pods
@@ -47,6 +52,35 @@ type reserver struct {
 	// that have no place.
 	planned map[string][]*model.Pod
 	goes    map[string]string
+	// named is the node whose claim says that the pod goes there, by UID.
+	named map[string]*model.Node
+}
+
+// launchedFor are the nodes of the newest claims in flight that were created for each pod, by UID.
+func launchedFor(snap *model.Snapshot) map[string]*model.Node {
+	newest := map[string]*model.Node{}
+	for _, node := range snap.Nodes {
+		if node.Deleting || node.Stage >= model.Initialized {
+			continue
+		}
+		for _, uid := range node.BoughtFor {
+			if other := newest[uid]; other == nil || CompareLaunches(node, other) < 0 {
+				newest[uid] = node
+			}
+		}
+	}
+	return newest
+}
+
+// LaunchedFor reports whether the node's claim is in flight and was created for the pod.
+func LaunchedFor(node *model.Node, pod *model.Pod) bool {
+	return node.Stage < model.Initialized && slices.Contains(node.BoughtFor, pod.UID)
+}
+
+// CompareLaunches orders nodes whose claims were created for one pod: the newest first. Creation timestamps are whole seconds; plans
+// that launch for the same pod are made a second apart or more.
+func CompareLaunches(a, b *model.Node) int {
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Claim, b.Claim))
 }
 
 func (r *reserver) note(pods []*model.Pod, to string) {
@@ -63,9 +97,8 @@ func (r *reserver) wanted(node *model.Node) []string {
 	}
 	var words []string
 	for _, pod := range r.planned[node.Name] {
-		named := node.Stage < model.Initialized && slices.Contains(node.BoughtFor, pod.UID)
 		waits := pod.Node != "" || r.pending[pod.UID] != nil && !nominated[pod.UID]
-		if waits && !named {
+		if waits && r.named[pod.UID] != node {
 			words = append(words, pod.Promise())
 		}
 	}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +15,13 @@ import (
 // again, unless a pod goes elsewhere now.
 func TestReservations(t *testing.T) {
 	joined := func(w *world) { w.pend("joined", "") }
+	again := func(created time.Time) func(*world) {
+		return func(w *world) {
+			w.nodes["c0"].Created = noon
+			n := w.nodes["c1"]
+			n.Stage, n.BoughtFor, n.Created = model.Launched, []string{"uid-bought"}, created
+		}
+	}
 	pods := func(names ...string) (list []*model.Pod) {
 		for _, name := range names {
 			list = append(list, &model.Pod{UID: "uid-" + name, Name: name})
@@ -34,16 +42,20 @@ func TestReservations(t *testing.T) {
 		planned  *plan.Provision
 		want     []plan.Action
 	}{
-		"joins a claim in flight":   {model.Launched, joined, nil, onto("n0", pods("bought", "joined")), reserve("uid-joined")},
-		"reserved already":          {model.Launched, joined, []string{"uid-joined"}, onto("n0", pods("bought", "joined")), nil},
-		"gone since":                {model.Launched, nil, nil, onto("n0", pods("joined")), nil},
-		"about to be nominated":     {model.Registered, joined, nil, onto("n0", pods("joined")), nil},
-		"still runs elsewhere":      {model.Initialized, nil, nil, onto("n0", []*model.Pod{moving}), reserve("uid-moving/set")},
-		"what is bound stays noted": {model.Initialized, nil, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
-		"goes to another node now":  {model.Launched, joined, []string{"uid-joined"}, onto("n1", pods("joined")), reserve()},
-		"goes to a new claim now":   {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Claims: []plan.NewClaim{{Name: "new", Pods: pods("joined")}}}, reserve()},
-		"has no place any more":     {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Refused: []plan.Refusal{{Pods: pods("joined")}}}, reserve()},
-		"not planned at all":        {model.Launched, func(w *world) { joined(w); w.pend("other", "") }, []string{"uid-joined", "uid-other"}, onto("n0", pods("other")), nil},
+		"joins a claim in flight":               {model.Launched, joined, nil, onto("n0", pods("bought", "joined")), reserve("uid-joined")},
+		"reserved already":                      {model.Launched, joined, []string{"uid-joined"}, onto("n0", pods("bought", "joined")), nil},
+		"gone since":                            {model.Launched, nil, nil, onto("n0", pods("joined")), nil},
+		"about to be nominated":                 {model.Registered, joined, nil, onto("n0", pods("joined")), nil},
+		"still runs elsewhere":                  {model.Initialized, nil, nil, onto("n0", []*model.Pod{moving}), reserve("uid-moving/set")},
+		"what is bound stays noted":             {model.Initialized, nil, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
+		"goes to another node now":              {model.Launched, joined, []string{"uid-joined"}, onto("n1", pods("joined")), reserve()},
+		"goes to a new claim now":               {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Claims: []plan.NewClaim{{Name: "new", Pods: pods("joined")}}}, reserve()},
+		"has no place any more":                 {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Refused: []plan.Refusal{{Pods: pods("joined")}}}, reserve()},
+		"a newer claim was created for it":      {model.Launched, again(noon.Add(time.Second)), nil, onto("n0", pods("bought")), reserve("uid-bought")},
+		"an older claim was created for it":     {model.Launched, again(noon.Add(-time.Second)), nil, onto("n0", pods("bought")), nil},
+		"goes to the newer of its claims":       {model.Launched, again(noon.Add(time.Second)), nil, onto("n1", pods("bought")), nil},
+		"goes to the newer of its claims again": {model.Launched, again(noon.Add(time.Second)), []string{"uid-bought"}, onto("n1", pods("bought")), reserve()},
+		"not planned at all":                    {model.Launched, func(w *world) { joined(w); w.pend("other", "") }, []string{"uid-joined", "uid-other"}, onto("n0", pods("other")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type seat struct {
 	// since is when the command was made: a pod of the controller that came to the node later has come for a seat. It is
 	// zero for seats of claims, which begin with nobody on them.
 	since time.Time
+	// claimed: the seat is of a claim, old: a newer claim has a seat for the pod.
+	claimed, old bool
 }
 
 // perch is where a seat is: the name of a claim, which need not be there yet, or that of a node that is not ours.
@@ -63,7 +66,7 @@ func (c *Command) seats(snap *model.Snapshot, tell func(at perch, s seat)) {
 	say := func(at perch, words []string, since time.Time) {
 		for _, word := range words {
 			pod, owner, _ := strings.Cut(word, "/")
-			tell(at, seat{pod, owner, since})
+			tell(at, seat{pod: pod, owner: owner, since: since})
 		}
 	}
 	since := c.Created.Truncate(time.Second)
@@ -100,10 +103,6 @@ func inherited(snap *model.Snapshot, commanded map[perch][]seat) map[string][]st
 	if len(commanded) == 0 && !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
 		return nil
 	}
-	type table struct {
-		node  *model.Node
-		seats []seat
-	}
 	var tables []table
 	planned, orphans := map[string]bool{}, map[string][]*model.Pod{}
 	promised := map[string]bool{}
@@ -128,6 +127,7 @@ func inherited(snap *model.Snapshot, commanded map[perch][]seat) map[string][]st
 			}
 		}
 	}
+	markOld(tables)
 	seats := map[string][]string{}
 	for _, t := range tables {
 		seats[t.node.Name] = seated(t.node, t.seats, planned, orphans)
@@ -135,14 +135,61 @@ func inherited(snap *model.Snapshot, commanded map[perch][]seat) map[string][]st
 	return seats
 }
 
-// seatsOf are the seats of a node, each once: what its claim promises, and what commands do.
+// table is a node with its seats.
+type table struct {
+	node  *model.Node
+	seats []seat
+}
+
+// markOld marks the seats that claims have for a pod which a newer claim has a seat for. The place may be another pod's by now.
+func markOld(tables []table) {
+	newest := map[string]*model.Node{}
+	for _, t := range tables {
+		for _, s := range t.seats {
+			if !s.claimed || s.owner == "" {
+				continue
+			}
+			if other := newest[s.pod]; other == nil || compareSeats(s.pod, t.node, other) < 0 {
+				newest[s.pod] = t.node
+			}
+		}
+	}
+	for _, t := range tables {
+		for i := range t.seats {
+			s := &t.seats[i]
+			s.old = s.claimed && s.owner != "" && newest[s.pod] != t.node
+		}
+	}
+}
+
+// compareSeats orders two nodes whose claims have a seat for the pod with that UID: the newer seat first. Reservations are newer
+// than claims, and are taken back when the pod goes elsewhere.
+func compareSeats(uid string, a, b *model.Node) int {
+	pod := model.Pod{UID: uid}
+	without := func(n *model.Node) int {
+		if slices.ContainsFunc(n.ReservedFor, pod.NamedBy) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(without(a)-without(b), CompareLaunches(a, b))
+}
+
+// seatsOf are the seats of a node, each once: what its claim promises, and what commands do. A claim may be created for a pod and
+// reserved for it too.
 func seatsOf(n *model.Node, commanded []seat) []seat {
 	var seats []seat
+	known := make(map[string]int, len(n.Promised))
 	for i, uid := range n.Promised {
-		s := seat{pod: uid}
+		s := seat{pod: uid, claimed: true}
 		if i < len(n.Owners) {
 			s.owner = n.Owners[i]
 		}
+		if at, again := known[uid]; again {
+			seats[at].owner = cmp.Or(seats[at].owner, s.owner)
+			continue
+		}
+		known[uid] = len(seats)
 		seats = append(seats, s)
 	}
 	for _, s := range commanded {
@@ -154,7 +201,8 @@ func seatsOf(n *model.Node, commanded []seat) []seat {
 }
 
 // seated are whom the seats of a node are for, with heirs for its vacant seats, who are taken from the orphans. A seat is
-// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it.
+// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it; an old one has
+// no heir.
 func seated(n *model.Node, seats []seat, planned map[string]bool, orphans map[string][]*model.Pod) []string {
 	promised := make([]string, len(seats))
 	meant := make(map[string]bool, len(seats))
@@ -174,7 +222,7 @@ func seated(n *model.Node, seats []seat, planned map[string]bool, orphans map[st
 	}
 	for _, s := range seats {
 		switch {
-		case s.owner == "" || planned[s.pod] || arrived(s):
+		case s.owner == "" || s.old || planned[s.pod] || arrived(s):
 		case len(orphans[s.owner]) > 0:
 			promised = append(promised, orphans[s.owner][0].UID)
 			orphans[s.owner] = orphans[s.owner][1:]
