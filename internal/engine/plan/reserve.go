@@ -18,7 +18,8 @@ import (
 // not fit onto the node of the first had another launched, and its old place may be another pod's. Where the pod goes to an
 // older one after all, that is reserved.
 //
-// A reservation that is out of date does no harm while its pod is bound or gone, and is not written again for that.
+// A reservation is taken back when its pod goes elsewhere, or runs on another node that stays: when that node leaves later, something
+// else decides where the pod goes. One whose pod runs on the node itself, or is gone, does no harm, and is not written again for that.
 func Reservations(snap *model.Snapshot, p *Provision) []Action {
 	r := &reserver{nominator: newNominator(snap), goes: map[string]string{}, planned: map[string][]*model.Pod{}, named: launchedFor(snap)}
 	for _, placed := range p.Placed {
@@ -33,6 +34,7 @@ func Reservations(snap *model.Snapshot, p *Provision) []Action {
 	for _, refusal := range p.Refused {
 		r.note(refusal.Pods, "")
 	}
+	r.noteSettled()
 	var actions []Action
 	for _, node := range snap.Nodes {
 		if !node.Ours() || node.Deleting || r.planned[node.Name] == nil && node.ReservedFor == nil {
@@ -86,6 +88,31 @@ func CompareLaunches(a, b *model.Node) int {
 func (r *reserver) note(pods []*model.Pod, to string) {
 	for _, pod := range pods {
 		r.goes[pod.UID] = to
+	}
+}
+
+// noteSettled notes where reserved pods run that the plan does not concern, on nodes that stay.
+func (r *reserver) noteSettled() {
+	reserved := map[string]bool{}
+	for _, node := range r.snap.Nodes {
+		for _, word := range node.ReservedFor {
+			uid, _, _ := strings.Cut(word, "/")
+			if _, planned := r.goes[uid]; !planned && r.pending[uid] == nil {
+				reserved[uid] = true
+			}
+		}
+	}
+	if len(reserved) == 0 {
+		return
+	}
+	read := reader{}
+	for _, node := range r.snap.Nodes {
+		stays := !node.Deleting && !read.leaving(node)
+		for _, pod := range node.Pods {
+			if stays && reserved[pod.UID] {
+				r.goes[pod.UID] = node.Name
+			}
+		}
 	}
 }
 

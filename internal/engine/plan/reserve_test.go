@@ -12,7 +12,7 @@ import (
 
 // What else in the API does not remember of a plan is reserved: pods that join a claim in flight, pods that still run on a node that
 // leaves. Pods that the claim was created for, that are nominated or are about to be are not; nor is what is reserved written
-// again, unless a pod goes elsewhere now.
+// again, unless a pod goes elsewhere now or runs on another node that stays.
 func TestReservations(t *testing.T) {
 	joined := func(w *world) { w.pend("joined", "") }
 	again := func(created time.Time) func(*world) {
@@ -47,7 +47,10 @@ func TestReservations(t *testing.T) {
 		"gone since":                            {model.Launched, nil, nil, onto("n0", pods("joined")), nil},
 		"about to be nominated":                 {model.Registered, joined, nil, onto("n0", pods("joined")), nil},
 		"still runs elsewhere":                  {model.Initialized, nil, nil, onto("n0", []*model.Pod{moving}), reserve("uid-moving/set")},
-		"what is bound stays noted":             {model.Initialized, nil, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
+		"what is gone stays noted":              {model.Initialized, nil, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
+		"runs on the node":                      {model.Initialized, func(w *world) { joined(w); w.bind("bound", "n0") }, []string{"uid-bound"}, onto("n1", pods("joined")), nil},
+		"runs on another node":                  {model.Initialized, func(w *world) { joined(w); w.bind("bound", "n1") }, []string{"uid-bound"}, onto("n1", pods("joined")), reserve()},
+		"runs on another node that leaves":      {model.Initialized, func(w *world) { joined(w); w.bind("bound", "n1"); w.nodes["c1"].Deleting = true }, []string{"uid-bound"}, onto("n0", pods("joined")), nil},
 		"goes to another node now":              {model.Launched, joined, []string{"uid-joined"}, onto("n1", pods("joined")), reserve()},
 		"goes to a new claim now":               {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Claims: []plan.NewClaim{{Name: "new", Pods: pods("joined")}}}, reserve()},
 		"has no place any more":                 {model.Launched, joined, []string{"uid-joined"}, &plan.Provision{Refused: []plan.Refusal{{Pods: pods("joined")}}}, reserve()},
