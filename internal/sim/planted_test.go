@@ -36,7 +36,7 @@ var planted = map[string]bug{
 				return p
 			}
 		},
-		property: BoughtOnce, skip: []string{Deterministic}, first: 315,
+		property: BoughtOnce, skip: []string{Deterministic}, first: 100,
 	},
 	"own writes are forgotten": {
 		plant:    func(o *Options) { o.Forget = func(string) bool { return true } },
