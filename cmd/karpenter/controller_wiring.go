@@ -462,8 +462,8 @@ func (w *wiring) repair(brake *removal.Brake) []part {
 		return nil
 	}
 	return []part{&node.Repair{
-		Client: w.mgr.GetClient(), Provider: w.provider, Policies: repairer.RepairPolicies(), Recorder: w.recorder, Metrics: w.metrics,
-		Timers: w.o.timers, Clock: w.clock, Brake: brake, Ahead: w.skew.Ahead,
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.provider, Policies: repairer.RepairPolicies(),
+		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Brake: brake, Ahead: w.skew.Ahead,
 	}}
 }
 

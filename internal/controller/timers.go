@@ -102,8 +102,8 @@ type Timers struct {
 	TypeDrift time.Duration
 	// Bound is the period in which is worked out what the fleet would cost at least.
 	Bound time.Duration
-	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill (core
-	// 5.17).
+	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill, or because
+	// the API server does not show it as the cache does.
 	RepairRetry time.Duration
 
 	// Drain is the period in which a drain is looked at (core 6.2).

@@ -205,8 +205,8 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	}
 	if len(w.policies) > 0 {
 		set = append(set, &node.Repair{
-			Client: mgr.GetClient(), Provider: w.cloud, Policies: w.policies, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
-			Clock: clock.RealClock{}, Brake: brake,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Policies: w.policies, Recorder: recorder, Metrics: w.metrics,
+			Timers: w.timers, Clock: clock.RealClock{}, Brake: brake,
 		})
 	}
 	for _, c := range set {

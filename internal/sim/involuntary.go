@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
 // The properties of involuntary removals. They go by the ledger of the cloud and by the nodes, and share no rule with the controllers.
@@ -12,6 +13,8 @@ const (
 	// SecondLook: no machine is given up, and none of no claim is ended, unless the cloud was asked about that one machine in the same
 	// round, and no machine whose node reports is given up because the cloud does not find it.
 	SecondLook = "second look"
+	// OnlyTheIll: no claim is repaired unless its node, as the API server has it, has been ill for as long as that is tolerated.
+	OnlyTheIll = "only the ill"
 	// FewAtATime: of machines that are alive by the cloud or by their node, no more than three and no more than a fifth of the NodePool
 	// or of the fleet are removed involuntarily within ten minutes.
 	FewAtATime = "few at a time"
@@ -48,8 +51,8 @@ func (c *checks) givenUp(p *process, of *claim) {
 		}
 	}
 	if p.doing.repair {
-		if n != nil && n.ill.IsZero() && !n.silent && c.w.now.Sub(m.heard) > c.w.setting.lag+recently {
-			c.fail(FewAtATime, "claim %s is repaired, its node is well", of.name)
+		if n == nil || !c.illForLong(n) {
+			c.fail(OnlyTheIll, "claim %s is repaired, its node is well, ill for a short time, or not there", of.name)
 		}
 		c.involuntary(of.provider, of.pool)
 		return
@@ -64,6 +67,11 @@ func (c *checks) givenUp(p *process, of *claim) {
 	if m.speaks() && c.w.now.Sub(m.heard) > c.w.setting.lag+recently {
 		c.fail(SecondLook, "claim %s is given up, its node %s reports", of.name, n.name)
 	}
+}
+
+// illForLong reports whether a condition of the node calls for repair and has lasted for as long as it is tolerated.
+func (c *checks) illForLong(n *node) bool {
+	return !n.ill.IsZero() && c.w.now.Sub(n.ill) >= removals.IllTolerated || n.silent && c.w.now.Sub(n.turned) >= removals.SilentTolerated
 }
 
 // ended judges the end of a machine that the collector takes for one of no claim.

@@ -52,10 +52,10 @@ func TestDoubtfulHistories(t *testing.T) {
 // wrong is a world as controllers with a mistake would see it and change it.
 type wrong struct {
 	removals.World
-	deaf, unlimited, idle, stuck bool
+	deaf, unlimited, idle, stuck, hasty bool
 }
 
-// Renewed and Nodes hide what nodes say.
+// Renewed and Nodes hide what nodes say, or let their illnesses begin too early.
 func (w wrong) Renewed(node string) time.Time {
 	if w.deaf {
 		return time.Time{}
@@ -68,6 +68,9 @@ func (w wrong) Nodes(live bool) []removals.Node {
 	for i := range nodes {
 		if w.deaf {
 			nodes[i].Ready = "Unknown"
+		}
+		if w.hasty && !nodes[i].Ill.IsZero() {
+			nodes[i].Ill = nodes[i].Ill.Add(-removals.IllTolerated)
 		}
 	}
 	return nodes
@@ -104,6 +107,7 @@ func (w wrong) AnnotatePool(name string, annotations map[string]*string) error {
 func TestPlantedRemovals(t *testing.T) {
 	for property, mistake := range map[string]wrong{
 		SecondLook:      {deaf: true},
+		OnlyTheIll:      {hasty: true},
 		FewAtATime:      {unlimited: true},
 		ReplacedSoon:    {idle: true},
 		ResumesByItself: {stuck: true},

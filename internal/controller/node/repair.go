@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
@@ -31,21 +32,25 @@ const RepairName = "node.health"
 // repairWorkers is how many nodes are looked at at a time.
 const repairWorkers = 50
 
-// Repair replaces nodes whose conditions say that they will not recover (core specification 5.17): a condition that one
-// of the policies names and that has lasted for longer than it tolerates. The claim is deleted with a termination
-// deadline of now, so that the drain waits for nobody: pods are removed by force and volumes are not waited for, because
-// nobody may be left on the node to end them. No budget is asked. While more than a fifth of a pool (of all nodes of
-// ours, for a claim without pool) has such a condition, no matter for how long, nothing is repaired: then what is ill is
-// more likely the network, or we. Then Brake is asked, which counts removals of all causes.
+// Repair replaces nodes whose conditions say that they do not recover: a condition that one of the policies names and that
+// has lasted for longer than it tolerates. The claim is deleted with a termination deadline of now: the drain removes pods by
+// force and does not wait for volumes, because the kubelet may not be there to end them. No disruption budget is asked.
+// While more than a fifth of a pool (of all nodes of ours, for a claim without pool) has such a condition, no matter for how
+// long, nothing is repaired: the network or this process is more likely at fault. Then the node is read from the API server:
+// one that has recovered while the cache lags stays. Brake is asked last, because it counts the removal.
 //
-//	Ready=False ---toleration---> brake ---> deadline on the claim ---> claim deleted
-//	     |                          `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
+//	Ready=False --toleration--> share of the ill --> live read --> Brake --> deadline on the claim --> claim deleted
+//	     |                           |                   |            `-- holds: NodeRepairBlocked, again after RepairRetry
+//	     |                           |                   `-- not as in the cache: again when the cache has caught up
+//	     |                           `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
 //	     `-- recovered: nothing; a deadline that a crash left without its deletion is taken back
 //
 // Fill all fields, then call SetupWithManager.
 type Repair struct {
 	// Client reads from a cache with the indexes of controller.Index.
-	Client   client.Client
+	Client client.Client
+	// Live reads nodes from the API server, so that a cache that lags does not cost a node that has recovered.
+	Live     client.Reader
 	Provider cloud.Provider
 	// Policies as the provider's cloud.Repairer says.
 	Policies []cloud.RepairPolicy
@@ -150,6 +155,27 @@ func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.Node
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
+	// The event that brings the cache up to date starts the next look.
+	if same, err := r.stillIs(ctx, node, ill); err != nil || !same {
+		return r.Timers.RepairRetry, err
+	}
+	return r.ask(ctx, node, claim, ill)
+}
+
+// stillIs says whether the API server shows the node with the illness that the cache shows.
+func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (bool, error) {
+	now := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading node %s again: %w", node.Name, err)
+	}
+	return now.UID == node.UID && diagnose(now, r.Policies) == ill, nil
+}
+
+// ask asks the brake, and replaces the node if it may be.
+func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim, ill illness) (time.Duration, error) {
 	// The machine is alive: one that the cloud cannot find either is the collector's.
 	verdicts, err := r.Brake.Ask(ctx, removal.Case{
 		Machine: node.Spec.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseUnhealthy, Cloud: removal.Alive,

@@ -49,7 +49,7 @@ func countIll(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
 	return count
 }
 
-// illPercent of the nodes, rounded up, may be ill at a time for one of them to be repaired (core specification 5.17).
+// illPercent of the nodes, rounded up, may be ill at a time for one of them to be repaired.
 const illPercent = 20
 
 func mostIll(nodes int) int { return (nodes*illPercent + 99) / 100 }

@@ -30,10 +30,16 @@ import (
 // IllCondition is the node condition that calls for repair, beside Ready.
 const IllCondition = "HardwareBroken"
 
+// IllTolerated and SilentTolerated are how long a node may have IllCondition, and have Ready=Unknown, before it is replaced.
+const (
+	IllTolerated    = 5 * time.Minute
+	SilentTolerated = 10 * time.Minute
+)
+
 // Policies are the conditions that call for repair, and how long each is tolerated.
 var Policies = []cloud.RepairPolicy{
-	{ConditionType: IllCondition, ConditionStatus: string(corev1.ConditionTrue), Toleration: 5 * time.Minute},
-	{ConditionType: string(corev1.NodeReady), ConditionStatus: string(corev1.ConditionUnknown), Toleration: 10 * time.Minute},
+	{ConditionType: IllCondition, ConditionStatus: string(corev1.ConditionTrue), Toleration: IllTolerated},
+	{ConditionType: string(corev1.NodeReady), ConditionStatus: string(corev1.ConditionUnknown), Toleration: SilentTolerated},
 }
 
 // Controllers are those of one process.
@@ -58,8 +64,8 @@ func New(w World) *Controllers {
 	c := &Controllers{
 		ctx:       ctrl.LoggerInto(context.Background(), logger(w)),
 		collector: &nodeclaim.Collector{Client: writer, Live: reader.live(), Provider: provider, Metrics: metrics(), Timers: timers, Clock: time, Brake: brake},
-		repair: &node.Repair{Client: writer, Provider: provider, Policies: Policies, Metrics: metrics(), Timers: timers, Clock: time,
-			Ahead: w.Ahead, Brake: brake},
+		repair: &node.Repair{Client: writer, Live: reader.live(), Provider: provider, Policies: Policies, Metrics: metrics(), Timers: timers,
+			Clock: time, Ahead: w.Ahead, Brake: brake},
 	}
 	if err := errors.Join(c.collector.Recognize(scheme), c.repair.Recognize(scheme)); err != nil {
 		panic(fmt.Sprintf("the scheme lacks the node class: %v", err))
