@@ -293,9 +293,10 @@ func (w *world) settle(until time.Time) {
 	}
 	w.lastForEver()
 	w.check.most = mostLate(w)
+	end := newDeadline(w, until)
 	for w.failure == nil {
-		if !w.rest(until) {
-			w.check.fail(ComesToRest, "things still happen %v after the last disturbance", patience)
+		if !w.rest(end) {
+			w.check.fail(ComesToRest, "things still happen %v after the last disturbance, or the last node that was replaced for its template", patience)
 			break
 		}
 		// What time has made possible a moment ago is left to the process.
@@ -313,10 +314,10 @@ func (w *world) settle(until time.Time) {
 	}
 }
 
-// rest lets things happen until the world is at rest; false when it does not come to that.
-func (w *world) rest(until time.Time) bool {
+// rest lets things happen until the world is at rest; false when the deadline passes before.
+func (w *world) rest(end *deadline) bool {
 	for w.failure == nil && !w.atRest() {
-		if !w.next(until) {
+		if !w.next(end.look(w)) {
 			return false
 		}
 	}

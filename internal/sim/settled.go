@@ -30,7 +30,8 @@ const (
 // quiet is how long nothing must have happened: longer than every timer but the liveness of claims.
 const quiet = 8 * time.Minute
 
-// patience is how long a world may take to come to rest: two rounds of claims that never register.
+// patience is how long a world may take to come to rest, from the calm or the last progress of a rollout (deadline.go): two
+// rounds of claims that never register.
 const patience = 100 * time.Minute
 
 // atRest reports whether nothing has happened for long, and nothing is on its way.

@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// slowRollout is a quiet world after ten minutes, in which a rollout begins: five nodes, one at a time, each with a pod that its
+// PodDisruptionBudget keeps for the whole grace period.
+func slowRollout(t *testing.T, grace time.Duration) *world {
+	t.Helper()
+	w := quietWorld()
+	w.related = true
+	w.setting.pools[0].Budgets = []model.Budget{{Count: 1}}
+	changed := &template{windows: make([]window, 1), grace: grace}
+	w.setting.templates = map[string]*template{w.setting.pools[0].Name: changed}
+	w.setting.apps[0].pod.relation = relation{key: model.LabelHostname, apart: "app"}
+	w.api.create(&pdb{meta: meta{name: "pdb-of-app"}, app: "app", byMost: true})
+	for w.failure == nil && w.next(epoch.Add(10*time.Minute)) {
+	}
+	if n := len(w.api.nodes()); n != 5 || w.failure != nil {
+		t.Fatalf("%d nodes, %v", n, w.failure)
+	}
+	changed.generation++
+	return w
+}
+
+// A rollout that budgets and grace periods make slow takes longer than the patience, which begins anew with each node.
+func TestRolloutsTakeTheirTime(t *testing.T) {
+	w := slowRollout(t, 30*time.Minute)
+	calm := w.now
+	w.settle(calm.Add(patience))
+	if w.failure != nil {
+		t.Fatal(w.failure)
+	}
+	if took := w.now.Sub(calm); took < patience || took > 3*patience || w.outdated() > 0 {
+		t.Errorf("the rollout took %v, %d nodes are left", took, w.outdated())
+	}
+}
+
+// What goes on without end beside a rollout fails when the patience is over after its last progress.
+func TestNothingElseMovesTheDeadline(t *testing.T) {
+	for name, c := range map[string]struct {
+		// every is what happens every minute, fewer by how many claims the rollout gets shorter beside it.
+		every func(*world)
+		fewer int
+	}{
+		"writes": {func(w *world) {
+			b := w.api.pdbs()[0]
+			w.api.update(b.key(), b.uid, 0, func(object) {})
+		}, 5},
+		"claims that come and go": {func(w *world) {
+			pool := w.setting.pools[0].Name
+			for _, c := range w.api.claims() {
+				if strings.HasPrefix(c.name, "stray") {
+					w.api.markDeleted(c.key(), c.uid)
+				}
+			}
+			w.api.create(&claim{meta: meta{name: fmt.Sprint("stray-", w.api.version)}, pool: pool, labels: map[string]string{},
+				generation: w.setting.templates[pool].generation - 1})
+		}, 3}, // two of the others are there at any time
+		"rollout after rollout": {func(w *world) { w.setting.templates[w.setting.pools[0].Name].generation++ }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := slowRollout(t, time.Minute)
+			w.opts.Skip = []string{Settles}
+			calm, left, last := w.now, w.outdated(), w.now
+			var again func()
+			again = func() {
+				w.after(time.Minute, again)
+				c.every(w)
+			}
+			w.after(0, again)
+			var watch func()
+			watch = func() {
+				w.after(time.Second, watch)
+				if n := w.outdated(); n < left {
+					left, last = n, w.now
+				}
+				if w.now.Sub(calm) > 3*patience {
+					w.check.fail("ends", "the deadline was moved again and again")
+				}
+			}
+			w.after(0, watch)
+			w.settle(calm.Add(patience))
+			if w.failure == nil || w.failure.Property != ComesToRest {
+				t.Fatalf("%v, want %q to fail", w.failure, ComesToRest)
+			}
+			if early := w.now.Sub(last.Add(patience)); early > 0 || early < -time.Second {
+				t.Errorf("failed %v after the calm, the last progress was %v after it", w.now.Sub(calm), last.Sub(calm))
+			}
+			if fewer := 5 - left; fewer != c.fewer {
+				t.Errorf("%d claims fewer, want %d", fewer, c.fewer)
+			}
+		})
+	}
+}
