@@ -11,9 +11,15 @@ import (
 // turns binds the pods of the plan in its order, all nodes being there, and asks at each pod's turn the filters of
 // kube-scheduler that depend on who is there already: PodTopologySpread, InterPodAffinity and NodePorts.
 func (j *judge) turns(p *plan.Provision) {
-	r, seats := j.furnish(p)
+	leavers := j.leavers(p)
+	r, seats := j.furnish(p, leavers)
 	seen := map[string]bool{}
-	for _, pod := range p.Order {
+	for i, pod := range p.Order {
+		if len(leavers) > 0 && j.haveLeft(r, pod, seats[pod.UID]) {
+			leavers = nil
+			r, seats = j.furnish(p, nil)
+			j.bindAgain(r, p.Order[:i], seats)
+		}
 		s := seats[pod.UID]
 		switch {
 		case seen[pod.UID]:
@@ -34,8 +40,47 @@ func (j *judge) turns(p *plan.Provision) {
 	}
 }
 
-// furnish makes the room with those in it who are there before the first pod of the plan comes, and the seats of the plan.
-func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
+// leavers are the pods of the plan that run on nodes that leave and cannot be evicted at present. They leave together: before the
+// first of them is bound, or before the first pod that waits for it. One with a claim that only one pod may use is taken to have left: the plan makes no difference then.
+func (j *judge) leavers(p *plan.Provision) []*model.Pod {
+	var leavers []*model.Pod
+	for _, pod := range p.Order {
+		if !j.snap.EvictionBlocked[pod.UID] {
+			continue
+		}
+		if slices.ContainsFunc(pod.Shared, func(v model.Volume) bool { return v.Exclusive }) {
+			return nil
+		}
+		leavers = append(leavers, pod)
+	}
+	return leavers
+}
+
+// haveLeft reports whether the leavers must have left before the pod is bound: it is one of them, or it is not admissible before.
+func (j *judge) haveLeft(r *room, pod *model.Pod, s *spot) bool {
+	if s == nil || j.snap.EvictionBlocked[pod.UID] {
+		return true
+	}
+	problems, ports := j.problems, s.ports
+	j.problems = nil
+	j.turn(r, pod, s)
+	problem := len(j.problems) > 0
+	j.problems, s.ports = problems, ports
+	return problem
+}
+
+func (j *judge) bindAgain(r *room, pods []*model.Pod, seats map[string]*spot) {
+	for _, pod := range pods {
+		if s := seats[pod.UID]; s != nil {
+			s.ports = append(s.ports, pod.HostPorts...)
+			r.bind(pod, s, true)
+		}
+	}
+}
+
+// furnish makes the room with those in it who are there before the first pod of the plan comes, and the seats of the plan. The
+// leavers have not left yet.
+func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
 	nodes, all, seats := j.spots(p)
 	r := newRoom(all)
 	for i, n := range j.snap.Nodes {
@@ -44,7 +89,7 @@ func (j *judge) furnish(p *plan.Provision) (*room, map[string]*spot) {
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
-	stay := j.staying(p)
+	stay := append(j.staying(p), leavers...)
 	for _, pod := range stay {
 		r.carried(pod)
 	}

@@ -74,15 +74,28 @@ func (r *run) turn(p *model.Pod) int {
 	return math.MaxInt
 }
 
-// boardAll binds the pods to their seats: first those that keep what they were promised, so that no newcomer makes them
-// late, then everybody. Among them pods of the urgent tasks go as soon as they can.
+// boardAll binds the pods to their seats. Pods that stay where they run until the others have their places leave after those are
+// bound that can be.
 func (r *run) boardAll(waiting []*seat, urgent map[*task]bool) (order []*model.Pod, late []*seat) {
 	b := &boarders{run: r, order: make([]*model.Pod, 0, len(waiting))}
-	if len(r.kept) == 0 && len(urgent) == 0 {
-		late = b.bindAll(waiting)
+	if !r.leaving {
+		late = b.bindKeptFirst(waiting, urgent)
 		return b.order, late
 	}
-	old, fresh := parted(waiting, func(s *seat) bool { return r.kept[s.pod] })
+	leave, others := parted(waiting, func(s *seat) bool { return r.stay[s.pod] })
+	late = b.bindKeptFirst(others, urgent)
+	r.vacate()
+	late = b.bindKeptFirst(append(late, leave...), urgent)
+	return b.order, late
+}
+
+// bindKeptFirst binds first those that keep what they were promised, so that no newcomer makes them late, then everybody. Among them
+// pods of the urgent tasks go as soon as they can.
+func (b *boarders) bindKeptFirst(waiting []*seat, urgent map[*task]bool) (late []*seat) {
+	if len(b.kept) == 0 && len(urgent) == 0 {
+		return b.bindAll(waiting)
+	}
+	old, fresh := parted(waiting, func(s *seat) bool { return b.kept[s.pod] })
 	for _, next := range [][]*seat{old, fresh} {
 		soon, rest := parted(append(late, next...), func(s *seat) bool { return urgent[s.task()] })
 		if len(soon)*len(rest) > mostInterruptions {
@@ -90,7 +103,7 @@ func (r *run) boardAll(waiting []*seat, urgent map[*task]bool) (order []*model.P
 		}
 		late = b.bind(soon, rest)
 	}
-	return b.order, late
+	return late
 }
 
 // parted splits the seats into those of which is says so and the others.

@@ -273,10 +273,14 @@ func (r *run) nameCapacityTypes(m *market, b *bin, row label.Row) {
 // those of the snapshot and those to be bought; bins with the same row and types become nodes alike.
 func (r *run) seats() []seat {
 	r.counters.fill(r.snap.Nodes)
+	stay := r.stay
+	if r.leaving {
+		stay = nil
+	}
 	seats := make([]seat, 0, r.seated())
 	for _, n := range r.nodes {
 		if len(n.shares) > 0 {
-			seats = n.seat(seats, n.node.Row, n.node.Taints)
+			seats = n.seat(seats, n.node.Row, n.node.Taints, stay)
 		}
 	}
 	alike := map[string]label.Row{}
@@ -290,19 +294,22 @@ func (r *run) seats() []seat {
 				c.notice(r.snap.Space, row, b.market.pool.Taints)
 			}
 		}
-		seats = b.seat(seats, row, b.market.pool.Taints)
+		seats = b.seat(seats, row, b.market.pool.Taints, nil)
 	}
 	return seats
 }
 
-// seat appends the seats of a place's pods, and takes them out of its tally.
-func (p *place) seat(seats []seat, row label.Row, taints []model.Taint) []seat {
+// seat appends the seats of a place's pods, and takes them out of its tally. Pods that stay where they run for now get no seat yet.
+func (p *place) seat(seats []seat, row label.Row, taints []model.Taint, stay map[*model.Pod]bool) []seat {
 	b := &boarding{shares: p.shares, left: make([]int, len(p.shares)), tally: p.tally.clone(), row: row, taints: taints}
 	for i, s := range p.shares {
-		b.left[i] = len(s.pods)
 		for _, slot := range s.task.rules.hostTouched {
 			b.tally.add(slot, -len(s.pods))
 		}
+		if stay[s.pods[0]] { // promised, and so a share of its own
+			continue
+		}
+		b.left[i] = len(s.pods)
 		for _, pod := range s.pods {
 			seats = append(seats, seat{boarding: b, pod: pod, share: i})
 		}

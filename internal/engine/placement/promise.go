@@ -65,6 +65,9 @@ func (r *run) bringBack(p *promised, nodes []*target) bool {
 			continue
 		}
 		for _, c := range p.task.rules.touched {
+			if r.stay[p.pod] && !r.leaving {
+				break // it counts where it runs
+			}
 			// It may be open in which domain the node will be: then it may be in any of them.
 			c.put(r.snap.Space, n.node.Row, 1, n.node.Taints)
 		}
@@ -82,7 +85,9 @@ func (r *run) mayReturn(t *task, n *target) bool {
 
 // countKept takes the pods that have their places out of what is left of the tasks.
 func (r *run) countKept(tasks []*task, list []*promised) {
-	r.kept = make(map[*model.Pod]bool, len(list))
+	if r.kept == nil {
+		r.kept = make(map[*model.Pod]bool, len(list))
+	}
 	for _, p := range list {
 		if p.kept {
 			r.kept[p.pod] = true

@@ -57,7 +57,10 @@ func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 }
 
 func (r *run) schedule() *plan.Provision {
-	decided, stay := r.decided().staying()
+	decided, stay := r.beside()
+	if decided == nil {
+		decided, stay = r.decided().staying()
+	}
 	result := decided.answer()
 	result.Refused = append(result.Refused, stay...)
 	return result
@@ -122,6 +125,9 @@ type run struct {
 	// kept are the pods that are where they were promised a place.
 	kept    map[*model.Pod]bool
 	refused []*task
+	// stay are pods that count where they run until the others have their places; leaving: they have; staysfirst.go.
+	stay    map[*model.Pod]bool
+	leaving bool
 	// rivals want a claim for themselves; exclusive.go.
 	rivals  []*rival
 	names   map[string]bool
@@ -147,7 +153,7 @@ func newRun(snap *model.Snapshot, opts Options) *run {
 // again is a new run over the same snapshot, the work of this one counted.
 func (r *run) again(m mode) *run {
 	next := newRun(r.snap, r.opts)
-	next.work, next.scan = r.work, r.scan
+	next.work, next.scan, next.stay = r.work, r.scan, r.stay
 	next.place(m)
 	return next
 }
@@ -171,6 +177,7 @@ func (r *run) solve() {
 	r.placeTallies()
 	r.holdBack()
 	r.keepPromises(r.tasks)
+	r.holdStaying()
 	switch r.mode {
 	case whole:
 		r.solveByDepth(r.tasks)

@@ -13,6 +13,8 @@ import (
 // They may keep other pods from the places that the plan had for them; those of them that are EvictionBlocked stay too. Each
 // round has fewer pods to place.
 //
+// So are plans made in which a ReadWriteOncePod claim is at stake; where rules between pods are, see staysfirst.go.
+//
 // A run in portions (budget.go) has no work left for another: there, pods that stay count nowhere.
 
 // mostStayRounds is how often a plan is made again at most. A further round is needed where a pod that stays takes away the
@@ -26,7 +28,7 @@ func (r *run) staying() (decided *run, stay []plan.Refusal) {
 		if !r.counted(refused) {
 			break
 		}
-		next := newRun(r.snap.Bound(homes(refused)), r.opts)
+		next := newRun(r.snap.Bound(homes(podsLeft(refused))), r.opts)
 		next.work, next.scan = r.work, r.scan
 		if next = next.wholly(); next.over() {
 			r.work = next.work
@@ -74,20 +76,27 @@ func (r *run) counted(tasks []*task) bool {
 	})
 }
 
-// homes are the nodes that the pods of the tasks run on.
-func homes(tasks []*task) []model.Seating {
+// podsLeft lists what is left of the tasks.
+func podsLeft(tasks []*task) []*model.Pod {
+	var pods []*model.Pod
+	for _, t := range tasks {
+		pods = append(pods, t.left...)
+	}
+	return pods
+}
+
+// homes are the nodes that the pods run on.
+func homes(pods []*model.Pod) []model.Seating {
 	var seats []model.Seating
 	at := map[string]int{}
-	for _, t := range tasks {
-		for _, p := range t.left {
-			i, known := at[p.Node]
-			if !known {
-				i = len(seats)
-				at[p.Node] = i
-				seats = append(seats, model.Seating{Node: p.Node})
-			}
-			seats[i].Pods = append(seats[i].Pods, p)
+	for _, p := range pods {
+		i, known := at[p.Node]
+		if !known {
+			i = len(seats)
+			at[p.Node] = i
+			seats = append(seats, model.Seating{Node: p.Node})
 		}
+		seats[i].Pods = append(seats[i].Pods, p)
 	}
 	return seats
 }

@@ -154,6 +154,53 @@ func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
 	}
 }
 
+// TestPodsThatStayFollowOthers: a pod that cannot be evicted for now counts where it runs until the others have their places, and
+// has a place beside them. As if it had left, pending pods went to the zone with the lowest price, where kube-scheduler let none of
+// them as long as the pod ran elsewhere, and its PodDisruptionBudget never opened; or it was refused beside places that the others did not
+// keep, and the next plan launched for it.
+func TestPodsThatStayFollowOthers(t *testing.T) {
+	near := func(w *world) {
+		w.leave("b", "web", 1000).Terms = byZone("web", false)
+		w.await("new", "web").Terms = byZone("web", false)
+	}
+	inFlight := func(w *world, zone, pod string) {
+		n := w.add("in-"+zone, "in-"+zone)
+		n.Stage, n.Labels[model.LabelZone], n.Promised = model.Registered, zone, []string{"uid-" + pod}
+		n.Allocatable = []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 1}}
+	}
+	for _, test := range []struct {
+		name string
+		make func(w *world)
+		want string
+	}{
+		{"another zone has a lower price", func(w *world) { w.offer("a", "b"); near(w) }, "new b\nweb b"},
+		{"the pod can be evicted", func(w *world) { w.offer("a", "b"); near(w); w.pdbs[0].Allowed = 1 }, "new a\nweb a"},
+		{"its zone has no offering", func(w *world) { w.offer("a"); near(w) }, "new a\nweb a"},
+		{"a node of another zone is promised to the other", func(w *world) { w.offer("b"); near(w); inFlight(w, "c", "new") }, "new b\nweb b"},
+		{"a node of its zone is promised to it", func(w *world) { w.offer("a", "b"); near(w); inFlight(w, "b", "web") }, "new b"},
+		{"a node of another zone is promised to it", func(w *world) { w.offer("a", "b"); near(w); inFlight(w, "a", "web") }, "new b\nweb b"},
+		{"spread, room is kept for it", func(w *world) {
+			w.offer("a", "b")
+			w.leave("b", "web", 1000).Spread = spreadByZone("web")
+			w.await("new", "web").Spread = spreadByZone("web")
+			inFlight(w, "b", "web")
+		}, "new a"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 0)
+			test.make(w)
+			ahead := plan.Ahead(w.snapshot())
+			p := placement.Schedule(ahead, placement.Options{})
+			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+			for _, problem := range audit.Provision(ahead, p) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
 // TestAuditCountsPodsThatStay: a plan that takes pods that stay for gone is blamed.
 func TestAuditCountsPodsThatStay(t *testing.T) {
 	data := []model.Volume{{Claim: "default/data", Shared: true, Exclusive: true}}
