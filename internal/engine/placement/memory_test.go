@@ -36,3 +36,27 @@ func TestMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestMemoryWithinBudgets: a plan that goes back to its earlier run, because the next one exceeds the work budget, is the same with
+// memory and without.
+func TestMemoryWithinBudgets(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := diceOf(seed, rich)
+			w := d.world()
+			for i := range 4 {
+				w.node(d, 10+i)
+			}
+			snap := w.snapshot(nil)
+			work := placement.Schedule(snap, placement.Options{}).Work
+			for budget := work / 4; budget <= 3*work; budget += max(1, work/8) {
+				opts := placement.Options{WorkBudget: budget}
+				want := explain.AnswerOf(snap, placement.Schedule(snap, opts))
+				opts.Memory = &placement.Memory{}
+				if diff := cmp.Diff(want, explain.AnswerOf(snap, placement.Schedule(snap, opts))); diff != "" {
+					t.Fatalf("budget %d of %d: memory changes the answer (-without +with):\n%s", budget, work, diff)
+				}
+			}
+		})
+	}
+}

@@ -43,7 +43,11 @@ type target struct {
 // openNodes lists the nodes that stay. A node that is leaving takes nobody.
 func (r *run) openNodes() {
 	var slab []target
-	slab, r.nodes, r.slack = r.opts.Memory.targets(len(r.snap.Nodes))
+	memory := r.opts.Memory
+	if r.opts.WorkBudget > 0 && r.work > 0 {
+		memory = nil // the run before may become the answer after all, and its notes are in that room
+	}
+	slab, r.nodes, r.slack = memory.targets(len(r.snap.Nodes))
 	for i, n := range r.snap.Nodes {
 		if n.Deleting || n.Disrupted || r.opts.Closed != nil && r.opts.Closed(n) {
 			continue
