@@ -69,19 +69,17 @@ func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
 			Message: fmt.Sprintf("no offering of the %d instance types meets the claim's requirements and requests", len(p.types)),
 		}
 	}
-	until, found := p.opts.Clock.Now().Add(p.opts.SoldOutFor), false
-	defer func() {
-		if found {
-			p.announceExpiry()
-		}
-	}()
+	until, announced := p.opts.Clock.Now().Add(p.opts.SoldOutFor), false
 	for _, c := range choices {
 		key := keyOf(c.Type, c.Offering)
 		switch {
 		case !c.Offering.Available:
 		case anyMatches(b.unavailable, key):
 			p.soldOut.remember(key, until)
-			found = true
+			if !announced {
+				announced = true
+				p.announceExpiry()
+			}
 		default:
 			return c, nil
 		}

@@ -7,20 +7,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
+
+// withNodes is a random world with four nodes more than it has by itself.
+func withNodes(seed uint64) *model.Snapshot {
+	d := diceOf(seed, rich)
+	w := d.world()
+	for i := range 4 {
+		w.node(d, 10+i)
+	}
+	return w.snapshot(nil)
+}
 
 // TestMemory: who remembers earlier questions gives the same answers as who does not, about the world as it is and without
 // each of its nodes.
 func TestMemory(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := diceOf(seed, rich)
-			w := d.world()
-			for i := range 4 {
-				w.node(d, 10+i)
-			}
-			snap := w.snapshot(nil)
+			snap := withNodes(seed)
 			memory := &placement.Memory{}
 			for i := range len(snap.Nodes) + 1 {
 				what := snap
@@ -42,12 +48,7 @@ func TestMemory(t *testing.T) {
 func TestMemoryWithinBudgets(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			d := diceOf(seed, rich)
-			w := d.world()
-			for i := range 4 {
-				w.node(d, 10+i)
-			}
-			snap := w.snapshot(nil)
+			snap := withNodes(seed)
 			work := placement.Schedule(snap, placement.Options{}).Work
 			for budget := work / 4; budget <= 3*work; budget += max(1, work/8) {
 				opts := placement.Options{WorkBudget: budget}

@@ -97,7 +97,7 @@ func FuzzRoundTripOfJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		fields := object(string(data))
 		if fields == nil {
-			t.Skip()
+			t.Skip("the document is no JSON object")
 		}
 		fields["metadata"] = metadataOf(fields["metadata"])
 		k := kinds[int(which)%len(kinds)]
