@@ -21,7 +21,8 @@ import (
 type Brake struct {
 	// Client reads from a cache with the indexes of controller.Index, and writes annotations of NodePools.
 	Client client.Client
-	// Live reads Leases: few are read, and a cache would hold one for each node.
+	// Live reads Leases, which are few and of which a cache would hold one for each node, and the nodes of machines that fail
+	// the cloud's checks once more.
 	Live client.Reader
 	// Provider is asked about single machines.
 	Provider cloud.Provider

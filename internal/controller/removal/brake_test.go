@@ -557,6 +557,60 @@ func TestFailingAndNotReady(t *testing.T) {
 	}
 }
 
+// recovered is an API server whose nodes are ready, whatever the cache still shows.
+type recovered struct{ client.Reader }
+
+func (r recovered) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := r.Reader.Get(ctx, key, o, opts...)
+	if node, is := o.(*corev1.Node); is && err == nil {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
+	return err
+}
+
+// A node that the cache still shows as not ready is read again: one that has recovered speaks for its machine, and one that is
+// gone does not.
+func TestFailingAndRecovered(t *testing.T) {
+	for name, test := range map[string]struct {
+		live func(client.Reader) client.Reader
+		want int
+	}{
+		"as the cache shows": {func(api client.Reader) client.Reader { return api }, 10},
+		"recovered":          {func(api client.Reader) client.Reader { return recovered{api} }, 1},
+		"gone":               {func(client.Reader) client.Reader { return fake.NewClientBuilder().Build() }, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, map[string]int{"a": 10})
+			b.brake.Live = test.live(b.api)
+			var removals []cloud.Removal
+			for i := range 10 {
+				c := claim("a", i)
+				c.Status.NodeName = c.Name
+				b.cloud[machine("a", i)] = false
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: corev1.NodeSpec{ProviderID: machine("a", i)}}
+				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+				if err := b.api.Create(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
+				removals = append(removals, cloud.Removal{Claim: c, Cause: "system_status"})
+			}
+			may, err := b.brake.AskFor(t.Context(), removals)
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed := 0
+			for _, is := range may {
+				if is {
+					removed++
+				}
+			}
+			if removed != test.want {
+				t.Errorf("%d of 10 are replaced at once, want %d", removed, test.want)
+			}
+		})
+	}
+}
+
 // Machines of no NodePool are few at a time across restarts too: the first NodePool keeps their record.
 func TestStraysAcrossRestarts(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 5, "b": 5})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -139,13 +140,33 @@ func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (L
 		return Unknown, err
 	}
 	for i := range nodes {
-		facts, err := b.nodeFacts(ctx, &nodes[i])
+		fails, err := b.fails(ctx, &nodes[i])
 		if err != nil {
 			return Unknown, err
 		}
-		if !facts.Fails(b.serverTime()) {
+		if !fails {
 			return Alive, nil
 		}
 	}
 	return Gone, nil
+}
+
+// fails reports whether a node calls its machine of no use. A cache that lags does not cost a node that has recovered: before
+// true is returned, the node is read from the API server.
+func (b *Brake) fails(ctx context.Context, cached *corev1.Node) (bool, error) {
+	facts, err := b.nodeFacts(ctx, cached)
+	if err != nil || !facts.Fails(b.serverTime()) {
+		return false, err
+	}
+	node := &corev1.Node{}
+	if err := b.Live.Get(ctx, client.ObjectKeyFromObject(cached), node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading node %s again: %w", cached.Name, err)
+	}
+	if facts, err = b.nodeFacts(ctx, node); err != nil {
+		return false, err
+	}
+	return facts.Fails(b.serverTime()), nil
 }
