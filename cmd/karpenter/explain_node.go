@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -166,7 +167,7 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 		o.Outcome = "Deleting"
 	case n.Command != "":
 		o.Outcome = "UnderWay"
-		o.under(n)
+		o.under(d.first, n)
 	case d.takes(n.Name) != nil:
 		step := d.takes(n.Name).told()
 		o.Outcome, o.Step = "Proposed", &step
@@ -179,7 +180,7 @@ func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 }
 
 // under reads the command on the node's claim.
-func (o *nodeOutcome) under(n *model.Node) {
+func (o *nodeOutcome) under(snap *model.Snapshot, n *model.Node) {
 	command, err := plan.DecodeCommand(n.Command)
 	if err != nil {
 		o.Phase = "unreadable"
@@ -188,7 +189,34 @@ func (o *nodeOutcome) under(n *model.Node) {
 	o.Phase = string(command.Shown(n))
 	stored := decidedStep{Command: command}
 	step := stored.told()
+	for i := range command.Replacements {
+		step.Add = append(step.Add, replacementUnderWay(snap, &command.Replacements[i]))
+	}
 	o.Step = &step
+}
+
+// replacementUnderWay describes a replacement of a stored command: by its node, where its claim has been created, else by what
+// is asked for. A command is stored without the types that the replacement may be, but the claim's requirements name them,
+// cheapest first.
+func replacementUnderWay(snap *model.Snapshot, r *plan.NewClaim) addedNode {
+	if n := snap.Claim(r.Name); n != nil {
+		return addedNode{n.Name, n.Pool, cmp.Or(n.Labels[model.LabelType], n.LeastType()), n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType], usd(n.LeastPrice())}
+	}
+	added := addedNode{Name: r.Name, NodePool: r.Pool}
+	for _, q := range r.Requirements {
+		if len(q.Values) == 0 || q.Operator != label.In {
+			continue
+		}
+		switch q.Key {
+		case model.LabelType:
+			added.InstanceType = q.Values[0]
+		case model.LabelZone:
+			added.Zone = strings.Join(q.Values, "|")
+		case model.LabelCapacityType:
+			added.CapacityType = strings.Join(q.Values, "|")
+		}
+	}
+	return added
 }
 
 // takes is the step that removes the node, nil for none.
@@ -335,8 +363,11 @@ func (o *objects) nodeNames() []string {
 
 // savingPerHour is a saving in words; a negative one is a cost, as of nodes that are replaced for another reason than money.
 func savingPerHour(usd float64) string {
-	if usd < 0 {
+	switch {
+	case usd < 0:
 		return fmt.Sprintf("costs %.4f USD per hour more", -usd)
+	case usd == 0:
+		return "costs as much as before"
 	}
 	return fmt.Sprintf("saves %.4f USD per hour", usd)
 }

@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -116,6 +120,44 @@ func TestExplainNode(t *testing.T) {
 		}
 		if c.code != "" && (len(outcome.Reasons) == 0 || outcome.Reasons[0].Code != c.code) {
 			t.Errorf("%s: reasons %+v, want %s", c.name, outcome.Reasons, c.code)
+		}
+	}
+}
+
+// A stored command names what it launches: the node, once its claim has been created, and what was asked for before.
+func TestReplacementUnderWay(t *testing.T) {
+	replacement := plan.NewClaim{Name: "claim-new", Pool: "default", Requirements: []label.Requirement{
+		{Key: model.LabelType, Operator: label.In, Values: []string{"small", "large"}}, {Key: model.LabelZone, Operator: label.In, Values: []string{"a", "b"}},
+		{Key: model.LabelPool, Operator: label.In, Values: []string{"default"}},
+	}}
+	launched := model.NodeSpec{Name: "new", Claim: "claim-new", Pool: "default", Stage: model.Registered,
+		Labels: map[string]string{model.LabelType: "large", model.LabelZone: "b", model.LabelCapacityType: "spot"}}
+	for name, test := range map[string]struct {
+		nodes []model.NodeSpec
+		want  addedNode
+		text  string
+	}{
+		"launched":     {[]model.NodeSpec{launched}, addedNode{"new", "default", "large", "b", "spot", 0}, "large b spot"},
+		"not seen yet": {nil, addedNode{"claim-new", "default", "small", "a|b", "", 0}, "small a|b"},
+	} {
+		command := plan.NewCommand(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), plan.Drifted, "", []plan.Candidate{{Node: "old", Claim: "claim-old"}})
+		command.Phase, command.Replacements = plan.Launching, []plan.NewClaim{replacement}
+		cluster := model.NewBuilder()
+		cluster.UpsertPool(model.PoolSpec{Name: "default"})
+		cluster.UpsertNode(model.NodeSpec{Name: "old", Claim: "claim-old", Pool: "default", Stage: model.Initialized, Command: command.Encode()})
+		for _, n := range test.nodes {
+			cluster.UpsertNode(n)
+		}
+		snap := cluster.Snapshot(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+		o := &nodeOutcome{Outcome: "UnderWay"}
+		o.under(snap, snap.Node("old"))
+		if diff := cmp.Diff([]addedNode{test.want}, o.Step.Add); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		var b strings.Builder
+		o.writeStep(&b)
+		if want := ": Drifted, old out, in " + test.text + ", 0 pods moved, costs as much as before\n"; b.String() != want {
+			t.Errorf("%s: got %q, want %q", name, b.String(), want)
 		}
 	}
 }

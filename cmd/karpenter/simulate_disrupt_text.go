@@ -63,7 +63,7 @@ func additions(list []addedNode) string {
 	var parts []string
 	counts := map[string]int{}
 	for _, n := range list {
-		text := n.InstanceType + " " + n.Zone + " " + n.CapacityType
+		text := strings.Join(strings.Fields(n.InstanceType+" "+n.Zone+" "+n.CapacityType), " ") // a claim may leave some of them open
 		if counts[text]++; counts[text] == 1 {
 			parts = append(parts, text)
 		}
