@@ -31,6 +31,25 @@ func injected(kind awssim.FaultKind) awsFault {
 	return awsFault{name: string(kind), begin: func(s *awsStage) func() { return s.inject(awssim.Fault{Kind: kind}) }}
 }
 
+// together is several ways at a time.
+func together(name string, faults ...awsFault) awsFault {
+	all := awsFault{name: name, begin: func(s *awsStage) func() {
+		var ends []func()
+		for _, f := range faults {
+			ends = append(ends, f.begin(s))
+		}
+		return func() {
+			for _, end := range ends {
+				end()
+			}
+		}
+	}}
+	for _, f := range faults {
+		all.denied, all.paced = all.denied || f.denied, all.paced || f.paced
+	}
+	return all
+}
+
 // denying is a policy that denies launches unless the condition key has one of the values.
 func denying(s *awsStage, key string, values ...string) {
 	s.t.Helper()
@@ -51,19 +70,25 @@ var awsFaults = []awsFault{
 		denying(s, awssim.ConditionInstanceType, "p5.48xlarge")
 		return func() { denying(s, awssim.ConditionInstanceType) }
 	}},
-	{name: "impaired", paced: true, begin: func(s *awsStage) func() {
-		fleet := s.instances()
-		impair := func(which string) {
-			for _, i := range fleet {
-				if err := s.world.sim.Impair(i.ID, which); err != nil {
-					s.t.Fatal(err)
-				}
+	impaired,
+	together("odd-lists", injected(awssim.FaultIgnoreFilters), injected(awssim.FaultOddPages), injected(awssim.FaultOlderFields), injected(awssim.FaultIgnoreTokens)),
+	together("half-of-odd-lists", injected(awssim.FaultForgetHalf), injected(awssim.FaultOddPages), injected(awssim.FaultUnknownFields), injected(awssim.FaultIgnoreFilters)),
+	together("impaired-in-odd-lists", impaired, injected(awssim.FaultIgnoreFilters), injected(awssim.FaultOddPages)),
+}
+
+// impaired are machines that all fail the checks of EC2.
+var impaired = awsFault{name: "impaired", paced: true, begin: func(s *awsStage) func() {
+	fleet := s.instances()
+	impair := func(which string) {
+		for _, i := range fleet {
+			if err := s.world.sim.Impair(i.ID, which); err != nil {
+				s.t.Fatal(err)
 			}
 		}
-		impair("instance")
-		return func() { impair("") }
-	}},
-}
+	}
+	impair("instance")
+	return func() { impair("") }
+}}
 
 // A fleet runs on whatever AWS answers wrongly: its machines stay, save those that the brake on involuntary removals lets go,
 // no machine is launched twice, a pod that comes meanwhile gets a node, and nothing stays paused when the fault is over.
