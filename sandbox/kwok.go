@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/client"
 )
 
-// kubelets is what the simulated kubelets need to know. Stages come from files
-// or from kwok itself and never from the cluster, so that no CRD is needed.
+// kubelets configures the simulated kubelets. Stages are read from files or are kwok's defaults, never from the
+// cluster, so no CRD is needed.
 type kubelets struct {
 	kubeconfig    string
 	serverAddress string
@@ -98,7 +98,7 @@ func (k *kubelets) run(ctx context.Context) error {
 	return nil
 }
 
-// stages returns the life cycle of nodes and pods, by kind.
+// stages returns the stages of nodes and pods, by kind.
 func (k *kubelets) stages(ctx context.Context) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	var all []*internalversion.Stage
 	if len(k.stageFiles) > 0 {
@@ -180,8 +180,7 @@ func (k *kubelets) controllerConfig(stages map[internalversion.StageResourceRef]
 	}, nil
 }
 
-// serveHealth answers /healthz, /livez and /readyz: 200 once the returned flag
-// is set, 503 before.
+// serveHealth serves /healthz, /livez and /readyz: 200 once the returned flag is set, 503 before.
 func (k *kubelets) serveHealth(ctx context.Context) (*atomic.Bool, error) {
 	ready := &atomic.Bool{}
 	if k.serverAddress == "" {

@@ -7,22 +7,18 @@
 //	                                               ├─ kubectl
 //	                                               └─ kwok   (simulated kubelets)
 //
-// One executable because the components share most of their code: six separate
-// executables would be six times as long to link and about five times the size.
-// The component is the base name of argv[0], so that a folder of links (etcd,
-// kube-apiserver, kubectl, ...) looks like the release archives to whoever
-// expects those, KUBEBUILDER_ASSETS for one; called under any other name, the
-// first argument names the component.
+// The components share most of their code. Six separate executables would take six times as long to link and have
+// about five times the size. The component is the base name of argv[0], so that a folder of links (etcd,
+// kube-apiserver, kubectl, ...) has the layout of the release archives, for example for KUBEBUILDER_ASSETS. Called
+// under any other name, the first argument names the component.
 //
-// Every component but kwok runs its own upstream main function unchanged: same
-// flags, same exit codes. kwok has a main of its own here (kwok.go), because
-// upstream's kwok command and component-base both want the global flag
+// Every component but kwok runs its own upstream main function unchanged: same flags, same exit codes. kwok has its
+// own main function here (kwok.go), because upstream's kwok command and component-base both register the global flag
 // "version".
 //
-// This is a module of its own so that k8s.io/kubernetes and its dependencies
-// stay out of the product's go.mod. It knows nothing of karpenter, of data
-// directories or of how components are wired together: that is the package
-// internal/sandbox of the product, which builds this command and runs it.
+// This is a separate module so that k8s.io/kubernetes and its dependencies stay out of the product's go.mod. It
+// depends neither on Karpenter nor on data directories nor on how components are connected: the product's package
+// internal/sandbox does that, which builds this command and runs it.
 package main
 
 import (
@@ -45,8 +41,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// component is one of the programs in this executable; run returns its exit
-// code and reads its arguments from os.Args.
+// component is one of the programs in this executable. run reads its arguments from os.Args and returns its exit
+// code.
 type component struct {
 	name string
 	run  func() int
@@ -71,8 +67,8 @@ func main() {
 	os.Exit(chosen.run())
 }
 
-// choose returns the component that args ask for, and the arguments as that
-// component expects them (its name first); nil when none is asked for.
+// choose returns the component that args select, and the arguments that the component expects (its name first); nil
+// if args select none.
 func choose(args []string) (*component, []string) {
 	if c := find(strings.TrimSuffix(filepath.Base(args[0]), ".exe")); c != nil {
 		return c, args

@@ -11,30 +11,28 @@ import (
 	"strings"
 )
 
-// multicall is the executable that is every component.
+// multicall is the name of the executable that contains every component.
 const multicall = "karpenter-sandbox"
 
-// modulePath begins the go.mod of our source tree.
+// modulePath is the module path in the go.mod of this source tree.
 const modulePath = "github.com/karpenter-go/karpenter"
 
-// AssetsOptions says which executables are wanted.
+// AssetsOptions selects the executables of the control plane.
 type AssetsOptions struct {
-	// Folder with one executable per component, or with karpenter-sandbox; empty
-	// for a build.
+	// Folder holds one executable per component, or karpenter-sandbox. If it is empty, the executables are built.
 	Folder string
-	// KubernetesVersion is the minor version to build, such as 1.33; empty for the
-	// module's default. A Folder decides its version itself: both are an error.
+	// KubernetesVersion is the minor version to build, such as 1.33. If it is empty, the module's default is used.
+	// Folder and KubernetesVersion exclude each other: a folder already determines its version.
 	KubernetesVersion string
-	// Progress is called with a line of text while a build runs; nil for silence.
+	// Progress is called with a line of text while a build runs. It may be nil.
 	Progress func(string)
 }
 
-// Assets returns the folder with the control plane's executables, which also
-// serves as KUBEBUILDER_ASSETS. It is, in this order: the given folder; a build of
-// the module sandbox/, when this program runs inside its source tree or was built
-// there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per
-// Kubernetes version); the folder of karpenter-sandbox on the PATH. A version that
-// the module is not built for is a *VersionError.
+// Assets returns the folder with the control plane's executables. The folder also serves as KUBEBUILDER_ASSETS.
+// Assets tries, in this order: the given folder; a build of the module sandbox/, when this program runs inside its
+// source tree or was built there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per Kubernetes
+// version); the folder of karpenter-sandbox on the PATH. A version that the module does not support is a
+// *VersionError.
 func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 	if options.Folder != "" && options.KubernetesVersion != "" {
 		return "", errors.New("a folder of executables and a Kubernetes version: want one of them, the folder decides its version")
@@ -83,8 +81,8 @@ func givenAssets(folder string) (string, error) {
 	return folder, nil
 }
 
-// executable returns the command that runs the component: its own executable, or
-// the multi-call one told which component to be.
+// executable returns the command that runs the component: its own executable, or the multi-call executable with the
+// component's name as its first argument.
 func executable(assets, component string) []string {
 	own := filepath.Join(assets, component)
 	if isExecutable(own) {
@@ -111,8 +109,8 @@ func isExecutable(path string) bool {
 	return err == nil && file.Mode().IsRegular() && file.Mode()&0o111 != 0
 }
 
-// sources returns the folder of the sandbox module in the source tree that the
-// current directory is in, or else in the one this program was built from.
+// sources returns the folder of the sandbox module in the source tree of the current directory, or else in the source
+// tree that this program was built from.
 func sources() (string, bool) {
 	var starts []string
 	if here, err := os.Getwd(); err == nil {

@@ -32,7 +32,7 @@ func writeFiles(t *testing.T, folder string, files map[string]string) string {
 	return folder
 }
 
-// smallModule is a source tree whose sandbox builds in a second.
+// smallModule writes a source tree whose sandbox builds in a second.
 func smallModule(t *testing.T) string {
 	t.Helper()
 	tree := writeFiles(t, t.TempDir(), map[string]string{
@@ -48,8 +48,8 @@ func smallModule(t *testing.T) string {
 	return filepath.Join(tree, "sandbox")
 }
 
-// Two that build at once get one build; a second need not build; what a killed
-// build left is cleared away; another source is another build.
+// TestBuild checks that two concurrent builds produce one build, that a finished build is reused, that remains of a
+// killed build are removed, and that a changed source is built again.
 func TestBuild(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(cacheVariable, cache)
@@ -98,20 +98,20 @@ func TestBuild(t *testing.T) {
 	writeFiles(t, module, map[string]string{"main.go": "package main\n\nfunc main() { undefined() }\n"})
 	_, err = build(t.Context(), from, nil)
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("building a broken source: got %v, want the compiler's complaint in one line", err)
+		t.Errorf("building a broken source: got %v, want the compiler's error in one line", err)
 	}
 }
 
-// A build that is cancelled leaves nothing that looks finished.
+// TestBuildCancelled checks that a canceled build leaves nothing that looks finished.
 func TestBuildCancelled(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(cacheVariable, cache)
 	module := smallModule(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := build(ctx, source{module, filepath.Join(module, "go.mod")}, func(string) { cancel() }) // the first word comes before the compiler starts
+	_, err := build(ctx, source{module, filepath.Join(module, "go.mod")}, func(string) { cancel() }) // the first progress message is sent before the compiler starts
 	if err == nil {
-		t.Fatal("a cancelled build succeeded")
+		t.Fatal("a canceled build succeeded")
 	}
 	entries, err := filepath.Glob(filepath.Join(cache, "*", "*"))
 	if err != nil || len(entries) > 0 {
@@ -119,7 +119,7 @@ func TestBuildCancelled(t *testing.T) {
 	}
 }
 
-// The versions that components tell come from the module's go.mod.
+// TestLinkFlags checks that the versions that components report are read from the module's go.mod.
 func TestLinkFlags(t *testing.T) {
 	got, err := linkFlags("module m\n\nrequire (\n\tk8s.io/kubernetes v1.36.3\n\tsigs.k8s.io/kwok v0.8.0 // indirect\n)\n\nreplace k8s.io/kubernetes => ../k\n")
 	if err != nil {
@@ -135,7 +135,7 @@ func TestLinkFlags(t *testing.T) {
 	}
 }
 
-// The source tree is found from any folder inside it, and nowhere else.
+// TestSourcesAbove checks that the source tree is found from any folder inside it, and from nowhere else.
 func TestSourcesAbove(t *testing.T) {
 	module := smallModule(t)
 	for _, folder := range []string{"..", ".", "../deep/er"} {
@@ -149,8 +149,8 @@ func TestSourcesAbove(t *testing.T) {
 	}
 }
 
-// A folder of executables may hold one per component, links or the multi-call
-// one; anything missing is named.
+// TestGivenAssets checks that a folder may hold one executable per component, links or the multi-call executable, and
+// that the error names anything missing.
 func TestGivenAssets(t *testing.T) {
 	const program = "#!/bin/sh\n"
 	each := map[string]string{}
@@ -187,8 +187,8 @@ func TestGivenAssets(t *testing.T) {
 	}
 }
 
-// A download, a compiled package and a complaint are told apart, and the words
-// about them fit the moment.
+// TestBuildProgress checks that downloads, compiled packages and errors are distinguished, and that the progress
+// message fits each phase.
 func TestBuildProgress(t *testing.T) {
 	var seen buildProgress
 	if got := seen.text(); got != "nothing to download or compile so far" {
@@ -203,12 +203,12 @@ func TestBuildProgress(t *testing.T) {
 	}
 	seen.read(strings.NewReader(modulePath + "/sandbox\n"))
 	if got := seen.text(); got != "3 packages compiled, linking" {
-		t.Errorf("at last: %q", got)
+		t.Errorf("at the end: %q", got)
 	}
 }
 
-// Without Go, sources do not help: the executable on the PATH is used, and without
-// that, the message names what was looked for and what to do.
+// TestAssetsWithoutGo checks that sources are not used without Go: the executable on the PATH is used instead.
+// Without that, the error names what was searched for and what to do.
 func TestAssetsWithoutGo(t *testing.T) {
 	program := writeFiles(t, t.TempDir(), map[string]string{multicall: "#!/bin/sh\n"})
 	t.Setenv("PATH", program)
@@ -218,12 +218,12 @@ func TestAssetsWithoutGo(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Assets(t.Context(), AssetsOptions{})
 	if err == nil || !strings.Contains(err.Error(), "--sandbox-assets") || !strings.Contains(err.Error(), multicall) {
-		t.Errorf("nowhere: got %v, want what was looked for and the flag", err)
+		t.Errorf("nowhere: got %v, want what was searched for and the flag", err)
 	}
 }
 
-// The executables know the components by the name they are called by, and by the
-// first argument.
+// TestExecutableIsEachComponent checks that the multi-call executable selects the component by the name it is called
+// by and by its first argument.
 func TestExecutableIsEachComponent(t *testing.T) {
 	assets := testAssets(t)
 	for _, command := range [][]string{

@@ -18,14 +18,13 @@ import (
 	"time"
 )
 
-// cacheVariable overrides where builds of the sandbox are kept.
+// cacheVariable is the environment variable that overrides the folder for builds of the sandbox.
 const cacheVariable = "KARPENTER_SANDBOX_CACHE"
 
-// build returns a folder with the source's executable and a link per component,
-// building it if the cache lacks it. The cache is keyed by what goes into the
-// executable. Two that build at once wait for each other, and a build that is
-// killed leaves nothing that looks finished: it happens in a folder of its own,
-// under a lock that the kernel gives back, and is renamed when complete.
+// build returns a folder with the source's executable and a link per component. It builds the folder if the cache
+// lacks it. The cache key covers all inputs of the executable. Concurrent builds wait for each other. A killed build
+// leaves nothing that looks finished: a build happens in a folder of its own, under a lock that the kernel releases,
+// and is renamed when complete.
 func build(ctx context.Context, from source, progress func(string)) (string, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -70,8 +69,8 @@ func cacheFolder() (string, error) {
 	return filepath.Join(folder, "karpenter-go", "sandbox"), nil
 }
 
-// linkFlags set the versions that the components tell: without them the API
-// server calls itself v0.0.0-master. They are read from the module's go.mod.
+// linkFlags returns the linker flags that set the versions that the components report. Without them the API server
+// reports v0.0.0-master. The versions are read from the module's go.mod.
 func linkFlags(gomod string) (string, error) {
 	kubernetes, kwokVersion := requirement(gomod, "k8s.io/kubernetes"), requirement(gomod, "sigs.k8s.io/kwok")
 	parts := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
@@ -102,7 +101,7 @@ func buildKey(ctx context.Context, from source) (string, error) {
 	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 	files = append(files, from.modfile, from.sumfile())
 	hash := sha256.New()
-	for _, file := range files { // Glob sorts
+	for _, file := range files { // Glob returns sorted names
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return "", err
@@ -119,8 +118,7 @@ func buildKey(ctx context.Context, from source) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// goCommand returns a go command that the user's settings for other modules do
-// not reach, and that ends with us.
+// goCommand returns a go command that ignores the user's settings for other modules and ends with this process.
 func goCommand(ctx context.Context, module string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = module
@@ -130,7 +128,7 @@ func goCommand(ctx context.Context, module string, args ...string) *exec.Cmd {
 	return command
 }
 
-// waitForLock locks the file, telling progress when that takes a while.
+// waitForLock locks the file. It calls progress if that takes longer than a moment.
 func waitForLock(ctx context.Context, path string, progress func(string)) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -159,8 +157,7 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 	}
 }
 
-// buildInto builds the folder finished, and removes what builds that were killed
-// left beside it.
+// buildInto builds the folder finished, and removes the remains of killed builds beside it.
 func buildInto(ctx context.Context, from source, finished string, progress func(string)) error {
 	unfinished := finished + ".unfinished"
 	for _, leftover := range []string{unfinished, finished} {
@@ -195,7 +192,7 @@ func buildInto(ctx context.Context, from source, finished string, progress func(
 	return os.Rename(unfinished, finished)
 }
 
-// runBuild runs the build and tells every few seconds how far it is.
+// runBuild runs the build and reports the progress every few seconds.
 func runBuild(command *exec.Cmd, progress func(string)) error {
 	output, err := command.StderrPipe()
 	if err != nil {
@@ -225,10 +222,10 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 	}
 }
 
-// buildProgress is what `go build -v` has said so far.
+// buildProgress is the state that the output of `go build -v` has reported so far.
 type buildProgress struct {
 	downloaded, compiled atomic.Int64
-	last                 atomic.Bool // the program itself is compiled, which leaves the linking
+	last                 atomic.Bool // the program itself is compiled; only linking remains
 }
 
 func (b *buildProgress) text() string {
@@ -242,8 +239,8 @@ func (b *buildProgress) text() string {
 	}
 }
 
-// read counts downloads and packages, which are told as they are compiled, and
-// returns the last few of the other lines, which are complaints.
+// read counts the downloads and compiled packages in the output, and returns the last few of the other lines, which
+// are errors.
 func (b *buildProgress) read(output io.Reader) []string {
 	var complaints []string
 	lines := bufio.NewScanner(output)

@@ -17,12 +17,13 @@ import (
 	"time"
 )
 
-// validity of the certificates: longer than anybody keeps a sandbox.
+// validity is the validity of the certificates. It exceeds the life of any sandbox.
 const validity = 10 * 365 * 24 * time.Hour
 
-// Who the components are to the API server. The names are those that
-// Kubernetes' built-in RBAC bindings expect; kwok, which writes nodes and pods
-// as if it were every kubelet, is an administrator.
+// clientSubjects are the identities of the components at the API server. The names are those that Kubernetes'
+// built-in RBAC bindings expect
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings). kwok is an
+// administrator, because it writes nodes and pods in place of every kubelet.
 var clientSubjects = map[string]pkix.Name{
 	"admin":           {CommonName: "sandbox-admin", Organization: []string{"system:masters"}},
 	"kube-scheduler":  {CommonName: "system:kube-scheduler"},
@@ -30,10 +31,9 @@ var clientSubjects = map[string]pkix.Name{
 	kwok:              {CommonName: "sandbox-kwok", Organization: []string{"system:masters"}},
 }
 
-// ensureCertificates makes the sandbox's two authorities (one for Kubernetes,
-// one for etcd, so that no API client can talk to etcd), what they sign, and the
-// key that signs service account tokens. What is there is kept; the folder
-// appears whole or not at all.
+// ensureCertificates creates the sandbox's two certificate authorities (one for Kubernetes, one for etcd, so that no
+// API client can connect to etcd), the certificates that they sign, and the key that signs service account tokens.
+// Existing files are kept. The folder is created atomically.
 func ensureCertificates(l layout) error {
 	folder := l.path("pki")
 	if _, err := os.Stat(folder); err == nil {
@@ -107,8 +107,8 @@ func newAuthority(folder, file, name string) (*authority, error) {
 	return &authority{certificate, key}, writePair(filepath.Join(folder, file), signed, key)
 }
 
-// issue writes <file>.crt and <file>.key, good for serving on the loopback
-// address and for connecting as subject.
+// issue writes <file>.crt and <file>.key. The certificate is valid for serving on the loopback address and for
+// connecting as subject.
 func (a *authority) issue(folder, file string, subject pkix.Name) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

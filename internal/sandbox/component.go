@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The names of the components, as of their executables and logs.
+// These are the names of the components, of their executables and of their logs.
 const (
 	etcd              = "etcd"
 	apiserver         = "kube-apiserver"
@@ -25,16 +25,16 @@ const (
 	firstServiceIP = "10.96.0.1"
 )
 
-// component is how one program of the control plane is run.
+// component describes how one program of the control plane runs.
 type component struct {
 	name  string
-	wave  int           // components of a wave start together, after the wave before is ready
-	grace time.Duration // how long it may take to stop
+	wave  int           // components of a wave start together, after the previous wave is ready
+	grace time.Duration // maximum time to stop
 	args  func(plan) []string
 	ready func(plan) probe
 }
 
-// plan is what the components' arguments depend on.
+// plan holds the inputs of the components' arguments.
 type plan struct {
 	layout
 	ports  map[string]int
@@ -47,8 +47,7 @@ func (p plan) has(name string) bool {
 
 func (p plan) server() string { return "https://" + address(p.ports[apiserver]) }
 
-// catalogue lists the components in the order in which they start; they stop in
-// the opposite order.
+// catalogue lists the components in the order in which they start. They stop in the opposite order.
 var catalogue = []component{
 	{name: etcd, wave: 0, grace: 5 * time.Second, args: etcdArgs, ready: func(p plan) probe {
 		return probe{url: "https://" + address(p.ports[etcd]) + "/health", authority: p.pki("etcd-ca.crt"), client: p.pki("etcd-client")}
@@ -67,7 +66,7 @@ var catalogue = []component{
 	}},
 }
 
-// choose returns the components with the names, all of them for no names.
+// choose returns the components with the given names, or all of them if there are no names.
 func choose(names []string) ([]component, error) {
 	if len(names) == 0 {
 		return catalogue, nil
@@ -112,7 +111,7 @@ func etcdArgs(p plan) []string {
 		"--peer-trusted-ca-file=" + p.pki("etcd-ca.crt"),
 		"--peer-cert-file=" + p.pki("etcd-server.crt"),
 		"--peer-key-file=" + p.pki("etcd-server.key"),
-		"--unsafe-no-fsync", // a sandbox may lose its data with the machine's power, and is several times faster so
+		"--unsafe-no-fsync", // the sandbox may lose its data when the machine loses power; in return it is several times faster
 		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
 		"--log-level=warn",
 	}
@@ -131,7 +130,7 @@ func apiserverArgs(p plan) []string {
 		"--tls-cert-file=" + p.pki("server.crt"),
 		"--tls-private-key-file=" + p.pki("server.key"),
 		"--client-ca-file=" + p.pki("ca.crt"),
-		"--requestheader-client-ca-file=" + p.pki("ca.crt"), // no aggregated API uses it, but the others complain for want of it
+		"--requestheader-client-ca-file=" + p.pki("ca.crt"), // no aggregated API uses it, but the other components log errors without it
 		"--requestheader-allowed-names=front-proxy",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
@@ -147,13 +146,13 @@ func apiserverArgs(p plan) []string {
 		"--max-mutating-requests-inflight=1000",
 	}
 	if !p.has(controllerManager) {
-		// Nobody makes service accounts, and pods could not be created for want of one.
+		// No controller creates service accounts, and the admission plugin rejects pods without one.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	return args
 }
 
-// controlPlaneArgs are common to the controller manager and the scheduler.
+// controlPlaneArgs returns the arguments that the controller manager and the scheduler share.
 func controlPlaneArgs(p plan, name string) []string {
 	return []string{
 		"--kubeconfig=" + p.client(name),

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Install makes the API server serve the resource definitions, replacing those of
-// the same name, and returns when each version of each can be listed.
+// Install makes the API server serve the resource definitions and replaces those of the same name. It returns when
+// every version of each definition can be listed.
 func Install(ctx context.Context, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // it lists every version, the old ones too
+	config.WarningHandler = rest.NoWarnings{} // it lists every version, including deprecated ones
 	extensions, err := clientset.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to install resource definitions: %w", err)

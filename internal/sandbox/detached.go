@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// Up starts a sandbox under a supervisor that outlives this process, and returns
-// when it is ready. The supervisor is the command with which Supervise is called,
-// whose arguments must name the data directory. Cancelling the context ends the
-// supervisor too. A sandbox that runs already, or that somebody else starts
-// meanwhile, is a *RunningError, once it is ready.
+// Up starts a sandbox under a supervisor that outlives this process, and returns when the sandbox is ready.
+// supervisor is a command that calls Supervise; its arguments must name the data directory. Canceling the context
+// ends the supervisor too. If the sandbox already runs, or another process starts it meanwhile, Up returns a
+// *RunningError once the sandbox is ready.
 func Up(ctx context.Context, options Options, supervisor []string) (Status, error) {
 	l, err := absolute(options.DataDir)
 	if err != nil {
@@ -53,8 +52,8 @@ func Up(ctx context.Context, options Options, supervisor []string) (Status, erro
 	return status, err
 }
 
-// awaitEnd waits for a supervisor that is ending its sandbox, or that has lost a component of it, to let go of the directory. It reports whether
-// there was one: the next sandbox is the caller's to start.
+// awaitEnd waits for a supervisor that is ending its sandbox, or that has lost a component, to release the directory.
+// It reports whether there was one; the caller then starts the next sandbox.
 func awaitEnd(ctx context.Context, l layout, progress func(string)) (ending bool, err error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -67,7 +66,7 @@ func awaitEnd(ctx context.Context, l layout, progress func(string)) (ending bool
 			return ending, err
 		}
 		if status.Phase != Stopping && status.Phase != Stopped && status.Phase != Failed {
-			return false, nil // it runs, or another caller was faster
+			return false, nil // it runs, or another caller started it first
 		}
 		if !ending && progress != nil {
 			progress("waiting for the last sandbox to end")
@@ -81,10 +80,10 @@ func awaitEnd(ctx context.Context, l layout, progress func(string)) (ending bool
 	}
 }
 
-// supervisor is the process that Up started.
+// supervisor is the process that Up has started.
 type supervisor struct {
 	command *exec.Cmd
-	ended   chan struct{} // closed when it has
+	ended   chan struct{} // closed when the process has ended
 }
 
 // detach starts the supervisor in a session of its own.
@@ -107,10 +106,9 @@ func detach(l layout, command []string) (*supervisor, error) {
 	return s, nil
 }
 
-// awaitRunning follows the status until the sandbox runs or has failed. child is
-// the supervisor that is to make it run, nil when it is somebody else's. When
-// somebody else was faster to have the directory, it awaits theirs, and a
-// *RunningError says so.
+// awaitRunning follows the status until the sandbox runs or has failed. child is the supervisor that starts it, or
+// nil if another process started the supervisor. If another supervisor locked the directory first, awaitRunning waits
+// for that one and returns a *RunningError.
 func awaitRunning(ctx context.Context, l layout, child *supervisor, progress func(string)) (Status, error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -132,7 +130,7 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 		if err != nil {
 			return status, err
 		}
-		if child != nil && status.Supervisor != child.command.Process.Pid { // of the last sandbox, or somebody else's
+		if child != nil && status.Supervisor != child.command.Process.Pid { // of the previous sandbox, or of another supervisor
 			if !gone {
 				continue
 			}
@@ -160,8 +158,8 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 	}
 }
 
-// Supervise runs the sandbox that Up prepared in the directory until SIGINT or
-// SIGTERM, or until a component dies, which is its error.
+// Supervise runs the sandbox that Up prepared in the directory until SIGINT or SIGTERM. It returns an error if a
+// component dies.
 func Supervise(dataDir string) error {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -179,16 +177,15 @@ func Supervise(dataDir string) error {
 	return Run(context.Background(), options, nil)
 }
 
-// Run runs a sandbox in this process until SIGINT, SIGTERM, the context's end or
-// the death of a component, which is its error. ready, which may be nil, is
-// called when the sandbox is. A second signal ends it without courtesy.
+// Run runs a sandbox in this process until SIGINT, SIGTERM or the end of the context. It returns an error if a
+// component dies. ready, which may be nil, is called when the sandbox is ready. A second signal kills the components.
 func Run(ctx context.Context, options Options, ready func(*Sandbox)) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	s, err := Start(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // asked to end before it was ready
+			return nil // ended before it was ready
 		}
 		return err
 	}
@@ -209,8 +206,8 @@ func Run(ctx context.Context, options Options, ready func(*Sandbox)) error {
 	return s.Stop()
 }
 
-// Down ends the sandbox in the directory, whoever supervises it, and waits for
-// the end. It returns false when nothing ran. The data stays.
+// Down ends the sandbox in the directory, whichever process supervises it, and waits for the end. It returns false if
+// no sandbox ran. The data is kept.
 func Down(ctx context.Context, dataDir string) (bool, error) {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -219,7 +216,7 @@ func Down(ctx context.Context, dataDir string) (bool, error) {
 	if _, held := lockHolder(l); !held {
 		return false, settle(l)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Second) // more than the graces of all components
+	ctx, cancel := context.WithTimeout(ctx, 40*time.Second) // more than the grace periods of all components
 	defer cancel()
 	told := 0
 	check := func(context.Context) error {
@@ -246,13 +243,13 @@ func Down(ctx context.Context, dataDir string) (bool, error) {
 	return true, settle(l)
 }
 
-// settle turns what a killed supervisor left as status into Stopped.
+// settle replaces the status that a killed supervisor left by Stopped.
 func settle(l layout) error {
 	status, err := ReadStatus(string(l))
 	if err != nil || status.Phase == Absent || status.Phase == Stopped {
 		return err
 	}
-	// On a full disk this fails, and the sandbox is down nevertheless.
+	// This fails on a full disk; the sandbox has ended nevertheless.
 	_ = writeJSON(l.status(), Status{
 		Phase: Stopped, Changed: time.Now().UTC(), Kubeconfig: status.Kubeconfig, Assets: status.Assets,
 	})

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// supervisorVariable makes this test program a supervisor of the directory.
+// supervisorVariable names the environment variable that makes this test program a supervisor of the directory.
 const supervisorVariable = "SANDBOX_TEST_SUPERVISE"
 
-// TestSupervisorProcess is no test: it is what the tests below run as the
-// detached supervisor.
+// TestSupervisorProcess is not a test. The tests below run it as the detached supervisor.
 func TestSupervisorProcess(t *testing.T) {
 	directory := os.Getenv(supervisorVariable)
 	if directory == "" {
@@ -27,7 +26,7 @@ func TestSupervisorProcess(t *testing.T) {
 	}
 }
 
-// upTest brings a detached sandbox up that is taken down with the test.
+// upTest starts a detached sandbox that ends with the test.
 func upTest(t *testing.T, directory string) (Status, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -37,15 +36,15 @@ func upTest(t *testing.T, directory string) (Status, error) {
 	t.Setenv(supervisorVariable, directory)
 	t.Cleanup(func() {
 		if _, err := Down(context.WithoutCancel(t.Context()), directory); err != nil {
-			t.Errorf("taking the sandbox down: %v", err)
+			t.Errorf("ending the sandbox: %v", err)
 		}
 	})
 	return Up(t.Context(), Options{DataDir: directory, Assets: testAssets(t), Components: APIOnly()},
 		[]string{self, "-test.run=^TestSupervisorProcess$"})
 }
 
-// Up leaves a sandbox behind that Up again finds and Down ends; Down twice is
-// fine.
+// TestUpAndDown checks that a second Up finds the sandbox of the first, that Down ends it, and that a second Down
+// succeeds.
 func TestUpAndDown(t *testing.T) {
 	directory := t.TempDir()
 	if ran, err := Down(t.Context(), directory); ran || err != nil {
@@ -78,7 +77,8 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
-// Up beside a supervisor that ends its sandbox because a component died waits for it, and starts the next.
+// TestUpAfterADeath checks that Up waits for a supervisor that ends its sandbox because a component died, and starts
+// the next one.
 func TestUpAfterADeath(t *testing.T) {
 	directory := t.TempDir()
 	first, err := upTest(t, directory)
@@ -101,8 +101,8 @@ func TestUpAfterADeath(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed takes its components with it; the status says so,
-// and the directory can be used again.
+// TestKilledSupervisorLeavesNothing checks that the components of a killed supervisor end too, that the status
+// reports it, and that the directory can be used again.
 func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	directory := t.TempDir()
 	status, err := upTest(t, directory)
@@ -115,7 +115,8 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	for _, component := range status.Components {
 		expectGone(t, component.Process)
 	}
-	// The components go when the supervisor's thread does; its lock goes with its last file, a moment later.
+	// The components end with the supervisor's thread. The lock is released with the supervisor's last file, a moment
+	// later.
 	var after Status
 	eventually(t, "the supervisor's lock to go", func(context.Context) error {
 		if after, err = ReadStatus(directory); err == nil && after.Phase != Failed {
@@ -135,7 +136,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 	}
 }
 
-// A supervisor that cannot even start is reported with what it said.
+// TestSupervisorThatFails checks that the error of a supervisor that cannot start contains its output.
 func TestSupervisorThatFails(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -143,12 +144,12 @@ func TestSupervisorThatFails(t *testing.T) {
 	}
 	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo karpenter: no such verb >&2; exit 2"})
 	if err == nil || !strings.Contains(err.Error(), "did not start: no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
-		t.Errorf("got %v, want the supervisor's words and its log", err)
+		t.Errorf("got %v, want the supervisor's output and its log", err)
 	}
 }
 
-// A supervisor that finds the directory taken by one that was faster is no
-// failure: the sandbox that runs is the one that was wanted.
+// TestUpThatLosesTheRace checks that Up succeeds if another supervisor locked the directory first: the running
+// sandbox is the requested one.
 func TestUpThatLosesTheRace(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -177,7 +178,8 @@ func TestUpThatLosesTheRace(t *testing.T) {
 	}
 }
 
-// Whatever became of its status file, a sandbox with a supervisor is not absent.
+// TestStatusWithoutItsFile checks that a sandbox with a supervisor is never reported as absent, whatever its status
+// file holds.
 func TestStatusWithoutItsFile(t *testing.T) {
 	for _, test := range []struct {
 		name, content string
@@ -215,7 +217,7 @@ func TestStatusWithoutItsFile(t *testing.T) {
 				t.Errorf("with a supervisor: %+v %v, want %s", status, err, test.held)
 			}
 			if test.kubeconfig && (status.Server != "https://127.0.0.1:6443" || !strings.Contains(status.Message, "holds the lock")) {
-				t.Errorf("status %+v, want the server of the kubeconfig and a word on the lock", status)
+				t.Errorf("status %+v, want the server of the kubeconfig and a mention of the lock", status)
 			}
 			if err := lock.Close(); err != nil {
 				t.Fatal(err)

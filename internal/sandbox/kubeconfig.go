@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfigs writes the administrator's kubeconfig and one for each
-// component that needs one. They hold their certificates and can be copied.
+// writeKubeconfigs writes the administrator's kubeconfig and one for each component that needs one. The certificates
+// are embedded, so the files can be copied.
 func writeKubeconfigs(p plan) error {
 	if err := os.MkdirAll(p.path("clients"), 0o700); err != nil {
 		return err
@@ -48,8 +48,8 @@ func writeKubeconfig(p plan, path, name string) error {
 	return os.Rename(unfinished, path)
 }
 
-// Kubeconfig returns the path of the administrator's kubeconfig of the sandbox
-// in the directory, which has been up at least once.
+// Kubeconfig returns the path of the administrator's kubeconfig of the sandbox in the directory. The sandbox must
+// have been started at least once.
 func Kubeconfig(dataDir string) (string, error) {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -61,8 +61,7 @@ func Kubeconfig(dataDir string) (string, error) {
 	return l.kubeconfig(), nil
 }
 
-// clientConfig returns the administrator's connection, without a limit on
-// requests of its own.
+// clientConfig returns the administrator's connection, without client-side rate limits.
 func clientConfig(l layout) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig())
 	if err != nil {

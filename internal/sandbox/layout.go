@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// minimumSpace on disk, in bytes: etcd reserves 128 MB for its log as it starts,
-// and would end with the disk full.
+// minimumSpace is the required free disk space in bytes. etcd allocates 128 MB for its log when it starts, and ends
+// when the disk is full.
 const minimumSpace = 256 << 20
 
-// layout is where things are in a data directory.
+// layout is the data directory; its methods return the paths inside it.
 type layout string
 
 func (l layout) path(elements ...string) string {
@@ -31,16 +31,15 @@ func (l layout) status() string                 { return l.path("status.json") }
 func (l layout) options() string                { return l.path("options.json") }
 func (l layout) lock() string                   { return l.path("supervisor.lock") }
 
-// DirectoryError says that a path cannot be a sandbox's data directory.
+// DirectoryError reports that a path cannot be a sandbox's data directory.
 type DirectoryError struct{ DataDir, Problem string }
 
 func (e *DirectoryError) Error() string {
 	return fmt.Sprintf("data directory %q: %s", e.DataDir, e.Problem)
 }
 
-// CheckDataDir refuses, with a *DirectoryError, a path that is not a directory,
-// and a directory that holds something else than a sandbox: a sandbox would
-// write among somebody's files. It changes nothing.
+// CheckDataDir returns a *DirectoryError for a path that is not a directory, and for a directory with content that is
+// not a sandbox's: a sandbox would write among unrelated files. It changes nothing.
 func CheckDataDir(dataDir string) error {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -49,8 +48,7 @@ func CheckDataDir(dataDir string) error {
 	return l.check()
 }
 
-// MakeDataDir makes the data directory if need be and marks it as a sandbox's.
-// Errors are those of CheckDataDir.
+// MakeDataDir creates the data directory if needed and marks it as a sandbox's. Its errors are those of CheckDataDir.
 func MakeDataDir(dataDir string) error {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -59,8 +57,7 @@ func MakeDataDir(dataDir string) error {
 	return l.ensure()
 }
 
-// check tells a sandbox's directory by the lock file, which is made before
-// anything else and stays.
+// check recognizes a sandbox's directory by the lock file, which is created first and never removed.
 func (l layout) check() error {
 	entries, err := os.ReadDir(string(l))
 	switch {
@@ -76,8 +73,7 @@ func (l layout) check() error {
 	return nil
 }
 
-// ensure makes the data directory, and refuses one that is somebody else's or
-// whose disk is full.
+// ensure creates the data directory. It rejects a directory with unrelated content and a full disk.
 func (l layout) ensure() error {
 	if err := l.check(); err != nil {
 		return err
@@ -97,7 +93,7 @@ func (l layout) ensure() error {
 	return l.space()
 }
 
-// reasonOf is a file error without the path, which the message has already.
+// reasonOf returns a file error without the path, which the caller's message already contains.
 func reasonOf(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -106,7 +102,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// space says no when the disk of the data directory is full.
+// space returns an error when the disk of the data directory is full.
 func (l layout) space() error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(string(l), &disk); err != nil {

@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// lockSupervisor makes this process the sandbox's supervisor until the returned
-// file is closed or the process ends, however it ends. The file names the
-// process, for Down.
+// lockSupervisor makes this process the sandbox's supervisor until the returned file is closed or the process ends
+// for any reason. The file contains the process id, for Down.
 func lockSupervisor(l layout) (*os.File, error) {
 	file, err := os.OpenFile(l.lock(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
-	// Whoever asks for the status holds the lock for an instant, hence the tries.
+	// A process that reads the status holds the lock for an instant, so locking is retried.
 	deadline := time.Now().Add(time.Second)
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -42,15 +41,14 @@ func lockSupervisor(l layout) (*os.File, error) {
 	return file, nil
 }
 
-// RunningError says that the directory's sandbox already has a supervisor.
+// RunningError reports that the directory's sandbox already has a supervisor.
 type RunningError struct{ DataDir string }
 
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("a sandbox is running in %s already", e.DataDir)
 }
 
-// lockHolder returns the supervisor's process id (0 if it has not written it
-// yet), and whether there is a supervisor.
+// lockHolder returns the supervisor's process id (0 if it is not written yet), and whether there is a supervisor.
 func lockHolder(l layout) (int, bool) {
 	file, err := os.Open(l.lock())
 	if err != nil {
@@ -58,7 +56,7 @@ func lockHolder(l layout) (int, bool) {
 	}
 	defer file.Close()
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
-		return 0, false // closing releases it
+		return 0, false // closing releases the lock
 	}
 	content := make([]byte, 64)
 	n, _ := file.Read(content)
@@ -67,7 +65,7 @@ func lockHolder(l layout) (int, bool) {
 	if _, err := fmt.Sscanf(strings.TrimSpace(string(content[:n])), "%d %s", &id, &start); err != nil {
 		return 0, true
 	}
-	if processStart(id) != start { // the last supervisor's, not yet overwritten
+	if processStart(id) != start { // written by the previous supervisor and not yet overwritten
 		return 0, true
 	}
 	return id, true

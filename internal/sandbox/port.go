@@ -13,20 +13,18 @@ import (
 	"time"
 )
 
-// Ports are chosen below the range from which Linux takes the local ports of
-// outgoing connections (32768 and up), so that a port cannot be lost to one
-// between being chosen and being listened on.
+// Ports are below the range that Linux uses for local ports of outgoing connections (32768 and up). Otherwise a
+// connection could take a port between its choice and the listen call.
 const (
 	lowestPort  = 20000
 	highestPort = 32000
 )
 
-// PortTakenError says that a port which this sandbox used before is in use by
-// another program now.
+// PortTakenError reports that another program now uses a port that this sandbox used before.
 type PortTakenError struct {
 	Component string
 	Port      int
-	File      string // the file that remembers the sandbox's ports
+	File      string // the file that stores the sandbox's ports
 }
 
 func (e *PortTakenError) Error() string {
@@ -36,8 +34,7 @@ func (e *PortTakenError) Error() string {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// ensurePorts returns a port for each name: the ones the sandbox had before, or
-// free ones, remembered from now on.
+// ensurePorts returns a port for each name: the stored one, or a free one, which it stores.
 func ensurePorts(l layout, names []string) (map[string]int, error) {
 	ports := map[string]int{}
 	switch content, err := os.ReadFile(l.ports()); {
@@ -66,7 +63,7 @@ func ensurePorts(l layout, names []string) (map[string]int, error) {
 	return ports, writeJSON(l.ports(), ports)
 }
 
-// holdPort listens on the port, or on any free one if it is 0.
+// holdPort listens on the port, or on any free port if it is 0.
 func holdPort(port int) (net.Listener, error) {
 	if port != 0 {
 		return holdAgain(port)
@@ -80,11 +77,11 @@ func holdPort(port int) (net.Listener, error) {
 	return net.Listen("tcp", address(0))
 }
 
-// dyingTime is how long the components of a supervisor that was killed may take to
-// let go of their ports: the kernel ends their threads one by one.
+// dyingTime is the maximum time that the components of a killed supervisor take to release their ports. The kernel
+// ends their threads one by one.
 const dyingTime = 5 * time.Second
 
-// holdAgain listens on a port that this sandbox had before.
+// holdAgain listens on a port that this sandbox used before.
 func holdAgain(port int) (net.Listener, error) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -96,7 +93,7 @@ func holdAgain(port int) (net.Listener, error) {
 	}
 }
 
-// portNames are the names under which the ports of the components are kept.
+// portNames returns the names under which the components' ports are stored.
 func portNames(chosen []component) []string {
 	var names []string
 	for i := range chosen {

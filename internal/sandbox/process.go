@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a component that runs.
+// process is a running component.
 type process struct {
 	name  string
 	log   string
@@ -25,8 +25,8 @@ type process struct {
 	err   error         // how it ended; read after ended is closed
 }
 
-// spawner starts processes from one thread that lives as long as the spawner:
-// Linux sends the parent-death signal when the thread that forked ends.
+// spawner starts processes from one thread that lives as long as the spawner. Linux sends the parent-death signal
+// when the thread that forked ends.
 type spawner chan func()
 
 func newSpawner() spawner {
@@ -41,8 +41,8 @@ func newSpawner() spawner {
 	return s
 }
 
-// start runs the command with its output in the log; the log of the run before
-// is kept as <log>.previous. died is called when the process has ended.
+// start runs the command with its output in the log. The log of the previous run is kept as <log>.previous. died is
+// called when the process has ended.
 func (s spawner) start(c component, argv []string, log string, died func(*process)) (*process, error) {
 	if err := os.Rename(log, log+".previous"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)
@@ -69,8 +69,7 @@ func (s spawner) start(c component, argv []string, log string, died func(*proces
 	return p, nil
 }
 
-// stop ends the process: by SIGTERM, and by SIGKILL once its grace has passed or
-// hurry is closed.
+// stop ends the process: by SIGTERM, and by SIGKILL once its grace period has passed or hurry is closed.
 func (p *process) stop(hurry <-chan struct{}) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	patience := time.NewTimer(p.grace)
@@ -85,11 +84,11 @@ func (p *process) stop(hurry <-chan struct{}) {
 	<-p.ended
 }
 
-// DeadError says that a component ended though nobody asked it to.
+// DeadError reports that a component ended unexpectedly.
 type DeadError struct {
 	Component string
 	How       string // "exit status 1", "signal: killed"
-	LastLine  string // of its log; may be empty
+	LastLine  string // last line of its log; may be empty
 	Log       string // path
 }
 
@@ -107,14 +106,13 @@ func (p *process) deadError() *DeadError {
 	}
 	last := lastLine(p.log)
 	if telling(last) < 2 && strings.HasPrefix(how, "signal: ") {
-		last = "" // it was not its doing, and what it said before does not explain it
+		last = "" // another process killed it, so its earlier output does not explain the end
 	}
 	return &DeadError{Component: p.name, How: how, LastLine: last, Log: p.log}
 }
 
-// lastLine returns the line of a log that says most about the end, shortened:
-// the last of the most telling kind. Lines of usage text and of stack traces are
-// indented and say nothing.
+// lastLine returns the line of a log that best explains the end, shortened: the last of the most informative kind. It
+// ignores indented lines, which belong to usage text and stack traces.
 func lastLine(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -144,8 +142,8 @@ func lastLine(path string) string {
 	return best
 }
 
-// telling grades a line of a log: 3 names a cause outside the program, 2 is its
-// last word, 1 an ordinary line, 0 an ordinary line at Kubernetes' level info.
+// telling rates a line of a log: 3 names a cause outside the program, 2 is a fatal message, 1 an ordinary line, 0 an
+// ordinary line at Kubernetes' level info.
 func telling(line string) int {
 	lower := strings.ToLower(line)
 	switch {
@@ -161,7 +159,7 @@ func telling(line string) int {
 	}
 }
 
-// plainText takes the message out of a line of JSON, which is what etcd logs.
+// plainText extracts the message from a line of JSON, which is etcd's log format.
 func plainText(line string) string {
 	var entry struct {
 		Message string `json:"msg"`

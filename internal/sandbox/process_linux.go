@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// attributes of a child: ended by the kernel when we end, and in a process group
-// of its own, so that a SIGINT from the terminal reaches the supervisor alone.
+// childAttributes makes the kernel end the child when this process ends. It puts the child into a process group of
+// its own, so that only the supervisor receives a SIGINT from the terminal.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// processStart returns when a process started, in ticks since boot (field 22 of
-// proc_pid_stat(5)), which with its id identifies it; "-" if there is none.
+// processStart returns when a process started, in ticks since boot (field 22 of proc_pid_stat(5)). Together with the
+// process id the value identifies the process. It is "-" if there is no such process.
 func processStart(id int) string {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {

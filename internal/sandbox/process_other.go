@@ -4,7 +4,7 @@ package sandbox
 
 import "syscall"
 
-// Without a parent-death signal, components outlive a supervisor that is killed
+// childAttributes sets a process group. Without a parent-death signal, components outlive a supervisor that is killed
 // with SIGKILL.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 

@@ -10,7 +10,7 @@ import (
 
 func asExit(err error, exit **exec.ExitError) bool { return errors.As(err, exit) }
 
-// The line that explains an end is found among usage text, stack traces and JSON.
+// TestLastLine checks that the line that explains an end is found among usage text, stack traces and JSON.
 func TestLastLine(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
 		"empty":          {"", ""},

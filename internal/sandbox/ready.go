@@ -19,21 +19,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// probe is a health check: a GET that answers 200.
+// probe is a health check: a GET request that returns 200.
 type probe struct {
 	url       string
 	authority string // file of the CA that signed the server's certificate
-	client    string // pair of files, without .crt and .key, to connect with; may be empty
+	client    string // path of certificate and key without .crt and .key; may be empty
 }
 
-// pollEvery is short because a check is cheap and somebody waits.
+// pollEvery is short because a check is cheap and a caller waits for it.
 const pollEvery = 50 * time.Millisecond
 
-// NotReadyError says that something did not become ready in time.
+// NotReadyError reports that something did not become ready in time.
 type NotReadyError struct {
 	What string
-	Log  string // path; empty if it is no component
-	Last error  // what the last check said
+	Log  string // path; empty if it is not a component
+	Last error  // result of the last check
 }
 
 func (e *NotReadyError) Error() string {
@@ -46,9 +46,8 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() error { return e.Last }
 
-// until calls check until it returns nil or the context ends: by a deadline, which
-// is a *NotReadyError, by the death of a component, a *DeadError, or by somebody's
-// wish.
+// until calls check until it returns nil or the context ends. A deadline gives a *NotReadyError, the death of a
+// component a *DeadError. Other cancellations return their cause.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -111,9 +110,8 @@ func (p probe) check(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// defaultsExist tells whether the cluster has what every user expects of it: the
-// default namespace, and in it the default service account (which only the
-// controller manager makes).
+// defaultsExist reports whether the cluster has the default namespace and, if serviceAccount is set, the default
+// service account in it (which only the controller manager creates).
 func defaultsExist(ctx context.Context, config *rest.Config, serviceAccount bool) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

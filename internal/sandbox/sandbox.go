@@ -13,26 +13,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options is what a sandbox is made of.
+// Options configures a sandbox.
 type Options struct {
-	// DataDir identifies the sandbox; it is made if it does not exist. Only one
-	// sandbox at a time runs in a directory.
+	// DataDir identifies the sandbox. It is created if it does not exist. Only one sandbox at a time runs in a
+	// directory.
 	DataDir string `json:"dataDir"`
-	// Assets is a folder with one executable per component, or with
-	// karpenter-sandbox; see Assets.
+	// Assets is a folder with one executable per component, or with karpenter-sandbox; see the function Assets.
 	Assets string `json:"assets"`
-	// Components to run; none means all. The API server needs etcd.
+	// Components lists the components to run; none means all. The API server needs etcd.
 	Components []string `json:"components,omitempty"`
-	// ExtraArgs are flags by component, put after ours, so that they win.
+	// ExtraArgs are flags by component. They are appended to the default flags, so they take precedence.
 	ExtraArgs map[string][]string `json:"extraArgs,omitempty"`
-	// ReadyTimeout is how long each component may take to become ready; 0 means
-	// two minutes, which is plenty on a loaded machine (2 to 5 s is usual).
+	// ReadyTimeout is the maximum time for each component to become ready. 0 means two minutes, which suffices on a
+	// loaded machine (2 to 5 s is usual).
 	ReadyTimeout time.Duration `json:"readyTimeout,omitempty"`
-	// Progress is told in a few words what is awaited; nil means nobody.
+	// Progress is called with a short description of what is awaited. It may be nil.
 	Progress func(string) `json:"-"`
 }
 
-// APIOnly are the components that tests of API objects need.
+// APIOnly returns the components that tests of API objects need.
 func APIOnly() []string { return []string{etcd, apiserver} }
 
 // Sandbox is a control plane that this process supervises.
@@ -49,21 +48,19 @@ type Sandbox struct {
 	corpse    *process      // the first component that ended; read after dead is closed
 	dead      chan struct{} // closed when a component has ended
 	deadOnce  sync.Once
-	stopping  chan struct{} // closed when somebody asks for the end
-	hurry     chan struct{} // closed when the end must come at once
+	stopping  chan struct{} // closed to end the sandbox
+	hurry     chan struct{} // closed to kill the components at once
 	stopOnce  sync.Once
 	hurryOnce sync.Once
-	done      chan struct{} // closed when nothing runs any more
-	err       error         // why it ended, nil when asked to; read after done is closed
+	done      chan struct{} // closed when no component runs anymore
+	err       error         // why it ended, nil if it was stopped; read after done is closed
 }
 
-// Start runs a control plane in the background of this process and returns when
-// it is ready: every component healthy, the default namespace and service
-// account there. The context bounds the start only; Stop ends the sandbox. An
-// error leaves nothing running.
+// Start runs a control plane in the background of this process. It returns when the control plane is ready: every
+// component is healthy, and the default namespace and service account exist. The context bounds the start only; Stop
+// ends the sandbox. After an error no process is left running.
 //
-// Errors to tell apart: *DirectoryError, *RunningError, *PortTakenError,
-// *DeadError.
+// Errors to distinguish: *DirectoryError, *RunningError, *PortTakenError, *DeadError.
 func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	s, err := prepare(options)
 	if err != nil {
@@ -71,7 +68,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	}
 	if err := s.bringUp(ctx); err != nil {
 		if ctx.Err() != nil {
-			s.end(nil) // somebody's wish is no failure
+			s.end(nil) // a requested end is not a failure
 		} else {
 			s.end(err)
 		}
@@ -82,7 +79,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// prepare claims the data directory and writes what the components read.
+// prepare locks the data directory and writes the files that the components read.
 func prepare(options Options) (*Sandbox, error) {
 	chosen, err := choose(options.Components)
 	if err != nil {
@@ -132,8 +129,7 @@ func (s *Sandbox) furnish() error {
 	return nil
 }
 
-// bringUp starts the components wave by wave, until the context ends or a
-// component does.
+// bringUp starts the components wave by wave, until the context ends or a component dies.
 func (s *Sandbox) bringUp(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -206,8 +202,7 @@ func (s *Sandbox) await(ctx context.Context, c component) error {
 	return err
 }
 
-// awaiting reports what is awaited and waits until check succeeds, the context
-// ends or patience does.
+// awaiting reports what is awaited and waits until check succeeds, the context ends or the timeout passes.
 func (s *Sandbox) awaiting(ctx context.Context, what string, check func(context.Context) error) error {
 	s.report(Starting, "waiting for "+what)
 	if s.options.Progress != nil {
@@ -222,7 +217,7 @@ func (s *Sandbox) awaiting(ctx context.Context, what string, check func(context.
 	return until(ctx, what, check)
 }
 
-// watch waits for the end: one that is asked for, or the death of a component.
+// watch waits for a requested end or the death of a component.
 func (s *Sandbox) watch() {
 	select {
 	case <-s.dead:
@@ -232,8 +227,7 @@ func (s *Sandbox) watch() {
 	}
 }
 
-// end stops what runs, last started first, records why, and gives the data
-// directory back.
+// end stops the components in reverse order of their start, records the reason, and releases the data directory.
 func (s *Sandbox) end(why error) {
 	s.report(Stopping, "")
 	for _, p := range slices.Backward(s.processes) {
@@ -253,8 +247,8 @@ func (s *Sandbox) end(why error) {
 	close(s.done)
 }
 
-// report writes the status for others. A full disk must not end a sandbox that
-// works otherwise, so that failing to write is not an error.
+// report writes the status for other processes. A failure to write is ignored, because a full disk must not end a
+// working sandbox.
 func (s *Sandbox) report(phase Phase, message string) {
 	s.statusLock.Lock()
 	defer s.statusLock.Unlock()
@@ -262,26 +256,24 @@ func (s *Sandbox) report(phase Phase, message string) {
 	_ = writeJSON(s.plan.layout.status(), s.status)
 }
 
-// Stop ends the sandbox in order and waits for it; its data stays. It returns
-// why the sandbox had ended before, if it had.
+// Stop ends the sandbox in order and waits for it. The data is kept. It returns the reason if the sandbox had already
+// ended.
 func (s *Sandbox) Stop() error {
 	s.stopOnce.Do(func() { close(s.stopping) })
 	<-s.done
 	return s.err
 }
 
-// Kill ends the sandbox at once, without the courtesy that lets components
-// finish: for data that nobody will read again.
+// Kill ends the sandbox at once, without grace periods. Use it for data that is not read again.
 func (s *Sandbox) Kill() {
 	s.hurryOnce.Do(func() { close(s.hurry) })
 	_ = s.Stop()
 }
 
-// Done is closed when the sandbox has ended; Err says why.
+// Done returns a channel that is closed when the sandbox has ended; Err returns the reason.
 func (s *Sandbox) Done() <-chan struct{} { return s.done }
 
-// Err returns why the sandbox ended by itself (*DeadError), nil while it runs
-// and when it was asked to end.
+// Err returns why the sandbox ended by itself (*DeadError). It is nil while the sandbox runs and after Stop.
 func (s *Sandbox) Err() error {
 	select {
 	case <-s.done:
@@ -291,7 +283,7 @@ func (s *Sandbox) Err() error {
 	}
 }
 
-// Status describes the sandbox.
+// Status returns the status of the sandbox.
 func (s *Sandbox) Status() Status {
 	s.statusLock.Lock()
 	defer s.statusLock.Unlock()
@@ -303,5 +295,5 @@ func (s *Sandbox) Status() Status {
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (s *Sandbox) Kubeconfig() string { return s.plan.kubeconfig() }
 
-// Config returns the administrator's connection, without a limit on requests.
+// Config returns the administrator's connection, without client-side rate limits.
 func (s *Sandbox) Config() (*rest.Config, error) { return clientConfig(s.plan.layout) }

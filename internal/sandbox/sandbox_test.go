@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// testAssets returns the executables, building them on the first run.
+// testAssets returns the executables. The first call builds them.
 func testAssets(t *testing.T) string {
 	t.Helper()
 	assets, err := Assets(t.Context(), AssetsOptions{Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) }})
@@ -65,9 +65,8 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	}
 }
 
-// A whole control plane: the controllers make pods of a Deployment, the scheduler
-// binds them to a simulated node, kwok runs them, lets go of deleted ones and
-// keeps the node's lease.
+// TestDeploymentRunsOnASimulatedNode checks a whole control plane: the controllers create pods of a Deployment, the
+// scheduler binds them to a simulated node, kwok runs them, finalizes deleted ones and renews the node's lease.
 func TestDeploymentRunsOnASimulatedNode(t *testing.T) {
 	s := startTest(t, Options{DataDir: t.TempDir(), Assets: testAssets(t)})
 	client := testClient(t, s)
@@ -130,8 +129,8 @@ func running(ctx context.Context, client kubernetes.Interface, want int) error {
 	return nil
 }
 
-// Two sandboxes live side by side and know nothing of each other; one directory
-// is one sandbox; a sandbox that is started again keeps its address and data.
+// TestSideBySideAndAgain checks that two sandboxes run side by side independently, that a directory runs at most one
+// sandbox, and that a restarted sandbox keeps its address and data.
 func TestSideBySideAndAgain(t *testing.T) {
 	assets, first, second := testAssets(t), t.TempDir(), t.TempDir()
 	one := startTest(t, Options{DataDir: first, Assets: assets, Components: APIOnly()})
@@ -146,7 +145,7 @@ func TestSideBySideAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := testClient(t, two).CoreV1().Namespaces().Get(t.Context(), "only-in-one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("asking the other sandbox for the namespace: got %v, want not found", err)
+		t.Errorf("reading the namespace in the other sandbox: got %v, want not found", err)
 	}
 	server := one.Status().Server
 	if err := one.Stop(); err != nil {
@@ -164,7 +163,7 @@ func TestSideBySideAndAgain(t *testing.T) {
 	}
 }
 
-// Nobody without a certificate of the sandbox's own gets in.
+// TestOnlyOwnCertificatesGetIn checks that only clients with a certificate of the sandbox's own CA are admitted.
 func TestOnlyOwnCertificatesGetIn(t *testing.T) {
 	s := startTest(t, Options{DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly()})
 	config, err := s.Config()
@@ -185,12 +184,12 @@ func TestOnlyOwnCertificatesGetIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := anonymous.check(t.Context(), connection); err == nil {
-		t.Error("etcd answers a client without a certificate")
+		t.Error("etcd accepts a client without a certificate")
 	}
 }
 
-// When a component dies, the rest is stopped, and the reason names component and
-// log, in the error and in the status that others read.
+// TestDeadComponentIsReported checks that the death of a component stops the others, and that the error and the
+// status name the component and its log.
 func TestDeadComponentIsReported(t *testing.T) {
 	directory := t.TempDir()
 	s := startTest(t, Options{DataDir: directory, Assets: testAssets(t), Components: APIOnly()})
@@ -215,7 +214,7 @@ func TestDeadComponentIsReported(t *testing.T) {
 	}
 }
 
-// A component that refuses its arguments is reported with what it said.
+// TestComponentThatCannotStart checks that a component that rejects its arguments is reported with its output.
 func TestComponentThatCannotStart(t *testing.T) {
 	_, err := Start(t.Context(), Options{
 		DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly(),
@@ -224,11 +223,11 @@ func TestComponentThatCannotStart(t *testing.T) {
 	var dead *DeadError
 	if !errors.As(err, &dead) || dead.Component != apiserver || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") ||
 		strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v, want one line with kube-apiserver's complaint", err)
+		t.Errorf("got %v, want one line with kube-apiserver's error", err)
 	}
 }
 
-// A component that does not become ready in time is named with its log.
+// TestNotReadyInTime checks that a component that does not become ready in time is reported with its log.
 func TestNotReadyInTime(t *testing.T) {
 	_, err := Start(t.Context(), Options{
 		DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly(), ReadyTimeout: time.Millisecond,
@@ -239,7 +238,7 @@ func TestNotReadyInTime(t *testing.T) {
 	}
 }
 
-// A port that another program took meanwhile is named, with what to do.
+// TestPortTaken checks that a port that another program has taken is reported, with what to do.
 func TestPortTaken(t *testing.T) {
 	directory, assets := t.TempDir(), testAssets(t)
 	l := layout(directory)
@@ -268,7 +267,7 @@ func TestPortTaken(t *testing.T) {
 	startTest(t, Options{DataDir: directory, Assets: assets, Components: APIOnly()})
 }
 
-// Wrong options are refused before anything runs.
+// TestBadOptions checks that invalid options are rejected before any component runs.
 func TestBadOptions(t *testing.T) {
 	assets := testAssets(t)
 	theirs := t.TempDir()
@@ -301,7 +300,7 @@ func TestBadOptions(t *testing.T) {
 		})
 	}
 	if entries, err := os.ReadDir(theirs); err != nil || len(entries) != 1 {
-		t.Errorf("somebody's directory has %v (%v), want it as it was", entries, err)
+		t.Errorf("an unrelated directory has %v (%v), want it unchanged", entries, err)
 	}
 	if err := CheckDataDir(filepath.Join(theirs, "new")); err != nil {
 		t.Errorf("a directory that is not there yet: %v", err)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Phase is where a sandbox is in its life.
+// Phase is a phase in the life of a sandbox.
 //
 //	absent ──up──> starting ──> running ──down──> stopping ──> stopped ──up──> starting
 //	                   |           |
@@ -25,10 +25,10 @@ const (
 	Running  Phase = "running"
 	Stopping Phase = "stopping"
 	Stopped  Phase = "stopped"
-	Failed   Phase = "failed" // Message says why
+	Failed   Phase = "failed" // Message holds the reason
 )
 
-// Status describes a sandbox to whoever did not start it.
+// Status describes a sandbox to processes that did not start it.
 type Status struct {
 	Phase      Phase             `json:"phase"`
 	Message    string            `json:"message,omitempty"`    // what is awaited, or why it failed
@@ -48,15 +48,14 @@ type ComponentStatus struct {
 	Log     string `json:"log"` // path
 }
 
-// Kubectl returns the command that talks to the sandbox, without its arguments.
+// Kubectl returns the kubectl command for the sandbox, without its arguments.
 func (s Status) Kubectl() []string {
 	return append(executable(s.Assets, kubectl), "--kubeconfig="+s.Kubeconfig)
 }
 
-// ReadStatus returns the status of the sandbox in the directory. It does not
-// believe a status that its writer did not live to correct: a sandbox whose
-// supervisor was killed is Failed, and one whose supervisor lives is not Absent
-// because somebody removed or broke its status.
+// ReadStatus returns the status of the sandbox in the directory. It corrects a stored status that its writer could
+// not update: a sandbox whose supervisor was killed is Failed, and one whose supervisor runs is not Absent because
+// its status file was removed or damaged.
 func ReadStatus(dataDir string) (Status, error) {
 	l, err := absolute(dataDir)
 	if err != nil {
@@ -83,10 +82,10 @@ func ReadStatus(dataDir string) (Status, error) {
 	return Status{Phase: Failed, Message: why}, nil
 }
 
-// missing is why there is no status where there is no file.
+// missing is the reason for a missing status when there is no file.
 const missing = "it is missing"
 
-// readStatus reads the status file; why says what is wrong with it, if anything.
+// readStatus reads the status file. why describes what is wrong with it, if anything.
 func (l layout) readStatus() (status Status, why string, err error) {
 	content, err := os.ReadFile(l.status())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,9 +103,8 @@ func (l layout) readStatus() (status Status, why string, err error) {
 	return status, "", nil
 }
 
-// reconstruct is the status of a sandbox that has a supervisor and no status
-// file: what the other files tell. A supervisor writes its status as soon as it
-// has the lock, hence the second look.
+// reconstruct returns the status of a sandbox that has a supervisor and no status file, from its other files. A
+// supervisor writes its status as soon as it has the lock, so the file is read once more.
 func (l layout) reconstruct(supervisor int) Status {
 	status, why, err := l.readStatus()
 	if err == nil && why == "" {
@@ -121,7 +119,7 @@ func (l layout) reconstruct(supervisor int) Status {
 		status.Assets = options.Assets
 	}
 	config, err := clientConfig(l)
-	if err != nil { // it has not come that far
+	if err != nil { // not written yet
 		status.Phase = Starting
 		return status
 	}
@@ -129,8 +127,8 @@ func (l layout) reconstruct(supervisor int) Status {
 	return status
 }
 
-// reread returns the status after the supervisor was found gone: it may have
-// written its last word after we first read.
+// reread returns the status after the supervisor was found to have ended: it may have written its final status after
+// the first read.
 func reread(l layout, before Status) Status {
 	var now Status
 	if content, err := os.ReadFile(l.status()); err == nil && json.Unmarshal(content, &now) == nil {
@@ -139,7 +137,7 @@ func reread(l layout, before Status) Status {
 		}
 	}
 	before.Phase = Failed
-	if err := l.space(); err != nil { // which kept the supervisor from writing its last word
+	if err := l.space(); err != nil { // which kept the supervisor from writing its final status
 		before.Message = fmt.Sprintf("%v; logs are in %s", err, l.path("logs"))
 		return before
 	}
@@ -147,9 +145,8 @@ func reread(l layout, before Status) Status {
 	return before
 }
 
-// absolute returns the layout of the directory, by an absolute path, since
-// components and supervisor may run elsewhere. What cannot be a directory is a
-// *DirectoryError.
+// absolute returns the layout of the directory with an absolute path, since components and supervisor may have
+// another working directory. A path that cannot be a directory gives a *DirectoryError.
 func absolute(dataDir string) (layout, error) {
 	if dataDir == "" {
 		return "", &DirectoryError{Problem: "it has no name"}
@@ -165,8 +162,7 @@ func absolute(dataDir string) (layout, error) {
 	return layout(path), nil
 }
 
-// writeJSON replaces the file at once, so that readers see the old content or
-// the new one.
+// writeJSON replaces the file atomically, so that readers see either the old or the new content.
 func writeJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// source is what one version of the control plane is built from: the folder of
-// the module sandbox/, and the file with that version's requirements. The folder
-// kubernetes/ of the module holds one such file per minor version (1.33.mod, with
-// 1.33.sum beside it), which `go build -modfile` takes in place of go.mod.
+// source identifies the sources of one version of the control plane: the folder of the module sandbox/, and the file
+// with that version's requirements. The folder kubernetes/ of the module holds one such file per minor version
+// (1.33.mod, with 1.33.sum beside it), which `go build -modfile` uses in place of go.mod.
 type source struct {
 	module  string // absolute path of the folder
 	modfile string // absolute path; go.mod of the module for the default version
@@ -19,11 +18,10 @@ type source struct {
 
 func (s source) isDefault() bool { return s.modfile == filepath.Join(s.module, "go.mod") }
 
-// sumfile is the file with the checksums that belong to the modfile.
+// sumfile returns the file with the checksums that belong to the modfile.
 func (s source) sumfile() string { return strings.TrimSuffix(s.modfile, ".mod") + ".sum" }
 
-// minor returns the minor version of Kubernetes that the modfile requires, such
-// as 1.36.
+// minor returns the minor version of Kubernetes that the modfile requires, such as 1.36.
 func (s source) minor() (string, error) {
 	content, err := os.ReadFile(s.modfile)
 	if err != nil {
@@ -36,8 +34,7 @@ func (s source) minor() (string, error) {
 	return parts[0] + "." + parts[1], nil
 }
 
-// versionSources returns the source of each minor version that the module can be
-// built for, by minor version.
+// versionSources returns the source of each minor version that the module supports, by minor version.
 func versionSources(module string) (map[string]source, error) {
 	files, err := filepath.Glob(filepath.Join(module, "kubernetes", "*.mod"))
 	if err != nil {
@@ -55,8 +52,7 @@ func versionSources(module string) (map[string]source, error) {
 	return sources, nil
 }
 
-// sourceOf returns the source of a version such as 1.33 or v1.33; of the default
-// version if none is given.
+// sourceOf returns the source of a version such as 1.33 or v1.33, or of the default version if version is empty.
 func sourceOf(module, version string) (source, error) {
 	if version == "" {
 		return source{module, filepath.Join(module, "go.mod")}, nil
@@ -79,7 +75,7 @@ func sourceOf(module, version string) (source, error) {
 	return source{}, &VersionError{Version: version, Known: names}
 }
 
-// VersionError says that the sandbox cannot be built for a Kubernetes version.
+// VersionError reports that the sandbox cannot be built for a Kubernetes version.
 type VersionError struct {
 	Version string
 	Known   []string // minor versions, ascending

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// versionedModule is smallModule with the modfile of another version.
+// versionedModule writes the tree of smallModule with an additional modfile for another version.
 func versionedModule(t *testing.T) string {
 	t.Helper()
 	module := smallModule(t)
@@ -21,7 +21,8 @@ func versionedModule(t *testing.T) string {
 	return module
 }
 
-// A minor version is built from the modfile that requires it, into a folder of its own; the default needs no name.
+// TestSourceOf checks that a minor version is built from the modfile that requires it, into a folder of its own, and
+// that the default version needs no name.
 func TestSourceOf(t *testing.T) {
 	module := versionedModule(t)
 	for version, file := range map[string]string{"": "go.mod", "1.2": "go.mod", "v1.2": "go.mod", "1.1": "kubernetes/1.1.mod"} {
@@ -41,7 +42,7 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// Each version is a build of its own, which another version's files do not change.
+// TestBuildOfVersions checks that each version has its own build, which other versions' files do not affect.
 func TestBuildOfVersions(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	module := versionedModule(t)
@@ -77,7 +78,7 @@ func TestBuildOfVersions(t *testing.T) {
 	}
 }
 
-// A folder decides its version itself.
+// TestAssetsOfFolderAndVersion checks that a folder and a version exclude each other.
 func TestAssetsOfFolderAndVersion(t *testing.T) {
 	folder := writeFiles(t, t.TempDir(), map[string]string{multicall: "#!/bin/sh\n"})
 	_, err := Assets(t.Context(), AssetsOptions{Folder: folder, KubernetesVersion: "1.1"})

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// user and group of the process: nobody that a machine knows.
+	// user is the user and group of the process. The ids have no name on usual systems.
 	user = "65532:65532"
-	// certificates is where Go looks for them on Linux.
+	// certificates is where Go searches for certificates on Linux.
 	certificates = "etc/ssl/certs/ca-certificates.crt"
-	// spdx is the media type of the list of contents.
+	// spdx is the media type of an SBOM in SPDX format.
 	spdx = "application/spdx+json"
 )
 
@@ -34,7 +34,7 @@ type file struct {
 	content []byte
 }
 
-// assemble makes the image around a binary.
+// assemble builds the image around a binary.
 func assemble(binary, processor string, o options) (member, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -64,7 +64,7 @@ func assemble(binary, processor string, o options) (member, error) {
 	return member{processor, image, contents, list}, err
 }
 
-// configured says what runs in the image, as whom, and what it is.
+// configured returns the image with its configuration: entry point, user and description.
 func configured(image v1.Image, processor string, o options) (v1.Image, error) {
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -91,7 +91,7 @@ func configured(image v1.Image, processor string, o options) (v1.Image, error) {
 	return image, nil
 }
 
-// layerOf is a layer with these files, in this order.
+// layerOf returns a layer with these files, in this order.
 func layerOf(at time.Time, files ...file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -113,19 +113,20 @@ func layerOf(at time.Time, files ...file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }, tarball.WithMediaType(types.OCILayer))
 }
 
-// authorities are the certificates of Mozilla's list, as PEM. Those that are trusted with restrictions, which a file
-// cannot state, are left out.
+// authorities returns the certificates of Mozilla's list, as PEM. It omits those that are trusted with restrictions,
+// which a file cannot express.
 func authorities() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writing to a buffer does not fail
 		}
 	}
 	return text.Bytes()
 }
 
-// listImage is a list of contents as an artefact that refers to its image (OCI image specification 1.1, "subject").
+// listImage returns an SBOM as an artifact that refers to its image (OCI image specification 1.1, "subject",
+// https://github.com/opencontainers/image-spec/blob/main/manifest.md).
 func listImage(image v1.Image, contents []byte) (v1.Image, error) {
 	subject, err := descriptorOf(image)
 	if err != nil {
@@ -138,7 +139,7 @@ func listImage(image v1.Image, contents []byte) (v1.Image, error) {
 	return mutate.Subject(list, subject).(v1.Image), nil
 }
 
-// indexOf is the index of the images and their lists of contents.
+// indexOf returns the index of the images and their SBOMs.
 func indexOf(built []member) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, m := range built {

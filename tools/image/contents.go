@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// document is what we write of SPDX 2.3 (https://spdx.github.io/spdx-spec/v2.3).
+// document is the part of SPDX 2.3 that is written (https://spdx.github.io/spdx-spec/v2.3).
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	License       string         `json:"dataLicense"`
@@ -57,7 +57,7 @@ type relationship struct {
 
 const root = "SPDXRef-karpenter"
 
-// listContents reads from a binary which modules it was linked from.
+// listContents reads from a binary which modules it was linked from, and returns them as an SBOM.
 func listContents(path string, program []byte, o options) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

@@ -28,7 +28,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// processors are those of this machine; KARPENTER_IMAGE=all adds the other one, which has to be compiled first.
+// processors returns the architecture of this machine. KARPENTER_IMAGE=all adds the other one, which must be compiled
+// first.
 func processors() []string {
 	if os.Getenv("KARPENTER_IMAGE") == "all" {
 		return []string{"amd64", "arm64"}
@@ -36,7 +37,7 @@ func processors() []string {
 	return []string{runtime.GOARCH}
 }
 
-// TestImage builds the image, takes it apart, and runs what is in it.
+// TestImage builds the image, unpacks it, and runs its program.
 func TestImage(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	hub := httptest.NewServer(registry.New())
@@ -68,7 +69,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// sent sees that the registry has what the layout has, and the lists of contents.
+// sent checks that the registry has the layout's images and their SBOMs.
 func sent(t *testing.T, reference string, index v1.ImageIndex) {
 	t.Helper()
 	tag, err := name.NewTag(reference)
@@ -77,7 +78,7 @@ func sent(t *testing.T, reference string, index v1.ImageIndex) {
 	}
 	there, err := remote.Index(tag)
 	if err != nil {
-		t.Fatalf("asking the registry: %v", err)
+		t.Fatalf("querying the registry: %v", err)
 	}
 	want, err := index.Digest()
 	if err != nil {
@@ -149,7 +150,7 @@ func unpack(t *testing.T, image v1.Image) string {
 	}
 }
 
-// standsAlone: nothing else has to be in the image.
+// standsAlone checks that the program needs no other files in the image.
 func standsAlone(t *testing.T, path string) {
 	t.Helper()
 	program, err := elf.Open(path)
@@ -185,7 +186,7 @@ func trusted(t *testing.T, path string) {
 	}
 }
 
-// runs runs the program with nothing around it but its image, as far as this user may.
+// runs executes the program with only its image around it, as far as this user's permissions allow.
 func runs(t *testing.T, folder string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -203,11 +204,11 @@ func runs(t *testing.T, folder string) {
 	command.Env = []string{}
 	output, err := command.CombinedOutput()
 	if err != nil || strings.TrimSpace(string(output)) != "karpenter version v1.2.3" {
-		t.Errorf("the program in the image says %q (%v)", output, err)
+		t.Errorf("the program in the image prints %q (%v)", output, err)
 	}
 }
 
-// listed: the list of contents names what everybody knows to be in it.
+// listed checks that the SBOM names well-known modules of the program.
 func listed(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -224,23 +225,23 @@ func listed(t *testing.T, path string) {
 	for _, p := range d.Packages {
 		versions[p.Name] = p.Version
 		if ids[p.ID] || p.Version == "" {
-			t.Errorf("%s has no version, or its id %s is there twice", p.Name, p.ID)
+			t.Errorf("%s has no version, or its id %s is a duplicate", p.Name, p.ID)
 		}
 		ids[p.ID] = true
 	}
 	for _, name := range []string{"github.com/karpenter-go/karpenter", "stdlib", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"} {
 		if versions[name] == "" {
-			t.Errorf("the list of contents does not name %s", name)
+			t.Errorf("the SBOM does not name %s", name)
 		}
 	}
 	for _, r := range d.Relationships {
 		if !ids[r.To] {
-			t.Errorf("%s %s %s, which is not in the list", r.From, r.Kind, r.To)
+			t.Errorf("%s %s %s, which is not in the SBOM", r.From, r.Kind, r.To)
 		}
 	}
 }
 
-// again: the same program makes the same image.
+// again checks that the same program gives the same image.
 func again(t *testing.T, o options, processor string, first v1.Image) {
 	t.Helper()
 	o.epoch, _ = commitTime(t.Context(), o.source)
@@ -257,7 +258,7 @@ func again(t *testing.T, o options, processor string, first v1.Image) {
 	}
 }
 
-// TestTime: a time that is none.
+// TestTime checks that an invalid time is rejected.
 func TestTime(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
 	if _, err := commitTime(t.Context(), "."); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH") {
@@ -265,8 +266,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestAssemble makes an image around a program that is there already, this test's own: it is described, and a second one is
-// the same.
+// TestAssemble builds an image around an existing program, this test's own binary. It checks that the SBOM describes
+// it, and that a second image is identical.
 func TestAssemble(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {

@@ -1,17 +1,18 @@
-// Image builds the controller's container image for amd64 and arm64 without a container engine, and with nothing in it
-// but the program and the certificates of public authorities.
+// Image builds the controller's container image for amd64 and arm64 without a container engine. The image contains
+// only the program and the certificates of public authorities.
 //
 //	go build (per processor) ─┐
 //	                          ├─> layers ─> images ─> index ─> an OCI layout, a registry
 //	x509roots (a Go module) ──┘                └─> one archive per processor, for `docker load` and `kind load`
 //	debug/buildinfo ──> SPDX: what is in the program; refers to its image
 //
-// The same commit gives the same bytes: the compiler is told to trim paths, times are that of the commit
-// (SOURCE_DATE_EPOCH), files are in a fixed order, and nothing is asked of the network but the Go modules.
+// The same commit gives the same bytes: the compiler trims paths, all times are that of the commit
+// (SOURCE_DATE_EPOCH), files are in a fixed order, and only Go modules are read from the network.
 //
-// The image: user 65532, entry point /karpenter, argument controller; no shell, no libc, nothing to write to.
+// The image has user 65532 and the entry point /karpenter with the argument controller. It has no shell, no libc and
+// no writable folder.
 //
-// It must not know what the program does.
+// It must not depend on what the program does.
 package main
 
 import (
@@ -35,12 +36,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// options are what is built, and for whom.
+// options configures the build.
 type options struct {
 	source     string // the repository
-	out        string // folder that the results go to
-	reference  string // name:tag that the image is loaded as
-	release    string // version that the program says of itself
+	out        string // folder for the results
+	reference  string // name:tag under which the image is loaded
+	release    string // version that the program reports
 	processors []string
 	epoch      time.Time
 	push       bool
@@ -91,7 +92,7 @@ func run(ctx context.Context, o options) error {
 	return errors.Join(write(o, built), push(ctx, o, built))
 }
 
-// commitTime is the time that everything in the image has: SOURCE_DATE_EPOCH, else that of the last commit.
+// commitTime returns the time of everything in the image: SOURCE_DATE_EPOCH, else the time of the last commit.
 func commitTime(ctx context.Context, source string) (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -109,7 +110,7 @@ func commitTime(ctx context.Context, source string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// compile builds the program, static, for Linux on a processor.
+// compile builds the static program for Linux on a processor.
 func compile(ctx context.Context, o options, processor, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -124,7 +125,7 @@ func compile(ctx context.Context, o options, processor, path string) error {
 	return nil
 }
 
-// write puts the OCI layout, one archive per processor and the lists of contents into the folder.
+// write writes the OCI layout, one archive per processor and the SBOMs to the folder.
 func write(o options, built []member) error {
 	index, err := indexOf(built)
 	if err != nil {
@@ -154,7 +155,7 @@ func write(o options, built []member) error {
 	return nil
 }
 
-// push sends the index, its images and the lists of contents to the registry, if that is wanted.
+// push sends the index, its images and the SBOMs to the registry, if one is configured.
 func push(ctx context.Context, o options, built []member) error {
 	if !o.push {
 		return nil
@@ -188,5 +189,5 @@ type member struct {
 	processor string
 	image     v1.Image
 	contents  []byte   // SPDX
-	list      v1.Image // contents as an artefact that refers to the image
+	list      v1.Image // contents as an artifact that refers to the image
 }

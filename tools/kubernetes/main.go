@@ -1,15 +1,14 @@
-// Command kubernetes writes the module files from which the sandbox is built for
-// other minor versions of Kubernetes than that of sandbox/go.mod:
+// Command kubernetes writes the module files from which the sandbox is built for other minor versions of Kubernetes
+// than that of sandbox/go.mod:
 //
 //	go -C tools run ./kubernetes -sandbox ../sandbox 1.33.13 1.37.1
 //
-// writes sandbox/kubernetes/1.33.mod and 1.37.mod, with their .sum files. Each
-// requires what sandbox/go.mod requires directly, with the staging modules of the
-// given version: k8s.io/kubernetes 1.X.Y belongs to k8s.io/api 0.X.Y and so on, and
-// its own go.mod says which modules these are (the replace lines to ./staging).
+// writes sandbox/kubernetes/1.33.mod and 1.37.mod, with their .sum files. Each requires the direct requirements of
+// sandbox/go.mod, with the staging modules of the given version: k8s.io/kubernetes 1.X.Y belongs to k8s.io/api 0.X.Y
+// and so on, and its own go.mod lists these modules (the replace lines to ./staging).
 //
-// The command knows the layout of the Kubernetes repository and nothing of this one
-// but the sandbox's go.mod.
+// The command depends on the layout of the Kubernetes repository, and within this repository only on the sandbox's
+// go.mod.
 package main
 
 import (
@@ -47,14 +46,13 @@ var (
 	required = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 )
 
-// unstable are modules that have removed or changed what Kubernetes uses: it gets the version that it requires, also
-// where etcd or kwok require a later one.
+// unstable lists modules that have removed or changed an API that Kubernetes uses. Kubernetes gets the version that
+// it requires, even where etcd or kwok require a later one.
 var unstable = []string{
 	"github.com/google/gnostic-models", "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc", "k8s.io/kube-openapi",
 }
 
-// write writes the module file of a version, and completes it and its checksums by
-// `go mod tidy`.
+// write writes the module file of a version, and completes it and its checksums by `go mod tidy`.
 func write(sandbox, version string) error {
 	if !versions.MatchString(version) {
 		return errors.New("want a version such as 1.33.13")
@@ -105,8 +103,8 @@ func kubernetesModule(sandbox, version string) ([]byte, error) {
 	return os.ReadFile(answer.GoMod)
 }
 
-// moduleFile returns the module file: the direct requirements of shared, and a
-// replace line per staging module that own names.
+// moduleFile returns the module file: the direct requirements of shared, and a replace line per staging module that
+// own names.
 func moduleFile(shared, own, version string) (string, error) {
 	stagingVersion := "v0." + strings.TrimPrefix(version, "1.")
 	var text strings.Builder

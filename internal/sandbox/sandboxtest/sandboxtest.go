@@ -1,17 +1,13 @@
-// Package sandboxtest gives a test a real Kubernetes API server, or a whole
-// control plane, of its own.
+// Package sandboxtest gives a test a real Kubernetes API server, or a whole control plane, of its own.
 //
 //	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: crds})
 //
-// It is what envtest is elsewhere, on the executables that this repository
-// builds: no download, nothing skipped. The executables are those of
-// KUBEBUILDER_ASSETS if that is set, else those that sandbox.Assets finds or
-// builds (once, into a cache; the first build takes minutes). An API server is
-// ready in 2 to 3 seconds, a whole control plane in about 5. Everything ends with
-// the test, also when the test's process is killed.
+// It replaces envtest, with the executables that this repository builds: nothing is downloaded and no test is
+// skipped. The executables are those of KUBEBUILDER_ASSETS if that is set, else those that sandbox.Assets finds or
+// builds (once, into a cache; the first build takes minutes). An API server is ready in 2 to 3 seconds, a whole
+// control plane in about 5. Everything ends with the test, also when the test's process is killed.
 //
-// A failing test keeps the components' last words: their logs' path is printed,
-// and the logs stay for a day. Of tests that were killed nothing stays.
+// The logs of a failing test are kept for a day and their path is printed. Nothing remains of tests that were killed.
 package sandboxtest
 
 import (
@@ -31,21 +27,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
-// Options is what a test wants of its cluster.
+// Options configures a test's cluster.
 type Options struct {
-	// Definitions and Manifests (YAML, several documents each) are the custom
-	// resources that the API server shall serve.
+	// Definitions and Manifests (YAML, several documents each) are the custom resources that the API server serves.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 	Manifests   [][]byte
-	// ControlPlane adds controller manager, scheduler and simulated kubelets to
-	// etcd and the API server.
+	// ControlPlane adds controller manager, scheduler and simulated kubelets to etcd and the API server.
 	ControlPlane bool
 	// ExtraArgs are flags by component, such as "kube-apiserver".
 	ExtraArgs map[string][]string
 }
 
-// Start runs a cluster for the test and returns the administrator's connection,
-// which has no limit on requests.
+// Start runs a cluster for the test and returns the administrator's connection, without client-side rate limits.
 func Start(t testing.TB, options Options) *rest.Config {
 	t.Helper()
 	config, err := StartSandbox(t, options).Config()
@@ -102,8 +95,7 @@ func StartSandbox(t testing.TB, options Options) *sandbox.Sandbox {
 	return s
 }
 
-// Assets returns the folder of the control plane's executables, building them if
-// need be.
+// Assets returns the folder of the control plane's executables. It builds them if needed.
 func Assets(t testing.TB) string {
 	t.Helper()
 	assets, err := sandbox.Assets(context.WithoutCancel(t.Context()), sandbox.AssetsOptions{

@@ -36,8 +36,8 @@ spec:
 # a document that holds nothing
 `
 
-// A test's API server serves the definitions it was given, with their rules, and
-// tells the version of Kubernetes it was built from.
+// TestStartServesTheDefinitions checks that a test's API server serves the given definitions with their validation
+// rules, and reports the version of Kubernetes that it was built from.
 func TestStartServesTheDefinitions(t *testing.T) {
 	config := Start(t, Options{Manifests: [][]byte{[]byte(boats)}})
 	client, err := dynamic.NewForConfig(config)
@@ -62,11 +62,11 @@ func TestStartServesTheDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if versions.Major != "1" || versions.GitVersion == "v0.0.0-master+$Format:%H$" {
-		t.Errorf("the API server calls itself %s", versions.GitVersion)
+		t.Errorf("the API server reports version %s", versions.GitVersion)
 	}
 }
 
-// Parse reads every definition of a manifest and refuses what is no YAML.
+// TestParse checks that every definition of a manifest is read, and that invalid YAML is rejected.
 func TestParse(t *testing.T) {
 	definitions, err := Parse([]byte(boats))
 	if err != nil {

@@ -1,20 +1,22 @@
-// Package scratch makes folders for the temporary data of tests and benchmarks that do not outlive the process that made
-// them, whatever ends it: clusters, binaries and workloads of killed runs add up to tens of gigabytes otherwise.
+// Package scratch creates folders for temporary data of tests and benchmarks. The folders do not outlive the process
+// that created them, however it ends. Otherwise the clusters, binaries and workloads of killed runs add up to tens of
+// gigabytes.
 //
 //	New ──marks, locked──> in use ──Remove──> gone
 //	                          |   └──Keep────> marked as kept: logs only ──a day──> removed by the next New
 //	                          └──killed──────> marked, the lock is free ─────────> removed by the next New
 //
-// Every folder has a file by which it is known, the marker: it holds the folder's name, so that a copy, or a folder that
-// somebody has renamed to keep it, is nobody's but theirs. What has no marker of ours, or belongs to another user, is never
-// removed, whatever its name and age. .ci/scratch makes and removes such folders by the same rules.
+// Every folder has a file that identifies it, the marker. The marker holds the folder's name, so that a copied or
+// renamed folder is not recognized and never removed. A folder without such a marker, or of another user, is never
+// removed, whatever its name and age. .ci/scratch creates and removes such folders by the same rules.
 //
-// The lock is flock(2) on the marker, which the kernel lets go of when the process ends; a process id in a file could be
-// somebody else's by then. It is taken before the file has the marker's name: a marker that can be locked is one whose
-// maker is gone. Children do not inherit it. A maker that is killed before leaves an empty folder.
+// The lock is flock(2) on the marker. The kernel releases it when the process ends; a process id in a file could have
+// been reused by then. The file is locked before it gets the marker's name, so a marker that can be locked belongs to
+// a process that has ended. Children do not inherit the lock. A process that is killed before this leaves an empty
+// folder.
 //
-// Nothing here knows what is in a folder but for the names of logs. A data directory of a sandbox has a lock of its own,
-// which says who supervises it; this one says whether anybody will come back for the data.
+// The package knows nothing about a folder's content but the names of logs. A data directory of a sandbox has a lock
+// of its own, which identifies its supervisor; the lock of this package states whether a process still uses the data.
 package scratch
 
 import (
@@ -28,14 +30,14 @@ import (
 	"time"
 )
 
-// marker is the file by which a folder is known to be one of these. It has the folder's name in its first line, and the word
-// kept in a second one when there is nobody to use it any more.
+// marker is the file that identifies a folder of this package. Its first line holds the folder's name. A second line
+// with the word kept means that no process uses the folder anymore.
 const marker = ".karpenter-scratch"
 
 // kept is the marker's second line.
 const kept = "kept\n"
 
-// keptFor is how long a folder of a run that failed stays.
+// keptFor is how long the logs of a failed run are kept.
 const keptFor = 24 * time.Hour
 
 // Folder belongs to this process until Remove or Keep.
@@ -44,8 +46,8 @@ type Folder struct {
 	lock *os.File
 }
 
-// New makes a folder where os.TempDir is, named prefix and something random, and removes those that belong to nobody any
-// more. What cannot be removed is left.
+// New creates a folder in os.TempDir whose name is prefix and a random suffix. It also removes abandoned folders.
+// Folders that cannot be removed are ignored.
 func New(prefix string) (*Folder, error) {
 	sweep(time.Now())
 	path, err := os.MkdirTemp("", prefix)
@@ -59,7 +61,7 @@ func New(prefix string) (*Folder, error) {
 	return &Folder{Path: path, lock: lock}, nil
 }
 
-// mark makes the marker of a folder, locked from the first moment on.
+// mark creates the marker of a folder, locked from the start.
 func mark(folder string) (*os.File, error) {
 	file := filepath.Join(folder, marker)
 	early := file + ".new"
@@ -80,15 +82,15 @@ func mark(folder string) (*os.File, error) {
 	return lock, nil
 }
 
-// inUse is what the marker of a folder holds while it is used.
+// inUse returns the content of the marker while the folder is used.
 func inUse(folder string) string { return filepath.Base(folder) + "\n" }
 
-// Remove ends the folder.
+// Remove removes the folder.
 func (f *Folder) Remove() error {
 	return errors.Join(remove(f.Path), f.lock.Close())
 }
 
-// Keep removes everything but the logs, which stay for a day: for runs that failed.
+// Keep removes everything but the logs, which are kept for a day. Use it for runs that failed.
 func (f *Folder) Keep() error {
 	if err := KeepLogs(f.Path); err != nil {
 		return errors.Join(err, f.lock.Close())
@@ -97,7 +99,7 @@ func (f *Folder) Keep() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// KeepLogs removes everything below a folder but files with .log in their names, and folders in which none is left.
+// KeepLogs removes everything below a folder except files with .log in their names, and then empty folders.
 func KeepLogs(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -120,7 +122,7 @@ func KeepLogs(folder string) error {
 	return errors.Join(problems...)
 }
 
-// remove takes the marker last: who is killed meanwhile leaves a folder that is still known.
+// remove removes the marker last: if the process is killed meanwhile, the folder is still recognized.
 func remove(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -138,7 +140,7 @@ func remove(folder string) error {
 	return os.RemoveAll(folder)
 }
 
-// sweep removes the folders that belong to nobody at a time.
+// sweep removes the folders that are abandoned at the time now.
 func sweep(now time.Time) {
 	markers, err := filepath.Glob(filepath.Join(os.TempDir(), "*", marker))
 	if err != nil {
@@ -152,7 +154,8 @@ func sweep(now time.Time) {
 	}
 }
 
-// abandoned returns the marker, locked by us, if nobody has it locked and its folder is not kept; else nil.
+// abandoned returns the marker, locked by this process, if no process had it locked and its folder is not kept; else
+// nil.
 func abandoned(file string, now time.Time) *os.File {
 	folder := filepath.Dir(file)
 	if about, err := os.Lstat(folder); err != nil || !about.IsDir() || !ours(about) {
@@ -169,7 +172,7 @@ func abandoned(file string, now time.Time) *os.File {
 	return lock
 }
 
-// over reports whether a marker that nobody has locked is the folder's own, and whether the folder's time is over.
+// over reports whether an unlocked marker belongs to this folder, and whether the folder may be removed.
 func over(lock *os.File, folder string, now time.Time) bool {
 	about, err := lock.Stat()
 	if err != nil || !about.Mode().IsRegular() || !ours(about) {
@@ -188,7 +191,7 @@ func over(lock *os.File, folder string, now time.Time) bool {
 	return false
 }
 
-// ours reports whether a file belongs to the user who we are.
+// ours reports whether a file belongs to the current user.
 func ours(about os.FileInfo) bool {
 	stat, known := about.Sys().(*syscall.Stat_t)
 	return known && int(stat.Uid) == os.Geteuid()

@@ -16,7 +16,7 @@ import (
 
 const prefix = "scratch-test-"
 
-// holder is the variable that makes this program a child that holds a folder until it is killed.
+// holder is the environment variable that makes this program a child that holds a folder until it is killed.
 const holder = "SCRATCH_TEST_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		os.Stdout.WriteString(folder.Path + "\n")
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until our parent ends us, or ends
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until the parent ends this process, or ends itself
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// TestKilled holds that the folder of a process stays while it runs and goes after it was killed.
+// TestKilled checks that the folder of a process exists while it runs and is removed after it was killed.
 func TestKilled(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	child := exec.Command(os.Args[0])
@@ -51,7 +51,7 @@ func TestKilled(t *testing.T) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the child said %q: %v", line, err)
+		t.Fatalf("the child printed %q: %v", line, err)
 	}
 	held := strings.TrimSpace(line)
 
@@ -62,7 +62,7 @@ func TestKilled(t *testing.T) {
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = child.Wait() // it was killed, and says so
+	_ = child.Wait() // it was killed, so Wait returns an error
 	second := open(t)
 	if _, err := os.Stat(held); !os.IsNotExist(err) {
 		t.Errorf("the folder of a process that was killed: %v, want it gone", err)
@@ -80,7 +80,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKeep holds that of a failed run the logs stay, for a day.
+// TestKeep checks that the logs of a failed run are kept for a day.
 func TestKeep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	f := open(t)
@@ -104,7 +104,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// sweepers are all that remove what runs have left.
+// sweepers are the two implementations that remove the folders of ended runs.
 var sweepers = map[string]func(t *testing.T){
 	"New": func(t *testing.T) {
 		if err := open(t).Remove(); err != nil {
@@ -121,7 +121,8 @@ var sweepers = map[string]func(t *testing.T){
 	},
 }
 
-// TestSweep holds that folders with a marker of their own go, and nothing else does, whatever its name and age.
+// TestSweep checks that folders with a valid marker are removed, and that other folders are kept, whatever their
+// names and ages.
 func TestSweep(t *testing.T) {
 	old := time.Now().Add(-30 * 24 * time.Hour)
 	for who, sweeps := range sweepers {
@@ -172,7 +173,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestHeld holds that nobody removes the folder of a process that runs.
+// TestHeld checks that the folder of a running process is not removed.
 func TestHeld(t *testing.T) {
 	for who, sweeps := range sweepers {
 		t.Run(who, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestScript holds what becomes of a command's folder for temporary files, also when the script is told to end.
+// TestScript checks what happens to a command's folder for temporary files, also when the script is terminated.
 func TestScript(t *testing.T) {
 	const tell = `echo x > "$TMPDIR/a.log"; echo x > "$TMPDIR/data"; `
 	for name, c := range map[string]struct {
