@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Action is one API write. Every action names its object by UID where there is one, may be done twice, and means
-// nothing to an object that came later under the same name.
+// Action is one API write. Every action identifies its object by UID where one exists, is idempotent, and has no effect
+// on a later object of the same name.
 type Action interface {
 	fmt.Stringer
 	action()
 }
 
-// TaintNode puts karpenter.sh/disrupted:NoSchedule on a node.
+// TaintNode adds the taint karpenter.sh/disrupted:NoSchedule to a node.
 type TaintNode struct{ Node, UID string }
 
-// UntaintNode takes it off again.
+// UntaintNode removes the taint karpenter.sh/disrupted:NoSchedule from a node.
 type UntaintNode struct{ Node, UID string }
 
 // WriteCommand writes a command on a candidate's claim.
@@ -24,7 +24,7 @@ type WriteCommand struct {
 	Command    Command
 }
 
-// ClearCommand takes the command off a claim.
+// ClearCommand removes the command from a claim.
 type ClearCommand struct{ Claim, UID string }
 
 // SetDisruptionReason sets the claim's condition DisruptionReason.
@@ -33,45 +33,46 @@ type SetDisruptionReason struct {
 	Reason     Reason
 }
 
-// ClearDisruptionReason takes the condition off again.
+// ClearDisruptionReason removes the claim's condition DisruptionReason.
 type ClearDisruptionReason struct{ Claim, UID string }
 
-// CreateClaim buys a node. Reason is "provisioned" or the reason of a command in lower case, as in metrics.
+// CreateClaim launches a node. Reason is "provisioned" or the reason of a command in lower case, as in metrics.
 type CreateClaim struct {
 	NewClaim NewClaim
 	Reason   string
 }
 
-// DeleteClaim begins the end of a node: drain, termination, removal are the claim's and node's controllers' work.
+// DeleteClaim deletes a claim. The controllers of claims and nodes then drain the node, terminate the machine and
+// remove the objects.
 type DeleteClaim struct {
 	Claim, UID string
 	Reason     Reason
 }
 
-// MarkConsolidated notes on a claim that a consolidation sends pods to its node.
+// MarkConsolidated records on a claim that a consolidation moves pods to its node.
 type MarkConsolidated struct {
 	Claim, UID string
 	At         time.Time
 }
 
-// MarkExpecting notes on a claim that pods are sent to its node which are not there yet.
+// MarkExpecting records on a claim that its node has reservations for pods that are not bound to it yet.
 type MarkExpecting struct {
 	Claim, UID string
 	At         time.Time
 }
 
-// ReservePods notes on a claim, as words of model.Pod.Promise, the pods that a plan put onto its node beside those that the claim
-// was created for. None takes the note off.
+// ReservePods records the pods that a plan placed on a claim's node in addition to those the claim was created for.
+// Each pod is in the format of model.Pod.Promise. Without pods, the record is removed.
 type ReservePods struct {
 	Claim, UID string
 	Pods       []string
 }
 
-// NominatePod promises a pod a node in status.nominatedNodeName.
+// NominatePod sets status.nominatedNodeName of a pod.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
-// ClearNomination takes our promise of the node From back; a nomination to another node, which somebody wrote
-// meanwhile, stays.
+// ClearNomination removes our nomination of a pod to the node From. A nomination to another node, written by another
+// client, is not changed.
 type ClearNomination struct{ Namespace, Name, UID, From string }
 
 func (TaintNode) action()             {}

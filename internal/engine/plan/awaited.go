@@ -7,16 +7,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// awaiting is who is on the way to which nodes.
+// awaiting records which nodes pods in transit are expected on.
 type awaiting struct {
-	// claims are the names of the replacements of commands under way, moving the UIDs of pods that will leave their nodes.
+	// claims are the names of the replacements of commands in progress. moving are the UIDs of pods that will be
+	// evicted.
 	claims, moving map[string]bool
-	// landing are the UIDs of the claims of nodes of ours that commands under way send pods to.
+	// landing are the UIDs of the claims of managed nodes that commands in progress move pods to.
 	landing map[string]bool
 }
 
-// Awaited reports whether somebody is on the way to the node: those that it was bought for (see Bought) or pods that a
-// command under way sends there. To take it for useless would leave them without a place.
+// Awaited reports whether pods are expected on the node: pods that it was launched for (see Bought), or pods that a
+// command in progress moves to it. Removing it as unused would make those pods unschedulable.
 func (g *Guard) Awaited(n *model.Node) bool { return g.Bought(n) || g.awaited().landing[n.ClaimUID] }
 
 func (g *Guard) awaited() *awaiting {
@@ -26,8 +27,8 @@ func (g *Guard) awaited() *awaiting {
 	return g.awaiting
 }
 
-// Bought reports whether those that the node was bought for have not all come yet: they still run on a node that is
-// leaving. To send others there would leave them without a place.
+// Bought reports whether some pods that the node was launched for have not been bound to it yet: they still run on a
+// node that is being removed. Placing other pods there would make them unschedulable.
 func (g *Guard) Bought(n *model.Node) bool {
 	g.awaited()
 	if g.awaiting.claims[n.Claim] {
@@ -41,9 +42,10 @@ func (g *Guard) Bought(n *model.Node) bool {
 	return false
 }
 
-// AwaitsPendingUntil is until when a node is kept, if it is empty, for pods that its claim was launched for and that are still
-// pending. kube-scheduler may try a pod again as late as ten seconds after the node opens (podMaxBackoffSeconds), and where
-// pods are not nominated nothing else says that they are about to come. It is the zero time where none of them is pending.
+// AwaitsPendingUntil returns until when an empty node is protected for pods that its claim was launched for and that
+// are still pending. kube-scheduler may retry a pod as late as ten seconds after the node becomes schedulable
+// (podMaxBackoffSeconds). Where pods are not nominated, no other record shows that they are about to be bound. The
+// result is the zero time where none of the pods is pending.
 func (g *Guard) AwaitsPendingUntil(n *model.Node) time.Time {
 	until := n.InitializedAt.Add(arrival(g.snap))
 	if n.InitializedAt.IsZero() || !until.After(g.snap.Now) || len(n.BoughtFor) == 0 {
@@ -73,7 +75,8 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 					a.claims[cmd.Replacements[i].Name] = true
 				}
 				for _, l := range cmd.Landing {
-					if l.Claim != "" { // nodes that are not ours have none, and nobody takes them for useless
+					// Other nodes have no claim, and are never removed as unused.
+					if l.Claim != "" {
 						a.landing[l.ClaimUID] = a.landing[l.ClaimUID] || !cmd.Phase.Over()
 					}
 				}
@@ -91,7 +94,7 @@ func newAwaiting(snap *model.Snapshot) *awaiting {
 	return a
 }
 
-// moves reports whether the pod will leave its leaving node for another as things are.
+// moves reports whether, in the current state, the pod will be evicted from its node and rescheduled.
 func moves(snap *model.Snapshot, n *model.Node, p *model.Pod) bool {
 	return p.Reschedulable && (doomed(snap, n) || !p.ProtectedUntil.After(snap.Now) && !held(snap, p))
 }

@@ -10,32 +10,34 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// A command whose replacements cannot be launched, registered or initialized is abandoned, and its nodes are opened again.
-// The same command would be right a moment later, and fail in the same way: its nodes would be closed nearly always, and a
-// machine launched for nothing each time. So the reason backs off in the pool:
+// Backoff of disruption.
+//
+// A command whose replacements cannot be launched, registered or initialized is abandoned, and its nodes are
+// uncordoned. The same command would be proposed again a moment later and fail in the same way: its nodes would be
+// cordoned most of the time, and each attempt would launch a machine for nothing. So the reason backs off in the pool:
 //
 //	failures in a row   1      2      3      4      5 and more
-//	pause               1 min  2 min  4 min  8 min  10 min      (half of it fixed, the rest by a hash of pool and number)
+//	pause               1 min  2 min  4 min  8 min  10 min   (half of it fixed, half by a hash of pool and number)
 //
-// After the pause one command of the reason is tried in the pool, and others follow when a replacement has been
-// initialized. Commands without replacements are not affected: they launch nothing. Commands that were under way when a
-// failure was noted are of the same round and count once.
+// After the pause, one command with the reason is tried in the pool. Others follow when a replacement has been
+// initialized. Commands without replacements are not affected: they launch nothing. Commands that were in progress when
+// a failure was recorded belong to the same round and count once.
 //
-// Invariant: the state is on the pool (model.PoolSpec.Backoffs), so that it outlives the process.
+// Invariant: the state is stored on the pool (model.PoolSpec.Backoffs), so that it survives a restart.
 const (
 	leastBackoff = time.Minute
 	mostBackoff  = 10 * time.Minute
-	// backoffMemory is after which time without another failure a backoff is forgotten.
+	// backoffMemory is how long a backoff is remembered without another failure.
 	backoffMemory = time.Hour
 )
 
-// NoteBackoff notes on a pool that replacements of commands of the reason failed.
+// NoteBackoff records on a pool that replacements of commands with the reason failed.
 type NoteBackoff struct {
 	Pool, UID string
 	Backoff   model.Backoff
 }
 
-// ClearBackoff notes on a pool that a replacement of a command of the reason has been initialized.
+// ClearBackoff records on a pool that a replacement of a command with the reason has been initialized.
 type ClearBackoff struct {
 	Pool, UID string
 	Reason    Reason
@@ -51,8 +53,8 @@ func (a ClearBackoff) String() string {
 	return "note on pool " + a.Pool + " that a replacement came (" + string(a.Reason) + ")"
 }
 
-// BackoffOf is the pool's backoff for the reason, and until when it lasts; false when there is none. After its end, only
-// one command at a time is tried.
+// BackoffOf returns the pool's backoff for the reason and the end of its pause, or false when there is none. After the
+// pause, only one command at a time is tried.
 func BackoffOf(pool *model.PoolSpec, reason Reason, now time.Time) (model.Backoff, time.Time, bool) {
 	i := slices.IndexFunc(pool.Backoffs, func(b model.Backoff) bool { return b.Reason == string(reason) })
 	if i < 0 || pool.Backoffs[i].Failures < 1 || now.Sub(pool.Backoffs[i].At) > backoffMemory {
@@ -62,7 +64,8 @@ func BackoffOf(pool *model.PoolSpec, reason Reason, now time.Time) (model.Backof
 	return b, b.At.Add(backoffPause(pool.Name, b.Failures)), true
 }
 
-// backoffPause is the pause after so many failures in a row, with equal jitter. Chance is not for the engine: a hash draws.
+// backoffPause returns the pause after that many failures in a row, with jitter of up to one half. The engine uses no
+// random numbers; the jitter is a hash.
 func backoffPause(pool string, failures int) time.Duration {
 	pause := min(leastBackoff<<min(failures-1, 10), mostBackoff)
 	hash := fnv.New64a()
@@ -70,8 +73,8 @@ func backoffPause(pool string, failures int) time.Duration {
 	return pause/2 + time.Duration(hash.Sum64()%uint64(pause/2))
 }
 
-// Backoff tells whether a command that is to be begun has to wait because replacements for its reason failed lately.
-// Commands for which the answer is yes count as begun for those that are asked about afterwards.
+// Backoff reports whether a command must wait because replacements for its reason failed recently. A command that need
+// not wait counts as begun for later calls.
 func (g *Guard) Backoff(cmd Command) Verdict {
 	if len(cmd.Replacements) == 0 {
 		return Verdict{}
@@ -98,17 +101,17 @@ func (g *Guard) Backoff(cmd Command) Verdict {
 	return Verdict{}
 }
 
-// secondAfter is the first whole second, in seconds since 1970, at which the time has come. A loop that sleeps until the second
-// before it would find the verdict unchanged, and nothing to wake it again.
+// secondAfter returns the first whole second, in Unix seconds, at which t has passed. A loop that sleeps until the
+// second before it would find the verdict unchanged and have no further wake-up.
 func secondAfter(t time.Time) int64 { return t.Add(time.Second - time.Nanosecond).Unix() }
 
-// trial is a pool in which a command of the reason launches nodes.
+// trial is a pool in which a command with the reason launches nodes.
 type trial struct {
 	pool   string
 	reason Reason
 }
 
-// tried reports whether a command with replacements is under way in the pool for the reason.
+// tried reports whether a command with replacements is in progress in the pool for the reason.
 func (g *Guard) tried(pool string, reason Reason) bool {
 	if g.trials[trial{pool, reason}] {
 		return true
@@ -124,7 +127,7 @@ func (g *Guard) tried(pool string, reason Reason) bool {
 	return false
 }
 
-// overtaken reports whether a failure was noted since the command was decided, so that it must not launch anything.
+// overtaken reports whether a failure was recorded since the command was decided, so that it must not launch anything.
 func (g *Guard) overtaken(cmd Command) bool {
 	return slices.ContainsFunc(poolsOf(cmd), func(name string) bool {
 		pool := g.snap.Pool(name)
@@ -136,7 +139,7 @@ func (g *Guard) overtaken(cmd Command) bool {
 	})
 }
 
-// failures are the writes that note the failure of an abandoned command's replacements.
+// failures returns the writes that record the failure of an abandoned command's replacements.
 func (g *Guard) failures(cmd Command) []Action {
 	if cmd.Why.Code != ReplacementLost && cmd.Why.Code != DeadlinePassed || len(cmd.Replacements) == 0 {
 		return nil
@@ -149,7 +152,7 @@ func (g *Guard) failures(cmd Command) []Action {
 			continue
 		}
 		b, _, failing := BackoffOf(pool.PoolSpec, cmd.Reason, g.snap.Now)
-		if failing && !cmd.Created.After(b.At) { // of the round that was counted
+		if failing && !cmd.Created.After(b.At) { // part of the round that was counted
 			continue
 		}
 		if g.backedOff == nil {
@@ -162,10 +165,10 @@ func (g *Guard) failures(cmd Command) []Action {
 	return actions
 }
 
-// mostFates is how many replacements of a command are named, and longestFate how many bytes of a cause.
+// mostFates is how many replacements of a command are named. longestFate is how many bytes of a cause are kept.
 const mostFates, longestFate = 2, 300
 
-// fates says what became of an abandoned command's replacements that are not initialized.
+// fates describes the outcome of those replacements of an abandoned command that are not initialized.
 func (g *Guard) fates(cmd Command) string {
 	var list []string
 	more := 0
@@ -200,8 +203,8 @@ func (g *Guard) fates(cmd Command) string {
 	return strings.Join(list, "; ")
 }
 
-// recovered are the writes that end the backoff of a command's pools, because a replacement has been initialized since the
-// failure: one that was initialized before says nothing, however long its command drains.
+// recovered returns the writes that end the backoff of a command's pools because a replacement has been initialized
+// since the failure. A replacement initialized before the failure proves nothing, however long its command drains.
 func (g *Guard) recovered(cmd Command) []Action {
 	var last time.Time
 	for i := range cmd.Replacements {
@@ -221,7 +224,7 @@ func (g *Guard) recovered(cmd Command) []Action {
 	return actions
 }
 
-// poolsOf are the pools of a command's candidates, each once.
+// poolsOf returns the pools of a command's candidates, each once.
 func poolsOf(cmd Command) []string {
 	pools := make([]string, len(cmd.Candidates))
 	for i, c := range cmd.Candidates {

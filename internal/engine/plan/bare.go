@@ -6,9 +6,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// BareClaim is a claim made from the pool's template alone, as static pools have them: for no pod in particular and
-// without a list of types, so that the provider picks one. Its name is computed from the pool and what the claim is for
-// (the UID of the claim that it replaces, empty for none); names that are taken are passed over, as in ClaimName.
+// BareClaim returns a claim made from the pool's template alone, for static pools. It is for no particular pod and
+// lists no types, so the provider chooses one. Its name is computed from the pool and from instead, the UID of the
+// claim it replaces (empty for none). Names for which taken returns true are skipped, as in ClaimName.
 func BareClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken func(string) bool) NewClaim {
 	return NewClaim{
 		Name: claimName(pool.Name, []byte(pool.UID+"\nstatic\n"+instead), taken), Pool: pool.Name, PoolUID: pool.UID, PoolGeneration: pool.Generation,
@@ -16,7 +16,7 @@ func BareClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken fun
 	}
 }
 
-// openLabels gives every label of the user's own that the pool requires and leaves open a value: the smallest.
+// openLabels returns a value, the smallest, for every custom label that the pool requires without a fixed value.
 func openLabels(snap *model.Snapshot, pool *model.Pool) map[string]string {
 	labels := map[string]string{}
 	for _, r := range pool.Requirements {

@@ -8,11 +8,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Barren says which of a pool's own requirements leaves it without an instance type. It is OK when types are left, when the
-// requirements exclude each other (PoolContradiction says so), and when nothing is known of the types. Of several
-// requirements that leave none by themselves the first in the pool counts; where none does, the one that takes the last type
-// away after those before it. What is available now plays no part. Zones are not labels of types but of their offerings: a
-// requirement that allows no zone of any offering leaves no type either.
+// Barren returns which of a pool's own requirements excludes every instance type. It is OK when types remain, when the
+// requirements contradict each other (PoolContradiction reports that), and when the types are unknown. If several
+// requirements exclude every type on their own, the first in the pool is reported. If none does, the result is the
+// requirement that excludes the last type after those before it. Current availability is ignored. Zones are labels of
+// offerings, not of types: a requirement that allows no zone of any offering excludes every type as well.
 func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 {
 		return Verdict{}
@@ -43,7 +43,8 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 	return last
 }
 
-// zoneless is the verdict about a pool whose requirement allows no zone of any offering, OK where it allows one or none is known.
+// zoneless returns the verdict about a pool whose requirement allows no zone of any offering. It is OK where a zone is
+// allowed or none is known.
 func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
 	key, known := snap.Space.Lookup(model.LabelZone)
 	if !known || pool.Catalogue == nil || !slices.ContainsFunc(pool.Requirements, func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }) {
@@ -66,7 +67,7 @@ func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
 	return Verdict{Code: PoolBarren, Key: key, Types: total, Have: int64(total)}
 }
 
-// unnamed is the first key that leaves no type though no requirement names it.
+// unnamed returns the first key that excludes every type although no requirement names it.
 func unnamed(snap *model.Snapshot, pool *model.Pool) label.Key {
 	left := bitset.Full(pool.Types.Len())
 	for k := range label.Key(snap.Space.Len()) {

@@ -11,104 +11,109 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// What the brake goes by.
+// Limits of the brake.
 const (
-	// futileLaunches is after how many launches within futileWindow that led to nothing the next one waits.
+	// futileLaunches is how many futile launches within futileWindow begin a pause.
 	futileLaunches = 4
 	futileWindow   = 15 * time.Minute
-	// ranEnough is for how long a pod must have been on a node for its launches to have led to something.
+	// ranEnough is how long a pod must be on a node for its launches to count as successful.
 	ranEnough = time.Minute
-	// The pauses: 1, 2, 4, 8, 16, 30 minutes.
+	// leastHold and mostHold bound the pauses: 1, 2, 4, 8, 16, 30 minutes.
 	leastHold = time.Minute
 	mostHold  = 30 * time.Minute
-	// launchMemory is for how long a launch is remembered, and a pause that is over.
+	// launchMemory is how long a launch is remembered, and a pause after its end.
 	launchMemory = time.Hour
 	// toldFates is how many nodes the reason of a pause names.
 	toldFates = 4
-	// fewPods is how many pods of a controller are remembered whatever has become of them.
+	// fewPods is how many pods of a controller are remembered regardless of their state.
 	fewPods = 64
 )
 
-// Brake ends loops in which nodes are launched for pods that never come to run on them: a plan may be wrong about a cluster
-// in unforeseen ways, and each round costs a machine. It counts, for each controller of pods, the launches
-// that led to nothing; after four within 15 minutes further launches for its pods wait, for 1, 2, 4, 8, 16, then 30 minutes.
-// Time in which such a launch was under way is not part of the 15 minutes: a claim whose node never registers is given up
-// after 15 minutes, and the next one begins where it ended.
+// Brake ends loops in which nodes are launched for pods that never run on them. A plan may be wrong about a cluster in
+// unforeseen ways, and each round costs a machine. The brake counts, for each controller of pods, the futile launches.
+// After four within 15 minutes, further launches for the controller's pods wait for 1, 2, 4, 8, 16, then 30 minutes.
+// Time in which a futile launch was in progress is not part of the 15 minutes: a claim whose node never registers fails
+// after 15 minutes, and the next one begins when it ends.
 //
-// A launch leads to nothing when
+// A launch is futile when
 //
-//   - one of the pods that it was for is preempted before it has been on a node for a minute,
-//   - its node goes without any of them having come, while one of them still waits: registered or not,
-//   - its expireAfter ends it before any of them has been on its node for a minute, and pods of the controller wait, or
-//   - its node has joined, is there without them, and the next launch for the same controller is planned (see Replanned).
+//   - one of the pods it was for is preempted before it has been on a node for a minute,
+//   - its node is removed, registered or not, before any of the pods is bound to it, while one of them is pending,
+//   - its expireAfter ends it before any of the pods has been on its node for a minute, and pods of the controller are
+//     pending, or
+//   - its node has joined and exists without the pods, and the next launch for the same controller is planned (see
+//     Replanned).
 //
-// It leads to nothing as little as to something, and is not counted, when
+// A launch is neither futile nor successful, and is not counted, when
 //
-//   - the cloud refuses it, so that there never was a machine,
+//   - the cloud refuses it, so that no machine ever existed,
 //   - its pods are deleted or evicted (a Deployment is scaled down, a node is interrupted or drained), or
-//   - it is under way.
+//   - it is in progress.
 //
-// The claims of one pass count once: a Deployment that is scaled up to many nodes is no loop. When one of the pods has been
-// on a node for a minute, or has ended by itself (a Job may be short), everything is forgotten about its controller.
+// The claims of one pass count once: a Deployment that is scaled up to many nodes is not a loop. When one of the pods
+// has been on a node for a minute, or has finished (a Job may be short), the state of its controller is discarded.
 //
-// After a pause, the next one begins with a launch that was made after it and led to nothing. Launches from before its end,
-// which fail while it lasts or later, are part of the same loop and make no pause longer.
+// After a pause, the next one begins with a futile launch that was made after the pause. Launches from before its end,
+// which fail during the pause or later, are part of the same loop and do not extend any pause.
 //
-// Pauses stand on the pool of the last launch (model.PoolSpec.Holds), so that a restart keeps them and they can be
-// explained. The count before the first pause is memory: a restart begins it anew. So is a pause that could not be written,
-// or that a pool has no room for (model.MostHolds): it lasts as long as the process. A release that could not be written takes
-// effect in memory, and is written again. The zero value is ready for use.
+// Pauses are stored on the pool of the last launch (model.PoolSpec.Holds), so that they survive a restart and can be
+// explained. The count before the first pause is in memory only and is lost in a restart. The same holds for a pause
+// that could not be written, or that exceeds the pool's capacity for pauses (model.MostHolds): it lasts as long as the
+// process. A release that could not be written takes effect in memory, and the write is repeated. The zero value is
+// ready for use.
 type Brake struct {
 	owners map[string]*launches
-	// released are the controllers whose pauses are over and are still on a pool.
+	// released are the controllers whose pauses have ended and are still stored on a pool.
 	released map[string]bool
 }
 
-// launches are those for the pods of one controller.
+// launches are the launches for the pods of one controller.
 type launches struct {
 	name string
-	// pods are those that launches were for, by UID, with the time since when each has been seen on a node.
+	// pods are the pods that launches were for, by UID, with the time since which each has been observed on a node.
 	pods map[string]time.Time
 	list []*launch
-	// kept is how many of them were left when they were last pruned.
+	// kept is how many pods remained when pods was last pruned.
 	kept int
-	// failures counts the passes whose launches led to nothing, pauses the pauses, paused the passes that no further pause is
-	// due to: those before the end of the last one.
+	// failures counts the passes with futile launches. pauses counts the pauses. paused counts the passes that cannot
+	// begin another pause: those before the end of the last one.
 	failures, pauses, paused int
-	// resumed: the pause is that of another process, which knew the pods. settled is since when none of the controller's pods
-	// waits and one is on a node.
+	// resumed reports that the pause was begun by another process, whose list of pods is lost. settled is the time
+	// since which none of the controller's pods is pending and one is on a node.
 	resumed bool
 	settled time.Time
-	// hold is the last pause until launchMemory after its end, on the pool holdPool; nil for none. shown: a snapshot had it.
+	// hold is the last pause, until launchMemory after its end, on the pool holdPool. It is nil for none. shown reports
+	// that a snapshot contained it.
 	hold     *model.LaunchHold
 	holdPool string
 	shown    bool
-	// counted is the pass of the last launch that was counted.
+	// counted is the pass of the newest launch that was counted.
 	counted time.Time
 }
 
-// launch is a claim.
+// launch is one claim that was launched for pods of a controller.
 type launch struct {
 	claim, uid, pool string
-	// at is when the claim was planned, ended when it had led to nothing.
+	// at is when the claim was planned. ended is when it became futile.
 	at, ended time.Time
 	node      string
 	pods      []string
-	// machine, registered and came: the cloud has made it, its node registered, one of its pods came there.
+	// machine, registered and came report that the machine exists, that its node registered, and that one of the pods
+	// was bound to it.
 	machine, registered, came bool
-	// arrived is when one of them was first seen there.
+	// arrived is when one of the pods was first observed on the node.
 	arrived time.Time
-	// expires is when its expireAfter ends the claim, life how old it is then; zero for never.
+	// expires is when expireAfter ends the claim, and life is the age of the claim then. Both are zero for never.
 	expires time.Time
 	life    time.Duration
-	// futile: it led to nothing; counted: it is part of failures.
+	// futile reports that the launch led to nothing, counted that it is included in failures.
 	futile, counted bool
 	fate            string
-	// lost is the priority of the pod that was preempted there, which the next look explains.
+	// lost is the priority of a pod that was preempted on the node, until explain has found the reason.
 	lost *int32
 }
 
-// Launched takes the claims that were created at that time. Claims for pods that still run elsewhere do not count.
+// Launched records the claims created at that time. Pods that still run on another node are ignored.
 func (b *Brake) Launched(at time.Time, claims []NewClaim) {
 	for i := range claims {
 		c := &claims[i]
@@ -136,8 +141,8 @@ func (b *Brake) of(owner, name string) *launches {
 	return o
 }
 
-// Look takes what the snapshot shows of the launches, and the pods that have left nodes since the last look. It returns the
-// writes that begin and end pauses.
+// Look updates the launches from the snapshot and from the pods that have left nodes since the last call. It returns
+// the writes that begin and end pauses.
 func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 	b.resume(snap)
 	if len(b.owners) == 0 && len(b.released) == 0 {
@@ -165,7 +170,7 @@ func (b *Brake) Look(snap *model.Snapshot, left []model.Departure) []Action {
 	return append(append(actions, b.releases(snap)...), expired(snap)...)
 }
 
-// release forgets everything about a controller whose pods run.
+// release discards the state of a controller whose pods run.
 func (b *Brake) release(owner string) {
 	delete(b.owners, owner)
 	if b.released == nil {
@@ -174,7 +179,8 @@ func (b *Brake) release(owner string) {
 	b.released[owner] = true
 }
 
-// releases takes pauses that are over off their pools, until no pool has them.
+// releases returns the writes that remove pauses which have ended from their pools. It repeats them until no pool has
+// them.
 func (b *Brake) releases(snap *model.Snapshot) []Action {
 	var actions []Action
 	for _, owner := range slices.Sorted(maps.Keys(b.released)) {
@@ -187,7 +193,7 @@ func (b *Brake) releases(snap *model.Snapshot) []Action {
 	return actions
 }
 
-// resume takes over the pauses of a process before this one, and notes which pauses are on their pools.
+// resume adopts the pauses of an earlier process, and records which pauses are stored on their pools.
 func (b *Brake) resume(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
 		for _, h := range pool.Holds {
@@ -198,7 +204,7 @@ func (b *Brake) resume(snap *model.Snapshot) {
 			switch {
 			case o.failures == 0:
 				o.failures, o.pauses = max(h.Failures, 1), h.Pauses
-				if o.pauses < 1 { // of a version that did not write it
+				if o.pauses < 1 { // written by a version without this field
 					o.pauses = max(1, o.failures-futileLaunches+1)
 				}
 				o.paused = o.failures
@@ -206,14 +212,14 @@ func (b *Brake) resume(snap *model.Snapshot) {
 			case o.hold == nil || o.holdPool != pool.Name:
 			case o.hold.Until.Equal(h.Until):
 				o.shown = true
-			case o.shown: // changed by hand
+			case o.shown: // changed by a user
 				o.hold = &h
 			}
 		}
 	}
 }
 
-// leave takes pods that have left their nodes, and returns the owners of those that ended by themselves or had run.
+// leave processes pods that have left their nodes. It returns the owners of those that finished or had run long enough.
 func (b *Brake) leave(now time.Time, left []model.Departure) map[string]bool {
 	served := map[string]bool{}
 	for _, d := range left {
@@ -244,7 +250,7 @@ func (b *Brake) leave(now time.Time, left []model.Departure) map[string]bool {
 	return served
 }
 
-// look follows the claims of the launches.
+// look updates the launches from the claims in the snapshot, and counts futile ones.
 func (o *launches) look(w *brakeView, owner string) {
 	o.list = slices.DeleteFunc(o.list, func(l *launch) bool {
 		if l.futile {
@@ -265,7 +271,7 @@ func (o *launches) look(w *brakeView, owner string) {
 			o.count(l)
 			return false
 		}
-		if !there && l.uid == "" { // not seen yet, or never: the create may have failed after all
+		if !there && l.uid == "" { // not observed yet, or never: the create may have failed
 			return w.snap.Now.Sub(l.at) > futileWindow
 		}
 		if !l.machine || l.came || !slices.ContainsFunc(l.pods, w.waits) {
@@ -281,10 +287,10 @@ func (o *launches) look(w *brakeView, owner string) {
 	})
 }
 
-// fail notes that the launch led to nothing.
+// fail marks the launch as futile.
 func (l *launch) fail(now time.Time) { l.futile, l.ended = true, now }
 
-// see notes how far a claim has come.
+// see updates the progress of a claim.
 func (l *launch) see(n *model.Node, owner string, now time.Time) {
 	l.uid, l.node = n.ClaimUID, n.Name
 	l.machine = l.machine || n.Stage >= model.Launched
@@ -294,7 +300,7 @@ func (l *launch) see(n *model.Node, owner string, now time.Time) {
 	}
 }
 
-// explain names what a pod was preempted for: the newest pod of a higher priority on the node.
+// explain adds the newest pod of a higher priority on the node to the fate of a launch with a preempted pod.
 func (l *launch) explain(snap *model.Snapshot) {
 	if l.lost == nil {
 		return
@@ -315,7 +321,7 @@ func (l *launch) explain(snap *model.Snapshot) {
 	}
 }
 
-// count counts a launch that led to nothing, once for its pass.
+// count counts a futile launch, once per pass.
 func (o *launches) count(l *launch) {
 	if l.counted {
 		return
@@ -333,7 +339,8 @@ func (o *launches) count(l *launch) {
 	}
 }
 
-// prune forgets pods that neither wait nor are on a node, and that no launch in memory was for. It waits until they are many.
+// prune removes pods that are neither pending nor on a node, and that no remembered launch was for. It runs only when
+// there are many.
 func (o *launches) prune(w *brakeView) {
 	if len(o.pods) <= 2*o.kept+fewPods {
 		return
@@ -349,8 +356,9 @@ func (o *launches) prune(w *brakeView) {
 	o.kept = len(o.pods)
 }
 
-// runs reports whether one of the pods has been on a node long enough. Which pods the launches before a restart were for is
-// unknown. Then, all of the controller's pods have to be on nodes for as long: others may have run all the time.
+// runs reports whether one of the pods has been on a node long enough. After a restart, the pods of earlier launches
+// are unknown. Then all of the controller's pods must be on nodes for that long, because some of them may have run all
+// the time.
 func (o *launches) runs(w *brakeView, owner string) bool {
 	switch {
 	case !o.resumed:
@@ -375,7 +383,7 @@ func (o *launches) runs(w *brakeView, owner string) bool {
 	return false
 }
 
-// forget reports whether nothing is left to remember.
+// forget reports whether the state of the controller can be discarded.
 func (o *launches) forget(now time.Time) bool {
 	if o.hold != nil && now.Sub(o.hold.Until) > launchMemory {
 		o.hold, o.shown = nil, false
@@ -383,8 +391,8 @@ func (o *launches) forget(now time.Time) bool {
 	return o.hold == nil && len(o.list) == 0 && now.Sub(o.counted) > launchMemory
 }
 
-// lifted reports whether the pause was taken off its pool, or the pool is gone: launches are tried again at once. A pause for
-// which the pool has no room any more is kept in memory, until it has.
+// lifted reports whether the pause was removed from its pool, or the pool is gone: then launches are retried at once. A
+// pause that exceeds the pool's capacity for pauses is kept in memory until the pool can store it.
 func (o *launches) lifted(snap *model.Snapshot, owner string) bool {
 	pool := snap.Pool(o.holdPool)
 	if !o.shown || pool != nil && notes(pool, owner) || snap.Now.Sub(o.hold.Until) > launchMemory {
@@ -394,8 +402,8 @@ func (o *launches) lifted(snap *model.Snapshot, owner string) bool {
 	return pool == nil || hasRoom(pool, o.hold)
 }
 
-// brake begins the next pause when there is reason to, and writes a pause again that could not be written. Pods that wait
-// meanwhile are known afterwards: when they run, on whichever node, the loop is over.
+// brake begins the next pause when one is due, and repeats the write of a pause that could not be written. It records
+// pods that become pending during the pause: when they run, on any node, the loop is over.
 func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
 	if o.hold != nil {
 		for _, g := range snap.Groups {
@@ -425,7 +433,8 @@ func (o *launches) brake(snap *model.Snapshot, owner string) []Action {
 	return append(releaseElsewhere(snap, owner, pool.Name), HoldLaunches{Pool: pool.Name, UID: pool.UID, Hold: *o.hold})
 }
 
-// recent counts the passes whose launches led to nothing, back to where futileWindow has gone by without any of them under way.
+// recent counts the passes with futile launches, back to the point where futileWindow passed without any of them in
+// progress.
 func (o *launches) recent(now time.Time) int {
 	var futile []*launch
 	for _, l := range o.list {
@@ -448,7 +457,7 @@ func (o *launches) recent(now time.Time) int {
 	return len(passes)
 }
 
-// last is the newest launch that led to nothing.
+// last returns the newest futile launch.
 func (o *launches) last() *launch {
 	for _, l := range slices.Backward(o.list) {
 		if l.futile {
@@ -458,7 +467,7 @@ func (o *launches) last() *launch {
 	return &launch{}
 }
 
-// why says what became of the last nodes, the newest first.
+// why describes the outcome of the last launches, the newest first.
 func (o *launches) why() string {
 	var newest []*launch
 	for _, l := range slices.Backward(o.list) {

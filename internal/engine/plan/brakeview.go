@@ -6,10 +6,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// brakeView is what several controllers ask of one snapshot, worked out when it is first asked for.
+// brakeView holds facts of one snapshot that several controllers need. Each is computed on first use.
 type brakeView struct {
 	snap *model.Snapshot
-	// pending and bound are UIDs of pods, waiting and placed those of the controllers of such pods.
+	// pending and bound are UIDs of pods. waiting and placed are the controllers of such pods.
 	pending, bound, waiting, placed map[string]bool
 }
 
@@ -26,7 +26,7 @@ func (w *brakeView) waits(uid string) bool {
 	return w.pending[uid]
 }
 
-// onNodes are the UIDs of the pods that are on nodes.
+// onNodes returns the UIDs of the pods that are on nodes.
 func (w *brakeView) onNodes() map[string]bool {
 	if w.bound == nil {
 		w.bound = map[string]bool{}
@@ -61,12 +61,12 @@ func (w *brakeView) settled(owner string) bool {
 	return w.placed[owner] && !w.waiting[owner]
 }
 
-// notes reports whether a pause of the owner is on the pool.
+// notes reports whether a pause of the owner is stored on the pool.
 func notes(pool *model.Pool, owner string) bool {
 	return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == owner })
 }
 
-// releaseElsewhere takes the owner's pauses off all pools but one.
+// releaseElsewhere returns the writes that remove the owner's pauses from all pools except one.
 func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
 	var actions []Action
 	for _, pool := range snap.Pools {
@@ -77,7 +77,7 @@ func releaseElsewhere(snap *model.Snapshot, owner, but string) []Action {
 	return actions
 }
 
-// expired takes off pauses that were over long ago.
+// expired returns the writes that remove pauses which ended more than launchMemory ago.
 func expired(snap *model.Snapshot) []Action {
 	var actions []Action
 	for _, pool := range snap.Pools {

@@ -7,27 +7,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Check tells whether a command is still safe on this snapshot: every candidate is there, eligible and unpromised, its
-// reason still holds, and the budgets of the pools allow it.
+// Check reports whether a command is still safe on this snapshot: every candidate exists, is eligible and has no
+// nominated pods, its reason still holds, and the budgets of the pools allow it.
 func Check(snap *model.Snapshot, cmd Command) Verdict {
 	return NewGuard(snap).Admit(cmd)
 }
 
-// Guard answers, for one snapshot, which nodes may leave. It is what Check, Step and disruption.Propose have in
-// common. Commands that were admitted count against the budgets for the following ones; it is therefore not safe for
-// concurrent use. Making one costs a pass over nodes and pending pods.
+// Guard decides, for one snapshot, which nodes may be removed. Check, Step and disruption.Propose share it. Admitted
+// commands count against the budgets for later ones, so a Guard is not safe for concurrent use. Creating one costs a
+// pass over nodes and pending pods.
 type Guard struct {
-	// CordonQuiet is how long the taint must have stood before claims are deleted, Validation how long a command that moves
-	// pods to save money is left standing before it is carried out, and MinStay how long what a consolidation did stands in pools
-	// that do not say: 0 means LeastStay, a negative value that it may be undone at once. NewGuard sets the usual.
+	// CordonQuiet is how long the taint must be in place before claims are deleted. Validation is how long a command
+	// that moves pods to reduce cost waits before it is carried out. MinStay is how long the result of a consolidation
+	// is protected in pools that set no value: 0 means LeastStay, a negative value means no protection. NewGuard sets
+	// the defaults.
 	CordonQuiet time.Duration
 	Validation  time.Duration
 	MinStay     time.Duration
-	// Judge tells whether a command that moves pods to save money is still right on this snapshot: feasible, worth its
-	// price, its replacements still what would be bought. It is asked before the first visible effect and before anything
-	// is deleted; of candidates that are gone or going meanwhile it is not told. Nil takes every command for right.
+	// Judge reports whether a command that moves pods to reduce cost is still right on this snapshot: feasible, worth
+	// its price, and with the replacements that a new plan would launch. It is called before the first visible effect
+	// and before any deletion. Candidates that are gone or being deleted are not passed to it. Nil accepts every
+	// command.
 	Judge func(Command) Verdict
-	// Cause, optional, is why a claim could not be launched or did not register. It is only noted, and decides nothing.
+	// Cause, optional, returns why a claim could not be launched or did not register. The text is only recorded and
+	// affects no decision.
 	Cause func(claim string) string
 
 	snap     *model.Snapshot
@@ -35,23 +38,24 @@ type Guard struct {
 	fleets   map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// awaiting, purchases and pending, the UIDs of pending pods, are nil until asked for.
+	// awaiting, purchases and pending (the UIDs of pending pods) are nil until first used.
 	awaiting  *awaiting
 	pending   map[string]bool
 	purchases *provisionCheck
-	// trials are where commands that this guard was asked about launch nodes; backedOff are backoffs that it has written.
+	// trials are the pools and reasons in which admitted commands launch nodes. backedOff are the backoffs this guard
+	// has written.
 	trials, backedOff map[trial]bool
 }
 
 // fleet counts the nodes of one pool for its budgets.
 type fleet struct {
-	// total are the initialised nodes whose machine is not being terminated; absent the names of those that are not
-	// ready, deleting or in a command.
+	// total is the number of initialized nodes whose machine is not being terminated. absent are the names of those
+	// that are not ready, being deleted or in a command.
 	total  int64
 	absent map[string]bool
 }
 
-// NewGuard counts what the snapshot shows.
+// NewGuard returns a Guard with default durations and the counts of the snapshot.
 func NewGuard(snap *model.Snapshot) *Guard {
 	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, MinStay: MinStay, snap: snap, promised: map[string]bool{}, fleets: map[string]*fleet{}, taken: map[string]string{}}
 	for _, group := range snap.Groups {
@@ -83,8 +87,8 @@ func (g *Guard) fleet(pool string) *fleet {
 	return f
 }
 
-// Admit checks the command and, when the answer is yes, takes its nodes from the budgets. Of a command that has begun to
-// delete, or has its replacements, only what is left is asked about.
+// Admit checks the command and, if it is allowed, subtracts its nodes from the budgets. If the command has begun to
+// delete, or has its replacements, only its remaining candidates are checked.
 func (g *Guard) Admit(cmd Command) Verdict {
 	if cmd.Phase == Launching || cmd.Phase == Draining || g.begun(cmd) {
 		cmd = g.rest(cmd)
@@ -111,8 +115,8 @@ func (g *Guard) Admit(cmd Command) Verdict {
 	return Verdict{}
 }
 
-// begun reports whether a candidate is being deleted that shows the command and its taint: we came to draining before a
-// crash, when only some of the deletions were written.
+// begun reports whether a candidate with the command and its taint is being deleted: the command reached draining
+// before a crash that interrupted the deletions.
 func (g *Guard) begun(cmd Command) bool {
 	return slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool {
 		n := g.candidate(c)
@@ -120,7 +124,7 @@ func (g *Guard) begun(cmd Command) bool {
 	})
 }
 
-// rest is the command without the candidates that are gone or going.
+// rest returns the command without the candidates that are gone or being deleted.
 func (g *Guard) rest(cmd Command) Command {
 	cmd.Candidates = slices.DeleteFunc(slices.Clone(cmd.Candidates), func(c Candidate) bool {
 		n := g.candidate(c)
@@ -129,8 +133,8 @@ func (g *Guard) rest(cmd Command) Command {
 	return cmd
 }
 
-// Release gives the nodes of a command that was admitted, and is not carried out, back to the budgets, but for those that
-// another command has.
+// Release returns the nodes of an admitted command that is not carried out to the budgets, except for nodes of another
+// command.
 func (g *Guard) Release(cmd Command) {
 	for _, c := range cmd.Candidates {
 		if by, taken := g.taken[c.Node]; taken && by != cmd.ID {
@@ -142,9 +146,9 @@ func (g *Guard) Release(cmd Command) {
 	}
 }
 
-// Removable tells whether the node may be taken away for the reason, budgets and other commands left aside (core
-// specification 5.2, 5.4, 5.8 to 5.10, 5.17). The rules are asked in order: is there such a node, does somebody protect
-// it, does the reason hold for it, and can all of its pods be evicted.
+// Removable reports whether the node may be removed for the reason, regardless of budgets and other commands. See
+// docs/disruption.md. The rules are evaluated in order: the node exists, it is not protected, the reason holds for it,
+// and all of its pods can be evicted.
 func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 	pool := g.snap.Pool(n.Pool)
 	switch {
@@ -159,7 +163,7 @@ func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 	case n.DoNotDisrupt:
 		return Verdict{Code: NodeProtected, Node: n.Name}
 	}
-	// The drain of a node that has to go, and whose claim bounds it, ends whatever its pods say.
+	// The drain of a node that must be removed, and whose claim limits the drain, ends regardless of its pods.
 	forced := n.DrainBounded && (reason == Drifted || reason == Expired)
 	if p := g.protected(n); p != nil && !forced {
 		return Verdict{Code: NodeProtected, Node: n.Name, Holder: &Holder{Pod: p.Key()}}
@@ -173,7 +177,7 @@ func (g *Guard) Removable(n *model.Node, reason Reason) Verdict {
 	return g.evictable(n)
 }
 
-// holds tells whether the reason itself, and the policy of the pool about it, let the node go.
+// holds reports whether the reason, and the pool's policy for it, permit the removal of the node.
 func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 	switch reason {
 	case Empty:
@@ -199,7 +203,8 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 		case n.Price <= 0:
 			return Verdict{Code: PriceUnknown, Node: n.Name}
 		case n.Disrupted && n.Command != "":
-			return Verdict{} // no pod can come any more; that some leave is no reason to begin anew
+			// No further pod can be bound. Departing pods are no reason to start the wait again.
+			return Verdict{}
 		}
 		if v := g.quiet(n, pool); !v.OK() {
 			return v
@@ -213,12 +218,12 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason Reason) Verdict {
 	return Verdict{}
 }
 
-// whenEmpty is the consolidation policy that only lets empty nodes go.
+// whenEmpty is the consolidation policy that removes empty nodes only.
 const whenEmpty = "WhenEmpty"
 
-// Inhabitants counts the pods that somebody would start again elsewhere if the node went. A node without any is empty.
-// Priority and deletion cost do not matter: a pod that is cheap to evict still wants a place. (Upstream takes nodes
-// with only very low priority pods for empty and removes them without looking where the pods could go.)
+// Inhabitants counts the pods that a controller would recreate if the node were removed. A node without such pods is
+// empty. Priority and deletion cost are ignored: a pod that is cheap to evict still needs a node. (Upstream treats
+// nodes with only very low priority pods as empty, and removes them without checking whether the pods fit elsewhere.)
 func Inhabitants(n *model.Node) int {
 	count := 0
 	for _, p := range n.Pods {
@@ -239,8 +244,8 @@ func (g *Guard) quiet(n *model.Node, pool *model.Pool) Verdict {
 	return Verdict{}
 }
 
-// QuietFrom is when the pool's consolidateAfter will have passed for the node if no further pod comes or goes. It is
-// model.Forever when the pool says Never.
+// QuietFrom returns when the pool's consolidateAfter will have passed for the node if no further pod is bound or
+// removed. It is model.Forever when the pool says Never.
 func QuietFrom(n *model.Node, pool *model.Pool) time.Time {
 	if pool.ConsolidateAfter < 0 {
 		return model.Forever
@@ -270,25 +275,26 @@ func (g *Guard) withinBudgets(cmd Command) Verdict {
 	return Verdict{}
 }
 
-// Unlimited is the allowance of a pool that no budget limits.
+// Unlimited is the allowance of a pool without a limiting budget.
 const Unlimited = int64(1) << 62
 
-// Allowance is what a pool's budgets say about one reason.
+// Allowance is the result of a pool's budgets for one reason.
 type Allowance struct {
-	// Total initialised nodes of the pool whose machine is not being terminated, Leaving those of them that are not
-	// ready, deleting or in a command.
+	// Total is the number of initialized nodes of the pool whose machine is not being terminated. Leaving counts those
+	// of them that are not ready, being deleted or in a command.
 	Total, Leaving int64
-	// Allowed to be leaving at once: the strictest budget that applies, Unlimited for none.
+	// Allowed is how many may be disrupted at once: the strictest budget that applies, Unlimited for none.
 	Allowed int64
-	// Verdict is BudgetUnreadable when a budget cannot be read; then nothing is allowed.
+	// Verdict is BudgetUnreadable when a budget cannot be parsed; then nothing is allowed.
 	Verdict Verdict
 }
 
-// Remaining is how many more nodes may leave.
+// Remaining returns how many more nodes may be disrupted.
 func (a Allowance) Remaining() int64 { return max(0, a.Allowed-a.Leaving) }
 
-// Allowance computes the allowance of a pool (core specification 5.6). The named nodes do not count as leaving: they
-// are those that the question is about.
+// Allowance computes the allowance of a pool, see
+// https://karpenter.sh/docs/concepts/disruption/#nodepool-disruption-budgets. The nodes in except, the subject of the
+// check, do not count as Leaving.
 func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowance {
 	pool, f := g.snap.Pool(name), g.fleet(name)
 	a := Allowance{Total: f.total, Leaving: int64(len(f.absent))}
@@ -308,8 +314,8 @@ func (g *Guard) Allowance(name string, reason Reason, except ...string) Allowanc
 	return a
 }
 
-// allowed is the least value of the budgets that apply now; percentages are rounded up. No budget of the API can
-// name Expired: what holds then is decided where pools are read.
+// allowed returns the least value of the budgets that apply now. Percentages are rounded up. No budget of the API can
+// name Expired; the conversion of pools decides which budgets apply to it.
 func allowed(budgets []model.Budget, reason Reason, total int64) int64 {
 	least := Unlimited
 	for _, b := range budgets {

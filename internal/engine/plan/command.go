@@ -14,23 +14,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Phase is where a command is.
+// Phase is the progress of a command.
 //
-//	             written on every        replacements         replacements          claims
-//	             claim, all tainted      seen in the API      initialised           gone
+//	              written on every        replacements         replacements          claims
+//	              claim, all tainted      seen in the API      initialized           gone
 //	proposed ------------> cordoned ----------> launching ----------> draining ----------> done
 //	   |  15 s, judged        |  \                  |  safe and judged    ^
-//	   | no longer right      |   `-- no replacements, quiet and judged --´
+//	   | no longer valid      |   `-- no replacements, quiet and judged --´
 //	   v                      v                     v
 //	   +----------------- abandoned <---------------+   replacement lost, deadline passed
 //	              (untaint, clear the reason, then the annotation)
 //
-// A command that moves pods to save money is left standing for Guard.Validation after it was written, without anything
-// to be seen of it on its nodes; then, and again before the first deletion, Guard.Judge is asked about it. Every step
-// asks Guard.Admit. Draining has no way back: its claims are being deleted, and Kubernetes knows no undelete. What the
-// cluster shows is not stored twice: that nodes are tainted, replacements there and claims deleted can be seen, so only
-// launching (a missing replacement now means "lost", no longer "not yet created") is written over proposed in the
-// annotation.
+// A command that moves pods to reduce cost is written and then waits for Guard.Validation, without a visible effect on
+// its nodes. After that wait, and again before the first deletion, Guard.Judge checks it. Every step calls Guard.Admit.
+// Draining cannot be reverted: the claims are being deleted, and Kubernetes has no undelete. State that the cluster
+// shows is not stored a second time: tainted nodes, existing replacements and deleted claims are visible. So only
+// launching is written over proposed in the annotation: from then on a missing replacement means "lost" instead of "not
+// yet created".
 type Phase string
 
 // The phases of a command.
@@ -43,41 +43,40 @@ const (
 	Abandoned Phase = "abandoned"
 )
 
-// order says how far along a phase is; an unknown phase is -1.
+// order returns the position of the phase in the sequence. It is -1 for an unknown phase.
 func (p Phase) order() int {
 	return slices.Index([]Phase{Proposed, Cordoned, Launching, Draining, Done, Abandoned}, p)
 }
 
-// Over reports whether nothing is left to do or undo once the cluster shows no trace of the command.
+// Over reports whether nothing is left to do or revert once the cluster shows no trace of the command.
 func (p Phase) Over() bool { return p == Done || p == Abandoned }
 
-// Reason is why nodes leave, as budgets spell it.
+// Reason is why nodes are removed, in the spelling of disruption budgets.
 type Reason string
 
-// The reasons of commands (core specification 5.1).
+// The reasons of commands. The API of budgets knows the first three: https://karpenter.sh/docs/concepts/disruption/
 const (
 	Empty         Reason = "Empty"
 	Drifted       Reason = "Drifted"
 	Underutilized Reason = "Underutilized"
-	// Expired nodes are renewed before expireAfter ends them. It is no reason that a budget of the API can name:
-	// those without reasons apply to it, and what is made of pools that have none of these.
+	// Expired nodes are replaced before expireAfter deletes them. A budget cannot name this reason in the API. Budgets
+	// without reasons apply to it, and the conversion of pools adds a rule for pools that have no such budget.
 	Expired Reason = "Expired"
 )
 
-// CommandTimeout is how long a command may usually take until its claims are deleted (core specification 5.16); who
-// carries it out may set another Deadline.
+// CommandTimeout is the default time in which a command must reach the deletion of its claims. The executor may set
+// another Deadline.
 const CommandTimeout = 10 * time.Minute
 
-// CordonQuiet is how long the taint must usually have stood before claims are deleted, see Guard: kube-scheduler may have chosen the
-// node a moment before it saw the taint, and the binding must have time to reach us.
+// CordonQuiet is the default time between the taint and the deletion of claims, see Guard. kube-scheduler may have
+// selected the node just before it saw the taint, and that binding must reach the snapshot first.
 const CordonQuiet = time.Second
 
-// Validation is how long a command that moves pods to save money usually stands before it is carried out (core
-// specification 5.14).
+// Validation is the default time that a command which moves pods to reduce cost waits before it is carried out.
 const Validation = 15 * time.Second
 
-// Candidate is a node that a command removes, by names and UIDs: an object of the same name that came later is
-// another one.
+// Candidate is a node that a command removes. It is identified by names and UIDs, so a later object of the same name
+// does not match.
 type Candidate struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID"`
@@ -91,47 +90,48 @@ func CandidateOf(n *model.Node) Candidate {
 	return Candidate{Claim: n.Claim, ClaimUID: n.ClaimUID, Node: n.Name, NodeUID: n.UID, Pool: n.Pool}
 }
 
-// Command is a decided change: remove these nodes, add those, because. It is written whole on every candidate's claim
-// before its first visible effect, so that whoever comes after a crash can continue it or take it back.
+// Command is a decided change: remove these nodes and add those, for one reason. The whole command is written on every
+// candidate's claim before its first visible effect, so that after a crash the next process can continue or revert it.
 type Command struct {
-	// ID is unique: what it does, to whom and when, hashed.
+	// ID is unique. It is a hash of the reason, the method, the candidates and the time.
 	ID     string
 	Reason Reason
-	// Method is what found it, in the words of the consolidation_type label of metrics: "empty", "multi", "single",
-	// or "" for drift.
+	// Method names the search that found the command, with the values of the consolidation_type label of metrics:
+	// "empty", "multi", "single", or "" for drift.
 	Method     string
 	Candidates []Candidate
-	// Replacements are created before the candidates go. Their Options are not stored with the command, of their Pods only
-	// the Promises.
+	// Replacements are created before the candidates are removed. Their Options are not stored with the command. Of
+	// their Pods, only the Promises are stored.
 	Replacements []NewClaim
-	// Landing are the nodes that are there and that pods of the candidates are sent to.
+	// Landing lists the existing nodes that receive pods of the candidates.
 	Landing []Landing
-	// Seats are where the pods go that need no replacement; not stored.
+	// Seats are the target nodes of the pods that need no replacement. They are not stored.
 	Seats      []model.Seating
 	Worth      Worth
 	Phase      Phase
 	Created    time.Time
 	PhaseSince time.Time
-	// Deadline is when a command that has not come to draining is abandoned.
+	// Deadline is when a command that has not reached draining is abandoned.
 	Deadline time.Time
-	// Vacated is when all candidates were first seen to be gone, zero before; not stored, because nothing is left to store it on.
+	// Vacated is when all candidates were first observed to be gone, zero before. It is not stored, because no object
+	// is left to store it on.
 	Vacated time.Time
-	// Why it was abandoned; not stored.
+	// Why is the reason for abandoning the command. It is not stored.
 	Why Verdict
 }
 
-// Landing is a node that takes pods of others, by its claim.
+// Landing is an existing node that receives pods of a command's candidates, identified by its claim.
 type Landing struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID"`
-	// Node and NodeUID name a node that is not ours; it has no claim.
+	// Node and NodeUID identify a node that has no claim because Karpenter does not manage it.
 	Node    string `json:"node,omitempty"`
 	NodeUID string `json:"nodeUID,omitempty"`
-	// Pods are the words of those pods, see model.Pod.Promise.
+	// Pods identifies the pods in the format of model.Pod.Promise.
 	Pods []string `json:"pods,omitempty"`
 }
 
-// LandingOn describes a node of the snapshot that takes the pods.
+// LandingOn returns the Landing of a node of the snapshot that receives the pods.
 func LandingOn(n *model.Node, pods []*model.Pod) Landing {
 	l := Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(pods))}
 	if n.Claim == "" {
@@ -143,7 +143,7 @@ func LandingOn(n *model.Node, pods []*model.Pod) Landing {
 	return l
 }
 
-// On is the node of the snapshot that is meant, nil when it is gone.
+// On returns the node of the snapshot that the Landing identifies, or nil when it is gone.
 func (l *Landing) On(snap *model.Snapshot) *model.Node {
 	n := snap.Claim(l.Claim)
 	if l.Claim == "" {
@@ -155,18 +155,18 @@ func (l *Landing) On(snap *model.Snapshot) *model.Node {
 	return n
 }
 
-// Worth is what a command brings and what it costs.
+// Worth is the benefit and the cost of a command.
 type Worth struct {
-	// Saving is what the fleet costs less afterwards, nano-USD per hour, the node price included; negative when it costs
-	// more, as a renewal may.
+	// Saving is the reduction of the fleet's cost, in nano-USD per hour, including the price of nodes. It is negative
+	// when the cost rises, which is possible for a renewal.
 	Saving int64 `json:"saving"`
-	// Price of the disruption, nano-USD: eviction costs times the price of moving.
+	// Price of the disruption, in nano-USD: eviction costs times the price of moving.
 	Price int64 `json:"price"`
-	// Pods that are moved.
+	// Pods is how many pods are moved.
 	Pods int `json:"pods"`
 }
 
-// Decision is "delete", or "replace" when nodes are bought for those that leave.
+// Decision returns "replace" when the command launches replacements, else "delete".
 func (c *Command) Decision() string {
 	if len(c.Replacements) > 0 {
 		return "replace"
@@ -188,8 +188,8 @@ func NewCommand(now time.Time, reason Reason, method string, candidates []Candid
 	return c
 }
 
-// Shown is the phase that a node shows, one of the command's, where that is further than what is written on its claim: writes
-// that the next controller can do without are left out.
+// Shown returns the phase that a node of the command shows, where that is further than the phase written on its claim.
+// Phase writes that the next process can derive from the cluster are omitted.
 func (c Command) Shown(n *model.Node) Phase {
 	switch {
 	case c.Phase.Over():
@@ -215,7 +215,8 @@ func (c Command) abandon(why Verdict, now time.Time) Command {
 	return c
 }
 
-// The wire form of the annotation. Field names are for ever: a newer binary reads what an older one wrote.
+// wireCommand is the wire form of the annotation. Field names never change: a newer binary reads what an older one
+// wrote.
 type wireCommand struct {
 	ID           string            `json:"id"`
 	Reason       Reason            `json:"reason"`
@@ -257,7 +258,7 @@ func (c *Command) Encode() string {
 	}
 	text, err := json.Marshal(wire)
 	if err != nil {
-		panic("encoding a command: " + err.Error()) // strings, numbers and times between the years 1 and 9999 only
+		panic("encoding a command: " + err.Error()) // strings, numbers and times of years 1 to 9999 only
 	}
 	return string(text)
 }
@@ -276,7 +277,7 @@ func wireFrom(n *NewClaim) wireReplacement {
 	return w
 }
 
-// DecodeCommand reads the text of the annotation. Its errors name the field that is wrong.
+// DecodeCommand parses the text of the annotation. Its errors name the invalid field.
 func DecodeCommand(text string) (Command, error) {
 	var wire wireCommand
 	if err := json.Unmarshal([]byte(text), &wire); err != nil {

@@ -7,17 +7,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// How many pods that spread a node may be promised to.
+// Limit on nominations to one node for pods with topology spread constraints.
 //
-// A pod with a constraint of maxSkew k, in a domain that has b more of those it counts than the emptiest, is admissible
-// beside j others that are nominated to the node when b + j + 1 <= k; nominations to other nodes do not count. With at
-// most k of them on a node, itself included, whoever is in the emptiest domain is admissible (b = 0, j < k). When nobody
-// is left there, the emptiest domain has what it has in the end, and in the end all are within k: so everybody's turn
-// comes. That holds for pods that count themselves and have no other constraint that could keep them out; of others only
-// one is nominated at a time. A constraint whose pods can be in one domain only keeps nobody out, unless minDomains asks
-// for more.
+// A pod with a constraint of maxSkew k, in a domain with b more selected pods than the domain with the fewest, is
+// admissible beside j other pods nominated to the node when b + j + 1 <= k. Nominations to other nodes do not count.
+// With at most k nominated pods on a node, itself included, every pod in the domain with the fewest is admissible (b =
+// 0, j < k). When no nominated pod remains there, that domain has its final count, and the final counts are all within
+// k. So every pod becomes admissible in time. This holds for pods that their own constraint selects and that have no
+// other constraint which could exclude them. Of other pods, only one is nominated at a time. A constraint whose pods
+// can be in one domain only excludes no pod, unless minDomains is greater than one. See
+// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 
-// promises are the pods that a node is promised to, and what their spread constraints count of them.
+// promises are the pods nominated to a node, and the counts of their spread constraints.
 type promises struct {
 	*nominator
 	all    []*model.Pod
@@ -25,13 +26,13 @@ type promises struct {
 	known  map[*model.Shape]bool
 }
 
-// crowd is the promised pods that one hard spread constraint counts.
+// crowd is the nominated pods that one hard spread constraint counts.
 type crowd struct {
 	shape  *model.Shape
 	spread *model.Spread
 	size   int
-	// most is how many there may be: 1 as soon as some are of another shape, none beside pods with the constraint that it
-	// does not count.
+	// most is the largest permitted size: 1 as soon as some pods have another shape, 0 beside pods with the constraint
+	// that it does not count.
 	most int
 }
 
@@ -51,7 +52,7 @@ func (p *promises) add(pod *model.Pod) {
 	}
 }
 
-// keepOut reports whether a spread constraint of the pod would count too many of the others, or one of theirs.
+// keepOut reports whether a spread constraint, of the pod or of a pod already nominated, would count too many of them.
 func (p *promises) keepOut(pod *model.Pod) bool {
 	full := func(c *crowd) bool {
 		with := *c
@@ -64,7 +65,7 @@ func (p *promises) keepOut(pod *model.Pod) bool {
 	return !p.known[pod.Shape] && slices.ContainsFunc(p.crowdsOf(pod), full)
 }
 
-// crowdsOf are those of the promised pods that the constraints of the pod count.
+// crowdsOf returns, for each constraint of the pod, the nominated pods that it counts.
 func (p *promises) crowdsOf(pod *model.Pod) []*crowd {
 	var crowds []*crowd
 	for i := range pod.Spread {
@@ -95,7 +96,8 @@ func (c *crowd) add(pod *model.Pod) {
 	}
 }
 
-// oneDomain reports whether all nodes that the pod's constraint may count are in one domain, which then is the emptiest.
+// oneDomain reports whether all nodes that the pod's constraint may count are in one domain, which then has the fewest
+// pods.
 func (n *nominator) oneDomain(pod *model.Pod, s *model.Spread) bool {
 	if s.Key == model.LabelHostname || s.MinDomains > 1 {
 		return false
@@ -108,8 +110,8 @@ func (n *nominator) oneDomain(pod *model.Pod, s *model.Spread) bool {
 	return one
 }
 
-// domains counts the domains of the nodes that the constraint may count; there are any number while a node may come to
-// be in one that is not known yet.
+// domains counts the domains of the nodes that the constraint may count. It returns math.MaxInt while a node without
+// the label may still join an unknown domain.
 func (n *nominator) domains(pod *model.Pod, s *model.Spread) int {
 	group, values := n.groups[pod.Shape], map[string]bool{}
 	for _, node := range n.snap.Nodes {
@@ -125,7 +127,8 @@ func (n *nominator) domains(pod *model.Pod, s *model.Spread) int {
 	return len(values)
 }
 
-// accepts reports whether the node is, or may come to be, one that the node affinity of the group's pods accepts.
+// accepts reports whether the node matches, or may match once its labels are known, the node affinity of the group's
+// pods.
 func (n *nominator) accepts(group *model.Group, node *model.Node) bool {
 	for _, row := range group.Affinity {
 		if n.snap.Space.Compatible(row, node.Row) {
@@ -135,7 +138,7 @@ func (n *nominator) accepts(group *model.Group, node *model.Node) bool {
 	return len(group.Affinity) == 0
 }
 
-// admits reports whether taints and node affinity let a pending pod onto the node, or may let it once the node is there.
+// admits reports whether taints and node affinity permit a pending pod on the node, now or once its labels are known.
 func (n *nominator) admits(node *model.Node, pod *model.Pod) bool {
 	_, untolerated := model.Untolerated(node.Taints, pod.Tolerations)
 	group := n.groups[pod.Shape]

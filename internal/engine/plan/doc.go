@@ -1,13 +1,14 @@
-// Package plan holds decisions as data. Nothing here acts.
+// Package plan represents decisions as data. The package performs no API writes.
 //
-//	placement.Schedule  --> Provision{Claims, Placed, Refused}        what to buy, who goes where, who has no place and why
-//	disruption.Propose  --> []Command{Candidates, Replacements}       which nodes should leave, and why
-//	Step(snap, command) --> (command', []Action)                      the next phase and the writes that lead to it
-//	Check(snap, ...)    --> Verdict                                   is it still safe on this, newer, snapshot?
+//	placement.Schedule  --> Provision{Claims, Placed, Refused}  nodes to launch, pods per node, refused pods and why
+//	disruption.Propose  --> []Command{Candidates, Replacements} nodes to remove, and why
+//	Step(snap, command) --> (command', []Action)                the next phase and the writes that lead to it
+//	Check(snap, ...)    --> Verdict                             whether it is still safe on this, newer, snapshot
 //
 // A plan can be printed, compared, stored, checked and carried out by one executor (internal/execute). A refusal is a
-// value too: a Verdict is a code and operands; the package explain turns it into words, so that events, logs and the
-// command line say the same.
+// value too: a Verdict is a code and operands. The package explain turns it into text, so that events, logs and the
+// command line agree.
 //
-// The package knows the model and nothing else of the engine: neither how a plan was found nor how it is carried out.
+// The package imports the model and its value types only. It contains neither the search for a plan nor its
+// execution.
 package plan

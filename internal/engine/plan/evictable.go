@@ -4,14 +4,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// disruptedTaint is what a node that leaves carries; a drain leaves pods that tolerate it alone.
+// disruptedTaint is the taint of a node that is being removed. A drain does not evict pods that tolerate it.
 var disruptedTaint = [1]model.Taint{{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}}
 
-// Evictable tells whether a drain could evict the pod now, so that a node is not given up for a drain that cannot end:
-// a do-not-disrupt that holds, a PodDisruptionBudget that allows no eviction at the moment, or more than one, which the
-// eviction API refuses, keep it where it is. Pods that a drain does not evict are in nobody's way: those that are
-// leaving already, those that tolerate the taint of a node that leaves, and mirror pods; do-not-disrupt counts on them
-// too, but for the leaving. The cost is that of the look-up of its PodDisruptionBudgets.
+// Evictable reports whether a drain could evict the pod now, so that no drain is started that cannot finish. These
+// block the eviction: an active do-not-disrupt annotation, a PodDisruptionBudget that currently allows no eviction, and
+// more than one PodDisruptionBudget, which the eviction API refuses. Pods that a drain does not evict never block it:
+// pods that are terminating, pods that tolerate the disruption taint, and mirror pods. Of these, do-not-disrupt still
+// counts on all but terminating pods. The cost is one look-up of the pod's PodDisruptionBudgets.
 func (g *Guard) Evictable(p *model.Pod) Verdict { return evictable(g.snap, p) }
 
 func evictable(snap *model.Snapshot, p *model.Pod) Verdict {
@@ -42,7 +42,7 @@ func evicted(p *model.Pod) bool {
 	return refused
 }
 
-// evictable is the first verdict of the node's pods that is a no.
+// evictable returns the first refusing verdict of the node's pods.
 func (g *Guard) evictable(n *model.Node) Verdict {
 	for _, p := range n.Pods {
 		if v := g.Evictable(p); !v.OK() {
@@ -53,7 +53,7 @@ func (g *Guard) evictable(n *model.Node) Verdict {
 	return Verdict{}
 }
 
-// protected is the first pod of the node that do-not-disrupt protects now, nil if there is none.
+// protected returns the first pod of the node that do-not-disrupt protects now, nil if there is none.
 func (g *Guard) protected(n *model.Node) *model.Pod {
 	for _, p := range n.Pods {
 		if p.ProtectedUntil.After(g.snap.Now) {

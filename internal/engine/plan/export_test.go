@@ -1,6 +1,6 @@
 package plan
 
-// Remembered is how many pods the brake remembers.
+// Remembered returns how many pods the brake keeps in memory.
 func (b *Brake) Remembered() int {
 	n := 0
 	for _, o := range b.owners {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ClaimsInTurns are the claims in the order in which they are created where there are many: by the highest priority of
-// their pods, and among equals one of each namespace in turn, so that no namespace waits for all claims of another. A
-// claim is of the namespace of its first pod.
+// ClaimsInTurns returns the claims in the order of creation: by the highest priority of their pods, and among equals
+// one of each namespace in turn, so that no namespace waits for all claims of another. The namespace of a claim is that
+// of its first pod.
 func (p *Provision) ClaimsInTurns() []NewClaim {
 	type place struct {
 		namespace string
