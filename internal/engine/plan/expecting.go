@@ -7,15 +7,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Pods whose nodes leave are evicted, go with them, and are made again by their controllers, on a busy cluster many seconds
-// later. Meanwhile nobody is to be seen who is on the way to the nodes that were bought for them, or that have room for them:
-// once the last node that leaves is gone, with the command on it if there was one, these look useless. So their claims remember
-// when pods were sent to them.
+// Expected arrivals.
+//
+// Pods on a node that is being removed are evicted, and their controllers recreate them, on a busy cluster many seconds
+// later. Meanwhile no object shows that pods are expected on the nodes launched for them, or with capacity reserved for
+// them. Once the last removed node is gone, together with the command on it, these nodes look unused. So their claims
+// record when pods were sent to them.
 
-// Arrival is for how long an empty node is kept for pods that were sent to it, unless the snapshot says otherwise.
+// Arrival is how long an empty node is kept for pods that were sent to it, unless the snapshot sets another value.
 const Arrival = time.Minute
 
-// arrival is Arrival, or what the snapshot says instead.
+// arrival returns the snapshot's value, or Arrival by default.
 func arrival(snap *model.Snapshot) time.Duration {
 	if snap.Arrival > 0 {
 		return snap.Arrival
@@ -23,14 +25,15 @@ func arrival(snap *model.Snapshot) time.Duration {
 	return Arrival
 }
 
-// arrivalNoted is for how long a note on a claim does, while pods go on leaving.
+// arrivalNoted returns the age at which the record on a claim is renewed while pods are still being evicted.
 func arrivalNoted(snap *model.Snapshot) time.Duration { return arrival(snap) / 2 }
 
-// aheadAtMost is how far ahead of ours the clock may be that told when pods were sent.
+// aheadAtMost is the largest accepted clock difference of the process that recorded when pods were sent.
 const aheadAtMost = time.Minute
 
-// ExpectingUntil is until when the node, if it is empty, is kept for pods that were sent to it, by a command or because their own
-// node is being deleted. It is the zero time where no pods were sent, or where some have come or gone since.
+// ExpectingUntil returns until when the node, if it is empty, is kept for pods that were sent to it, by a command or
+// because their own node is being deleted. It is the zero time where no pods were sent, or where a pod was bound or
+// removed since.
 func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
 	since := sentAt(snap, n)
 	if since.IsZero() || n.LastPodEvent.After(since) {
@@ -39,8 +42,8 @@ func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
 	return since.Add(arrival(snap))
 }
 
-// sentAt is when pods were last sent to the node, zero for never. Clocks differ by seconds; a time that is further ahead is a
-// mistake, and none, or it would keep the node until then.
+// sentAt returns when pods were last sent to the node, zero for never. Clocks differ by seconds. A time further ahead
+// is a mistake and is ignored, because it would protect the node until then.
 func sentAt(snap *model.Snapshot, n *model.Node) time.Time {
 	if n.ExpectingSince.After(snap.Now.Add(aheadAtMost)) {
 		return time.Time{}
@@ -48,15 +51,16 @@ func sentAt(snap *model.Snapshot, n *model.Node) time.Time {
 	return n.ExpectingSince
 }
 
-// Expecting reports whether the node is empty and kept for pods that were sent to it: its room is theirs.
+// Expecting reports whether the node is empty and its capacity is reserved for pods that were sent to it.
 func Expecting(snap *model.Snapshot, n *model.Node) bool {
 	return ExpectingUntil(snap, n).After(snap.Now) && Inhabitants(n) == 0
 }
 
-// notices note on claims that pods are sent to their nodes: when the first candidate is deleted, and again, if that is long
-// ago because the drain takes its time, when more pods have left. A drain that stands still writes nothing.
+// notices returns the writes that record on claims that pods are sent to their nodes: when the first candidate is
+// deleted, and again when more pods have been evicted and the record is old, as in a slow drain. A drain without
+// progress writes nothing.
 func (g *Guard) notices(cmd Command) []Action {
-	// Claims have whole seconds.
+	// Times on claims have a resolution of one second.
 	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-arrivalNoted(g.snap)), g.lastLeft(cmd)
 	var actions []Action
 	for _, n := range g.destinations(cmd) {
@@ -68,8 +72,8 @@ func (g *Guard) notices(cmd Command) []Action {
 	return actions
 }
 
-// noted reports whether nothing is left to note of a command whose candidates are gone. What cannot be written is tried for as
-// long as it would tell anything, and no longer: nothing else would end the command.
+// noted reports whether a command whose candidates are gone has nothing left to record. A write that fails is retried
+// only for as long as its record would be valid; nothing else would end the command.
 func (g *Guard) noted(cmd *Command, notices []Action) bool {
 	if cmd.Vacated.IsZero() {
 		cmd.Vacated = g.snap.Now
@@ -77,7 +81,8 @@ func (g *Guard) noted(cmd *Command, notices []Action) bool {
 	return len(notices) == 0 || g.snap.Now.After(cmd.Vacated.Add(arrival(g.snap)))
 }
 
-// lastLeft is when a pod was last seen to leave a candidate; now when all candidates are gone, and nobody knows.
+// lastLeft returns when a pod was last observed to leave a candidate. It is now when all candidates are gone and the
+// time is unknown.
 func (g *Guard) lastLeft(cmd Command) time.Time {
 	last, there := time.Time{}, false
 	for _, c := range cmd.Candidates {
@@ -92,11 +97,12 @@ func (g *Guard) lastLeft(cmd Command) time.Time {
 	return last
 }
 
-// Notices note on claims that were bought for pods of nodes which leave without a command, deleted by somebody or taken back by
-// the cloud, that these are still to come: at first, and again while they may be evicted any moment.
+// Notices returns the writes for claims that were launched for pods of nodes that are removed without a command, by a
+// user or by the cloud. They record that these pods are still expected: once at first, and again while the pods may be
+// evicted at any moment.
 func Notices(snap *model.Snapshot) []Action {
 	guard := &Guard{snap: snap}
-	soon := map[string]bool{} // whether they may be evicted now, by UID of those who move
+	soon := map[string]bool{} // by UID of pods in transit: whether the pod may be evicted now
 	for _, n := range snap.Nodes {
 		if !n.Deleting || n.Command != "" {
 			continue
@@ -125,7 +131,7 @@ func Notices(snap *model.Snapshot) []Action {
 	return actions
 }
 
-// destinations are the nodes of ours that pods of the command's candidates are sent to, as far as they are there.
+// destinations returns the existing managed nodes that pods of the command's candidates are sent to.
 func (g *Guard) destinations(cmd Command) []*model.Node {
 	var nodes []*model.Node
 	for i := range cmd.Landing {

@@ -8,13 +8,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// HoldLaunches notes on a pool that launches for the pods of a controller wait.
+// HoldLaunches records on a pool that launches for the pods of a controller wait.
 type HoldLaunches struct {
 	Pool, UID string
 	Hold      model.LaunchHold
 }
 
-// ReleaseLaunches notes on a pool that they wait no longer.
+// ReleaseLaunches removes the record that launches for a controller wait from a pool.
 type ReleaseLaunches struct{ Pool, UID, Owner string }
 
 func (HoldLaunches) action()    {}
@@ -27,7 +27,7 @@ func (a ReleaseLaunches) String() string {
 	return "note on pool " + a.Pool + " that launches for " + a.Owner + " wait no longer"
 }
 
-// hasRoom reports whether the pool keeps the pause beside those of other controllers.
+// hasRoom reports whether the pool can store the pause in addition to longer ones of other controllers.
 func hasRoom(pool *model.Pool, hold *model.LaunchHold) bool {
 	longer := 0
 	for i := range pool.Holds {
@@ -38,15 +38,16 @@ func hasRoom(pool *model.Pool, hold *model.LaunchHold) bool {
 	return longer < model.MostHolds
 }
 
-// Restrain returns the plan without the claims that are for nothing but pods whose launches wait (see Brake), and refuses
-// those pods. They still go onto nodes that are there or in flight, and onto new nodes that others need too.
+// Restrain returns the plan without the claims that are only for pods whose launches wait (see Brake), and refuses
+// those pods. The pods may still be placed on existing nodes, on nodes in flight, and on new nodes that other pods need
+// too.
 func Restrain(snap *model.Snapshot, p *Provision) *Provision { return restrain(heldNow(snap), p) }
 
-// Restrain is the function of that name, which also goes by the pauses that are on no pool, and not by those that are over and
-// could not be taken off their pool yet.
+// Restrain is like the function Restrain. It also applies pauses that are stored on no pool, and ignores those that
+// have ended and could not be removed from their pool yet.
 func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	var all holds
-	for _, h := range b.lasting(snap.Now) { // first: a pool may lack what became of the nodes
+	for _, h := range b.lasting(snap.Now) { // first, because the copy on the pool may lack the fates of nodes
 		all = all.with(launchPause{LaunchHold: h})
 	}
 	for owner, h := range heldNow(snap) {
@@ -57,7 +58,7 @@ func (b *Brake) Restrain(snap *model.Snapshot, p *Provision) *Provision {
 	return restrain(all, p)
 }
 
-// Unwritten is how many pauses last that are on no pool: a restart forgets them.
+// Unwritten returns how many current pauses are stored on no pool: a restart discards them.
 func (b *Brake) Unwritten(snap *model.Snapshot) int {
 	on, n := heldNow(snap), 0
 	for _, h := range b.lasting(snap.Now) {
@@ -68,7 +69,7 @@ func (b *Brake) Unwritten(snap *model.Snapshot) int {
 	return n
 }
 
-// lasting are the pauses in memory that last.
+// lasting returns the pauses in memory that have not ended.
 func (b *Brake) lasting(now time.Time) []model.LaunchHold {
 	var holds []model.LaunchHold
 	for _, o := range b.owners {
@@ -79,10 +80,10 @@ func (b *Brake) lasting(now time.Time) []model.LaunchHold {
 	return holds
 }
 
-// holds are pauses that last, by owner, the longest of each.
+// holds are pauses that have not ended, the longest of each owner.
 type holds map[string]launchPause
 
-// launchPause is a pause and the pool that it stands on, empty where it is in memory only.
+// launchPause is a pause and the pool that stores it, empty where it is in memory only.
 type launchPause struct {
 	model.LaunchHold
 	pool string
@@ -132,7 +133,7 @@ func restrain(holds holds, p *Provision) *Provision {
 	return &restrained
 }
 
-// heldNow are the pauses on pools that last.
+// heldNow returns the pauses on pools that have not ended.
 func heldNow(snap *model.Snapshot) holds {
 	var all holds
 	for _, pool := range snap.Pools {
@@ -152,7 +153,7 @@ func allHeld(holds holds, pods []*model.Pod) bool {
 	})
 }
 
-// byOwner are the pods of each controller, in the order in which the controllers first appear.
+// byOwner groups the pods by controller, in the order in which the controllers first appear.
 func byOwner(pods []*model.Pod) [][]*model.Pod {
 	var groups [][]*model.Pod
 	at := map[string]int{}
@@ -168,7 +169,7 @@ func byOwner(pods []*model.Pod) [][]*model.Pod {
 	return groups
 }
 
-// ownerOf is the UID of the pod's controller, or its own where it has none.
+// ownerOf returns the UID of the pod's controller, or the pod's own UID where it has none.
 func ownerOf(p *model.Pod) string {
 	if p.Controller.UID != "" {
 		return p.Controller.UID
@@ -176,7 +177,7 @@ func ownerOf(p *model.Pod) string {
 	return p.UID
 }
 
-// ownerName is the controller in words.
+// ownerName returns the kind and name of the controller as text.
 func ownerName(p *model.Pod) string {
 	if p.Controller.UID != "" {
 		return p.Controller.Kind + " " + p.Namespace + "/" + p.Controller.Name
@@ -184,5 +185,5 @@ func ownerName(p *model.Pod) string {
 	return "pod " + p.Key()
 }
 
-// holdPause is for how long launches wait after that many pauses before it.
+// holdPause returns the length of a pause after level earlier pauses.
 func holdPause(level int) time.Duration { return min(leastHold<<min(level, 10), mostHold) }

@@ -7,22 +7,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Ahead returns the snapshot that provisioning plans on: pods that will have to move because their nodes are leaving
-// are pending there, so that capacity is bought before it is missed, and nobody is sent to those nodes.
+// Ahead returns the snapshot that provisioning plans on. Pods on nodes that are being removed are pending in it, so
+// that capacity is launched before it is needed, and those nodes accept no pods.
 //
-// One pod is seen three times, and each time has the same seat, so that nothing is bought twice:
+// A pod appears in three forms, and has the same reservation in each, so that no node is launched twice:
 //
-//	it runs on a node that leaves     a claim is bought, or room found; the claim notes the pod and its controller
-//	it is planned again               the claim in flight promises it its seat
-//	it is gone, another has come      of those that were promised none, a pod of its controller takes the seat
+//	it runs on a node being removed     a claim is created, or capacity found; it records the pod and its controller
+//	it is planned again                 the claim in flight has a reservation for it
+//	it is gone, a successor exists      a pod of the same controller without a reservation takes this one
 //
-// Pods that cannot be evicted as things are (a do-not-disrupt that holds, a PodDisruptionBudget that never allows it, or
-// that wants as many healthy pods as there are, more than one of them) would keep a new node empty and are not planned
-// for, unless the drain has an end that is near (see doomed). A PodDisruptionBudget that allows nothing at the moment is no
-// reason: the drain waits for it, and the pod's place has to be there when it opens. Such a pod, and
-// a critical one that the drain does not come to, is EvictionBlocked: a plan that has no other place for it counts it where it
-// runs. The PodDisruptionBudget may open only when pending pods of the same app are healthy, and those need a plan that agrees
-// with kube-scheduler about where the pods are.
+// Some pods cannot be evicted in the current state: do-not-disrupt protects them, a PodDisruptionBudget never allows
+// the eviction or requires as many healthy pods as there are, or more than one budget selects them. They would leave a
+// new node empty, and are not planned for unless the drain ends soon (see doomed). A PodDisruptionBudget that allows no
+// eviction at the moment is different: the drain waits for it, and the pod needs capacity elsewhere when the budget
+// opens. Such a pod, and a critical pod that the drain does not reach yet, is EvictionBlocked: a plan with no other
+// node for it counts it where it runs. The PodDisruptionBudget may open only when pending pods of the same app are
+// healthy, and placing those requires a plan that agrees with kube-scheduler about where the pods are.
 func Ahead(snap *model.Snapshot) *model.Snapshot {
 	pdbs := len(snap.PDBs) > 0
 	read, blocked := reader{}, map[string]bool{}
@@ -34,7 +34,7 @@ func Ahead(snap *model.Snapshot) *model.Snapshot {
 			return false
 		case evictable(snap, p).OK() && !deferred(snap, n, p):
 			return true
-		case p.Rejected != nil: // no plan has a place for it
+		case p.Rejected != nil: // no plan can place it
 			return false
 		}
 		blocked[p.UID] = true
@@ -43,20 +43,20 @@ func Ahead(snap *model.Snapshot) *model.Snapshot {
 	return Seated(ahead.BlockingEviction(blocked), snap, read.leaving)
 }
 
-// criticalPriority is the least priority of the classes system-cluster-critical and system-node-critical. No other class may
-// have as much.
+// criticalPriority is the least priority of the classes system-cluster-critical and system-node-critical. User-defined
+// classes have at most 1,000,000,000.
 const criticalPriority = 2_000_000_000
 
-// deferred reports whether the drain of the node does not come to the pod for now: a drain evicts critical pods after all
-// others, of which one cannot be evicted at present.
+// deferred reports whether the drain of the node does not reach the pod yet. A drain evicts critical pods after all
+// others, and one of the others cannot be evicted at present.
 func deferred(snap *model.Snapshot, n *model.Node, p *model.Pod) bool {
 	return p.Priority >= criticalPriority && slices.ContainsFunc(n.Pods, func(other *model.Pod) bool {
 		return other.Priority < criticalPriority && !evictable(snap, other).OK()
 	})
 }
 
-// Leaving reports whether the node is on its way out with no way back that provisioning need wait for: its claim is
-// being deleted, for whatever reason, or it is in a command whose replacements are being bought or that is draining.
+// Leaving reports whether the node is being removed and provisioning need not expect a rollback: its claim is being
+// deleted, for any reason, or it is in a command that launches replacements or drains.
 func Leaving(n *model.NodeSpec) bool { return reader{}.leaving(&model.Node{NodeSpec: n}) }
 
 func (r reader) leaving(n *model.Node) bool {
@@ -72,20 +72,21 @@ func (r reader) leaving(n *model.Node) bool {
 	return cmd != nil && (cmd.Phase == Launching || cmd.Phase == Draining)
 }
 
-// doomedAhead is how long before the end of a drain also those pods are planned for that nothing but that end takes off the
-// node. It is longer than any cloud takes until a machine is a node, and than the two minutes by which EC2 tells of a spot
-// interruption: of a node that is interrupted all pods are planned for at the notice. A terminationGracePeriod of hours
-// does not keep a new node empty for hours.
+// doomedAhead is how long before the end of a drain the plan includes pods that only that end removes. It is longer
+// than any cloud needs to turn a launch into a node, and longer than EC2's two-minute notice of a spot interruption, so
+// that all pods of an interrupted node are planned for at the notice
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html). A
+// terminationGracePeriod of hours does not keep a new node empty for hours.
 const doomedAhead = 5 * time.Minute
 
-// doomed reports whether all pods of the node are about to be deleted, whatever protects them.
+// doomed reports whether all pods of the node are about to be deleted, regardless of their protection.
 func doomed(snap *model.Snapshot, n *model.Node) bool {
 	return n.Deleting && !n.DrainEnds.IsZero() && !n.DrainEnds.After(snap.Now.Add(doomedAhead))
 }
 
-// held reports whether PodDisruptionBudgets keep the pod where it is until somebody changes them: one that never allows
-// any eviction, or more than one, which the eviction API refuses. A pod that is not ready may go in spite of one that
-// says so, or whose pods are healthy beside it.
+// held reports whether PodDisruptionBudgets block the pod's eviction until they are changed: one that never allows any
+// eviction, or more than one, which the eviction API refuses. A pod that is not ready may be evicted if the budget's
+// unhealthyPodEvictionPolicy permits it, or if enough of its pods are healthy.
 func held(snap *model.Snapshot, p *model.Pod) bool {
 	pdbs := snap.PDBsOf(p)
 	if len(pdbs) != 1 {
@@ -95,8 +96,9 @@ func held(snap *model.Snapshot, p *model.Pod) bool {
 	return pdb.Blocking && (p.Ready || !pdb.AlwaysEvictUnready && !pdb.Healthy)
 }
 
-// full reports whether the pod's PodDisruptionBudget wants as many healthy pods as there are. What was bought for the pod
-// before that, or while the pods of a StatefulSet are one short for a moment, is kept for it: see Bought.
+// full reports whether the pod's PodDisruptionBudget requires as many healthy pods as there are. A node that was
+// launched for the pod before that, or while a StatefulSet is short of one pod for a moment, is kept for it: see
+// Bought.
 func full(snap *model.Snapshot, p *model.Pod) bool {
 	pdbs := snap.PDBsOf(p)
 	return len(pdbs) == 1 && pdbs[0].Full && pdbs[0].Allowed == 0 && (p.Ready || !pdbs[0].AlwaysEvictUnready && !pdbs[0].Healthy)

@@ -4,21 +4,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Nominations are a promise to the pod, and for kube-scheduler more than that: while it asks whether a node will do for a
-// pod, it reckons with all other pods of the same or a higher priority that are nominated to the node as if they were on
-// it already. Pods that are admissible one after the other, as topology spread makes them, would each be kept out by the
-// others, for ever, on every node that has too many of them. So of pods that a spread constraint counts together only some
-// are nominated to a node at a time; the next when they are bound. See crowd.
+// Nominations and topology spread.
+//
+// A nomination (status.nominatedNodeName) affects other pods too: when kube-scheduler filters a node for a pod, it
+// treats all other pods of the same or a higher priority that are nominated to the node as if they ran on it. Pods that
+// are admissible only one after the other, because of topology spread, would exclude each other forever on every node
+// with too many of them. So of pods that a spread constraint counts together, only some are nominated to a node at a
+// time, and the next when those are bound. See crowd.
 
-// MostPromises is how many pods are nominated to one node at a time: as many as a kubelet takes by default. For each
-// pod that it places, kube-scheduler reckons with every other that is nominated, so that its time grows with the square:
-// 954 pods on one node took it 20 s, and 4 s without nominations. Pods beyond go where kube-scheduler likes.
+// MostPromises is how many pods are nominated to one node at a time: the kubelet's default of maxPods. For each pod
+// that it schedules, kube-scheduler evaluates every other nominated pod, so its time grows with the square of their
+// number: 954 pods on one node took 20 s, and 4 s without nominations. Pods beyond this number are not nominated, and
+// kube-scheduler selects their node.
 const MostPromises = 110
 
-// Targets are the pods of a plan by the name of the claim or node that they are to go to.
+// Targets maps the name of a claim or node to the pods that a plan places on it.
 type Targets map[string][]*model.Pod
 
-// Targets returns where the plan puts its pods; never nil.
+// Targets returns the pods of the plan by target. It is never nil.
 func (p *Provision) Targets() Targets {
 	targets := make(Targets, len(p.Claims)+len(p.Placed))
 	for _, claim := range p.Claims {
@@ -30,8 +33,8 @@ func (p *Provision) Targets() Targets {
 	return targets
 }
 
-// Promises are the writes that nominate to a node that is about to open those pods that were planned onto it, or onto
-// its claim, and are still pending.
+// Promises returns the writes that nominate pods to a node that is about to become schedulable: the pods planned onto
+// the node, or onto its claim, that are still pending.
 func (t Targets) Promises(snap *model.Snapshot, claim, node string) []Action {
 	pods := t[node]
 	if pods == nil {
@@ -40,11 +43,11 @@ func (t Targets) Promises(snap *model.Snapshot, claim, node string) []Action {
 	return nominatorOf(snap, pods).promise(pods, node)
 }
 
-// Nominations are the writes that make the pods' nominations agree with the plan: pods on registered nodes of ours are
-// nominated to them, all others to nothing. A node that is being registered is not nominated to here, but what it was
-// promised just now (see Targets.Promises) stays. The plan may be older than the snapshot. beyond is how many pods have
-// no promise only because their nodes have as many as they may, or one that keeps them out: their turn is when others are
-// bound.
+// Nominations returns the writes that make the pods' nominations agree with the plan: pods planned onto registered,
+// managed nodes are nominated to these, all others to none. Pods are not nominated to a node that is being registered,
+// but earlier nominations to it (see Targets.Promises) remain. The plan may be older than the snapshot. beyond is how
+// many pods have no nomination only because their node has the maximum, or a nominated pod that excludes them. They are
+// nominated when other pods are bound.
 func Nominations(snap *model.Snapshot, p *Provision) (actions []Action, beyond int) {
 	n := newNominator(snap)
 	for _, placed := range p.Placed {
@@ -64,11 +67,11 @@ func Nominations(snap *model.Snapshot, p *Provision) (actions []Action, beyond i
 	return actions, n.beyond
 }
 
-// nominator answers for one snapshot.
+// nominator computes nominations for one snapshot.
 type nominator struct {
 	snap    *model.Snapshot
 	pending map[string]*model.Pod
-	// groups of pending pods by shape; single are the answers of oneDomain.
+	// groups of pending pods by shape; single caches the results of oneDomain.
 	groups map[*model.Shape]*model.Group
 	single map[*model.Spread]bool
 	beyond int
@@ -82,7 +85,8 @@ func newNominator(snap *model.Snapshot) *nominator {
 	return n
 }
 
-// nominatorOf answers for the pods of some lists alone: a large backlog beside them costs a look-up for each of its pods.
+// nominatorOf returns a nominator for the pods of some lists alone. It costs one look-up for each other pod of a large
+// backlog.
 func nominatorOf(snap *model.Snapshot, lists ...[]*model.Pod) *nominator {
 	n := &nominator{snap: snap, pending: map[string]*model.Pod{}, groups: map[*model.Shape]*model.Group{}, single: map[*model.Spread]bool{}}
 	asked := map[string]bool{}
@@ -104,7 +108,7 @@ func nominatorOf(snap *model.Snapshot, lists ...[]*model.Pod) *nominator {
 	return n
 }
 
-// agree are the writes for pods that the plan puts on the node, or claim, of that name.
+// agree returns the writes for pods that the plan places on the node, or claim, of that name.
 func (n *nominator) agree(pods []*model.Pod, name string) []Action {
 	node := n.snap.Node(name)
 	if node == nil {
@@ -119,7 +123,7 @@ func (n *nominator) agree(pods []*model.Pod, name string) []Action {
 	return n.promise(pods, node.Name)
 }
 
-// clear takes the pods' nominations back, except those to one node.
+// clear returns the writes that remove the pods' nominations, except those to one node.
 func (n *nominator) clear(pods []*model.Pod, except string) []Action {
 	var actions []Action
 	for _, pod := range n.present(pods) {
@@ -130,7 +134,7 @@ func (n *nominator) clear(pods []*model.Pod, except string) []Action {
 	return actions
 }
 
-// promise are the writes that nominate pods to the node, some of which may be already.
+// promise returns the writes that nominate pods to the node. Some of the pods may be nominated already.
 func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	pods := n.present(planned)
 	promised := promises{nominator: n}
@@ -158,7 +162,7 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	return actions
 }
 
-// nominated are the UIDs of those of the pods that have, or are about to get, a nomination to the node.
+// nominated returns the UIDs of those pods that have, or are about to get, a nomination to the node.
 func (n *nominator) nominated(pods []*model.Pod, node string) map[string]bool {
 	nominated := map[string]bool{}
 	for _, pod := range pods {
@@ -175,7 +179,7 @@ func (n *nominator) nominated(pods []*model.Pod, node string) map[string]bool {
 	return nominated
 }
 
-// present are those of the pods that are still pending, as the snapshot has them.
+// present returns those pods that are still pending, as they are in the snapshot.
 func (n *nominator) present(pods []*model.Pod) []*model.Pod {
 	present := make([]*model.Pod, 0, len(pods))
 	for _, pod := range pods {

@@ -8,25 +8,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The order in which the nodes of a plan open for pods.
+// The order in which the nodes of a plan become schedulable ("open").
 //
-// When the first node opens, kube-scheduler tries all pending pods on the nodes that are open by then. Two things go wrong. A
-// pod whose own node is still closed takes room that is meant for others: of pods that a spread constraint counts together only
-// some may be nominated to a node at a time (see crowd), so no nomination reserves the room of the rest. And a pod that is tried in
-// vain loses its nomination, because kube-scheduler clears it when preemption does not help; other pods without a nomination
-// then take the room that it reserved. Either way the spread forbids the displaced pods the room that is left elsewhere, and one
-// more node is launched.
+// When the first node opens, kube-scheduler tries all pending pods on the nodes that are open by then. Two things go
+// wrong. A pod whose own node is still closed takes capacity meant for others: of pods that a spread constraint counts
+// together, only some may be nominated to a node at a time (see crowd), so no nomination reserves capacity for the
+// rest. And a pod that is tried without success loses its nomination, because kube-scheduler clears it when preemption
+// does not help. Other pods without a nomination then take the reserved capacity. In both cases the spread constraint
+// excludes the displaced pods from the capacity left elsewhere, and one more node is launched.
 //
-// Pods of a shape of which some cannot be nominated yet are limited here, all others are unlimited. Nodes with unlimited pods
-// open first, one after the other: each when kube-scheduler has tried its pods on the nodes before, which clears their
-// nominations, and right after these are written again. When those nodes are open and their unlimited pods are bound, or have
-// been nominated for a while, the nodes with limited pods alone open together.
+// Pods of a shape of which some cannot be nominated yet are called limited here, all others unlimited. Nodes with
+// unlimited pods open first, one after the other. Each opens when kube-scheduler has tried its pods on the earlier
+// nodes, which clears their nominations; right after that, these are written again. When those nodes are open and their
+// unlimited pods are bound, or have been nominated for a while, the nodes with only limited pods open together.
 
-// mostAfterEachOther is how many nodes open one after the other at most; where there are more, those with unlimited pods open
-// together. The nodes of a plan of more than mostInOrder open in any order: their waits would add up to too much.
+// mostAfterEachOther is the largest number of nodes that open one after the other. If there are more, those with
+// unlimited pods open together. The nodes of a plan with more than mostInOrder nodes open in any order: the total wait
+// would be too long.
 const mostAfterEachOther, mostInOrder = 10, 20
 
-// Order is the order in which the nodes of a plan open, as of one snapshot. It must not be used by two goroutines at a time.
+// Order is the order in which the nodes of a plan open, for one snapshot. It is not safe for concurrent use.
 type Order struct {
 	nominator *nominator
 	nodes     []orderedNode
@@ -34,27 +35,29 @@ type Order struct {
 
 // Opening is the state of one node in an Order.
 type Opening struct {
-	// Before are the names of nodes, or claims, of the plan that open before this one, and are not open yet.
+	// Before are the names of nodes, or claims, of the plan that open before this one and are not open yet.
 	Before []string
-	// Unlimited: unlimited pods are planned onto the node. Alone: no other node opens at the same time.
+	// Unlimited reports that unlimited pods are planned onto the node. Alone reports that no other node opens at the
+	// same time.
 	Unlimited, Alone bool
-	// First: no node of the plan is open yet.
+	// First reports that no node of the plan is open yet.
 	First bool
-	// Untried: since the last node opened, kube-scheduler has not tried all pods that it must try before this node opens. Of a node
-	// with unlimited pods these are its own pods, which have their nominations until then; the other nodes wait for the
-	// unlimited pods of the open nodes to be bound.
+	// Untried reports that, since the last node opened, kube-scheduler has not tried all pods that it must try before
+	// this node opens. For a node with unlimited pods these are its own pods, which keep their nominations until then.
+	// The other nodes wait for the unlimited pods of the open nodes to be bound.
 	Untried bool
-	// Unnominated: an unlimited pod has no nomination though its node is open.
+	// Unnominated reports that an unlimited pod has no nomination although its node is open.
 	Unnominated bool
 }
 
-// orderedNode is a node of a plan with the pods that are still to come to it.
+// orderedNode is a node of a plan with the pods that are not bound to it yet.
 type orderedNode struct {
 	node *model.Node
 	pods []*model.Pod
-	// unlimited counts the pods whose shape is not limited on any node, waiting the pods that cannot be nominated yet.
+	// unlimited counts the pods whose shape is not limited on any node. waiting counts the pods that cannot be
+	// nominated yet.
 	unlimited, waiting int
-	// unnominated: an unlimited pod has no nomination to the node.
+	// unnominated reports that an unlimited pod has no nomination to the node.
 	unnominated bool
 }
 
@@ -66,7 +69,7 @@ func (n orderedNode) open() bool { return n.node.Stage >= model.Registered }
 
 func (n orderedNode) is(claim, node string) bool { return n.node.Claim == claim || n.node.Name == node }
 
-// Order returns the order in which the nodes of the plan open; nil where they open in any order.
+// Order returns the order in which the nodes of the plan open. It is nil where they open in any order.
 func (t Targets) Order(snap *model.Snapshot) *Order {
 	if len(t) > mostInOrder || !t.ordered(snap) {
 		return nil
@@ -79,8 +82,8 @@ func (t Targets) Order(snap *model.Snapshot) *Order {
 	return o
 }
 
-// compete reports whether a pod may take room that is meant for another: a limited pod on a node with unlimited pods, or an
-// unlimited pod on a node of others with pods that cannot be nominated yet.
+// compete reports whether a pod may take capacity meant for another: a limited pod on a node with unlimited pods, or an
+// unlimited pod on another node with pods that cannot be nominated yet.
 func (o *Order) compete(limited map[*model.Shape]bool) bool {
 	for i, own := range o.nodes {
 		var last *model.Shape
@@ -100,7 +103,7 @@ func (o *Order) compete(limited map[*model.Shape]bool) bool {
 	return false
 }
 
-// ordered reports whether the plan has two nodes of ours at least, one of which is closed.
+// ordered reports whether the plan has at least two managed nodes, one of which is closed.
 func (t Targets) ordered(snap *model.Snapshot) bool {
 	ours, closed := 0, false
 	for name := range t {
@@ -112,8 +115,8 @@ func (t Targets) ordered(snap *model.Snapshot) bool {
 	return ours > 1 && closed
 }
 
-// asBound are the targets after pods of one shape have changed places: where a pod was bound to another node of the plan than
-// its own, a pending pod of its shape that was planned there takes its place.
+// asBound returns the targets after pods of one shape have exchanged their nodes: where a pod was bound to another node
+// of the plan than its own, a pending pod of its shape that was planned onto that node moves to the pod's own node.
 func (t Targets) asBound(n *nominator) Targets {
 	now, home := make(Targets, len(t)), map[string]string{}
 	for name, pods := range t {
@@ -142,7 +145,7 @@ func (t Targets) asBound(n *nominator) Targets {
 	return now
 }
 
-// add adds the nodes of the plan to which pods are still to come, in the order in which they open, and returns the shapes of
+// add adds the nodes of the plan that still expect pods, in the order in which they open. It returns the shapes of
 // limited pods.
 func (o *Order) add(targets Targets) map[*model.Shape]bool {
 	limited := map[*model.Shape]bool{}
@@ -175,7 +178,8 @@ func (o *Order) add(targets Targets) map[*model.Shape]bool {
 	return limited
 }
 
-// Opening is the state of the node of the claim; nil for a node that no other node waits for, and that waits for none.
+// Opening returns the state of the claim's node, or nil for a node that no other node waits for and that waits for
+// none.
 func (o *Order) Opening(claim, node string) *Opening {
 	if o == nil {
 		return nil
@@ -206,24 +210,24 @@ func (o *Order) Opening(claim, node string) *Opening {
 	return opening
 }
 
-// IsOpen reports whether the node of the claim is open, or gone.
+// IsOpen reports whether the claim's node is open or gone.
 func (o *Order) IsOpen(claim string) bool {
 	node := o.nominator.snap.Claim(claim)
 	return node == nil || node.Stage >= model.Registered
 }
 
-// Promises are the writes that nominate pods to the node of the claim, where a nomination is missing.
+// Promises returns the missing nominations to the claim's node.
 func (o *Order) Promises(claim, node string) []Action {
 	return o.missing(func(n orderedNode) bool { return n.is(claim, node) })
 }
 
-// OpenPromises are the writes that nominate pods to the nodes of the plan that are open, where a nomination is missing.
+// OpenPromises returns the missing nominations to the open nodes of the plan.
 func (o *Order) OpenPromises() []Action {
 	return o.missing(orderedNode.open)
 }
 
-// PromisesBefore are the writes that come right before the node of the claim opens: they nominate pods to the nodes of the plan
-// that are open, and to those with unlimited pods that have joined, where a nomination is missing; those to the node itself come last.
+// PromisesBefore returns the writes that must precede the opening of the claim's node: the missing nominations to the
+// open nodes of the plan and to those with unlimited pods that have joined. Nominations to the node itself come last.
 func (o *Order) PromisesBefore(claim, node string) []Action {
 	others := o.missing(func(n orderedNode) bool {
 		joined := n.node.Name != n.node.Claim
@@ -232,7 +236,7 @@ func (o *Order) PromisesBefore(claim, node string) []Action {
 	return append(others, o.Promises(claim, node)...)
 }
 
-// missing are the nominations to some of the nodes that are not there.
+// missing returns the missing nominations to the nodes that some selects.
 func (o *Order) missing(some func(orderedNode) bool) []Action {
 	var actions []Action
 	for _, n := range o.nodes {

@@ -9,10 +9,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// unseenFor is after how long a claim that no snapshot has shown, and that is to live less long, has gone.
+// unseenFor is the time after which a claim that no snapshot has shown, and whose lifetime is shorter, counts as gone.
 const unseenFor = 5 * time.Second
 
-// lives notes for how long the claim lives: what it says itself, or while it has not been seen, what its pool says.
+// lives records the lifetime of the claim: from the claim itself or, until it is observed, from its pool.
 func (l *launch) lives(snap *model.Snapshot, n *model.Node) {
 	switch pool := snap.Pool(l.pool); {
 	case n != nil && !n.ExpiresAt.IsZero():
@@ -23,8 +23,8 @@ func (l *launch) lives(snap *model.Snapshot, n *model.Node) {
 	}
 }
 
-// outlived reports whether the claim goes or has gone because it is as old as its expireAfter, before any of its pods has been
-// on the node for a minute, while the controller has pods that wait.
+// outlived reports whether the claim is removed because it has reached its expireAfter, before any of its pods was on
+// the node for a minute, while the controller has pending pods.
 func (l *launch) outlived(w *brakeView, owner string) bool {
 	now := w.snap.Now
 	if l.expires.IsZero() || now.Before(l.expires) || !l.arrived.IsZero() && now.Sub(l.arrived) >= ranEnough || !w.lacks(owner) {
@@ -35,14 +35,14 @@ func (l *launch) outlived(w *brakeView, owner string) bool {
 	return true
 }
 
-// lacks reports whether pods of the controller wait.
+// lacks reports whether pods of the controller are pending.
 func (w *brakeView) lacks(owner string) bool {
 	w.settled(owner)
 	return w.waiting[owner]
 }
 
-// fates says what became of launches, the newest first. Those with one fate are told together: a name comes again where a
-// claim was launched again for the same pods.
+// fates describes the outcome of launches, the newest first. Launches with the same outcome are described together. A
+// claim name repeats where a claim was launched again for the same pods.
 func fates(newest []*launch) []string {
 	var told []string
 	for i, l := range newest {
@@ -66,7 +66,7 @@ func fates(newest []*launch) []string {
 	return told
 }
 
-// named are the claims, with how many launches they were where names came again.
+// named returns the names of the claims, with the number of launches where names repeat.
 func named(claims []string, launches int) string {
 	names := strings.Join(claims, ", ")
 	if launches > len(claims) {

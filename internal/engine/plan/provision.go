@@ -12,30 +12,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// MaxTypes is the longest list of types that a claim carries (core specification 3.10).
+// MaxTypes is the largest number of types that a claim lists.
 const MaxTypes = 600
 
-// Provision is the answer to the pending pods of a snapshot, and to those that will be: see Ahead.
+// Provision is the plan for the pending pods of a snapshot, and for pods that will be pending: see Ahead.
 type Provision struct {
-	// Claims to create, in the order of pools and bins.
+	// Claims to create, ordered by pool and bin.
 	Claims []NewClaim
-	// Placed are pods that go onto nodes that exist or are in flight, by node.
+	// Placed are pods on existing nodes and nodes in flight, by node.
 	Placed []Placement
-	// Refused pods, by group.
+	// Refused are unschedulable pods, by group.
 	Refused []Refusal
-	// Order is all placed pods, in an order in which each is admissible at its turn.
+	// Order lists all placed pods, in an order in which each is admissible when the earlier ones are bound.
 	Order []*model.Pod
-	// Work is how many questions were asked to make the plan, see placement.Options.
+	// Work is how many evaluations the plan needed, see placement.Options.
 	Work int
 }
 
-// Unfinished reports whether the work budget ended the plan before every pod was reached.
+// Unfinished reports whether the work budget ended the plan before every pod was processed.
 func (p *Provision) Unfinished() bool {
 	return slices.ContainsFunc(p.Refused, func(r Refusal) bool { return r.Verdict.Code == NotReached })
 }
 
-// Waiting are those of the pods that are pending. The others still run, on nodes that are leaving: they have their
-// places in a plan, but nobody need hear of that.
+// Waiting returns those pods that are pending. The others still run, on nodes that are being removed. A plan places
+// them, but reports no events for them.
 func Waiting(pods []*model.Pod) []*model.Pod {
 	running := func(p *model.Pod) bool { return p.Node != "" }
 	if !slices.ContainsFunc(pods, running) {
@@ -44,39 +44,40 @@ func Waiting(pods []*model.Pod) []*model.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), running)
 }
 
-// Placement is what goes onto one node of the snapshot.
+// Placement lists the pods that a plan places on one node of the snapshot.
 type Placement struct {
-	// Node is the name of the node (or of the claim while there is no node).
+	// Node is the name of the node, or of the claim while there is no node.
 	Node string
 	Pods []*model.Pod
 }
 
-// NewClaim is a node to buy.
+// NewClaim is a node to launch.
 type NewClaim struct {
-	// Name is deterministic: the same pods on the same pool always get the same name, so that a repeated create says
-	// AlreadyExists and means success.
+	// Name is deterministic: the same pods on the same pool always get the same name, so that a repeated create returns
+	// AlreadyExists, which counts as success.
 	Name    string
 	Pool    string
 	PoolUID string
-	// PoolGeneration is that of the pool's specification the requirements were computed from, see Stamp; 0 if unknown.
+	// PoolGeneration is the generation of the pool that the requirements were computed from, see Stamp; 0 if unknown.
 	PoolGeneration int64
-	// Requirements in API form, the type list (cheapest first) and the capacity types included.
+	// Requirements are in API form and include the type list (cheapest first) and the capacity types.
 	Requirements []label.Requirement
-	// Labels are custom labels that the pool leaves open, with the one value chosen.
+	// Labels are custom labels that the pool leaves open, with the selected value.
 	Labels map[string]string
-	// Requests of all pods and of the daemons that will come, to be found on any of the types.
+	// Requests are the sum for all pods and for the daemons that will run on the node. Each of the types satisfies
+	// them.
 	Requests []quantity.Amount
 	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
 	Options []Option
 	Pods    []*model.Pod
-	// Promised are the words of the pods of a claim that was stored with a command, see model.Pod.Promise; Pods is nil then.
+	// Promised identifies the pods of a claim that was stored with a command, see model.Pod.Promise. Pods is nil then.
 	Promised []string
-	// MinValuesRelaxed: the types have fewer values of some label than the pool's minValues asks for, and the policy
-	// allows it.
+	// MinValuesRelaxed reports that the types have fewer values of some label than the pool's minValues requires, and
+	// that the policy allows it.
 	MinValuesRelaxed bool
 }
 
-// Option is a type of a claim at its cheapest offering.
+// Option is an instance type of a claim with its cheapest offering.
 type Option struct {
 	Type         string
 	Zone         string
@@ -85,13 +86,13 @@ type Option struct {
 	Price int64
 }
 
-// Stamp notes on each claim the generation of its pool in the snapshot that the plan was made on: taints, labels and
-// the drift hash are taken from the pool when the claim is created, and must belong to the same specification.
+// Stamp records on each claim the generation of its pool in the snapshot of the plan. Taints, labels and the drift hash
+// are taken from the pool when the claim is created, and must belong to the same generation.
 func (p *Provision) Stamp(snap *model.Snapshot) {
 	StampClaims(snap, p.Claims)
 }
 
-// StampClaims does what Stamp does for claims that are of no plan yet.
+// StampClaims is like Stamp, for claims that belong to no plan yet.
 func StampClaims(snap *model.Snapshot, claims []NewClaim) {
 	for i := range claims {
 		if pool := snap.Pool(claims[i].Pool); pool != nil {
@@ -100,13 +101,14 @@ func StampClaims(snap *model.Snapshot, claims []NewClaim) {
 	}
 }
 
-// OfGeneration reports whether the claim was planned for that generation of its pool, as far as is known.
+// OfGeneration reports whether the claim was planned for that generation of its pool. An unknown generation matches.
 func (c *NewClaim) OfGeneration(generation int64) bool {
 	return c.PoolGeneration == 0 || generation == 0 || c.PoolGeneration == generation
 }
 
-// Types are the names of the types that the claim may become, cheapest first; nil for one made from the template alone,
-// which may become any. The options of a claim that was stored with a command are not known; its requirements are.
+// Types returns the names of the types that the claim may use, cheapest first. It is nil for a claim made from the
+// template alone, which may use any type. For a claim that was stored with a command, the list comes from the
+// requirements, because its options are unknown.
 func (c *NewClaim) Types() []string {
 	if len(c.Options) == 0 {
 		for _, r := range c.Requirements {
@@ -123,7 +125,7 @@ func (c *NewClaim) Types() []string {
 	return types
 }
 
-// Promises are the words of the pods that the claim is bought for, see model.Pod.Promise.
+// Promises identifies the pods that the claim is launched for, see model.Pod.Promise.
 func (c *NewClaim) Promises() []string {
 	if c.Pods == nil {
 		return c.Promised
@@ -135,7 +137,7 @@ func (c *NewClaim) Promises() []string {
 	return words
 }
 
-// Price is that of the cheapest option, nano-USD per hour.
+// Price returns the price of the cheapest option, in nano-USD per hour.
 func (c *NewClaim) Price() int64 {
 	if len(c.Options) == 0 {
 		return 0
@@ -143,9 +145,9 @@ func (c *NewClaim) Price() int64 {
 	return c.Options[0].Price
 }
 
-// ClaimName derives the name of a claim from what makes it this claim: the pool and the pods it is bought for. A name
-// that is taken by another claim (one that is on its way out, say) is passed over; taken answers for the snapshot.
-// The result is at most 63 characters, a DNS label when the pool's name is.
+// ClaimName derives the name of a claim from the pool and the pods it is launched for. Names for which taken returns
+// true are skipped: they belong to another claim, for example one that is being deleted. The result has at most 63
+// characters, and is a DNS label when the pool's name is one.
 func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string) bool) string {
 	uids := make([]string, len(pods))
 	length := len(poolUID) + 16
@@ -164,10 +166,10 @@ func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string
 	return claimName(pool, identity, taken)
 }
 
-// lowercase is base32 as names of objects may have it.
+// lowercase is base32 with the characters that object names permit.
 var lowercase = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567")
 
-// claimName derives a name from the identity, to which the number of the attempt is appended.
+// claimName derives a name from the identity and the number of the attempt.
 func claimName(pool string, identity []byte, taken func(string) bool) string {
 	identity = append(identity, '\n')
 	for attempt := 0; ; attempt++ {

@@ -7,16 +7,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Dropped is a claim of a plan that must not be created (any more), and why.
+// Dropped is a claim of a plan that must not be created (any more), and the reason.
 type Dropped struct {
 	Claim   string
 	Pool    string
 	Verdict Verdict
 }
 
-// CheckProvision returns what of a plan is still right on this, newer, snapshot: pools are there and ready, limits
-// (the number of nodes included) have room for the largest type of every claim, pods are still pending or on a node that
-// is leaving (see Ahead). What is no longer right is dropped; the next plan decides about its pods anew.
+// CheckProvision returns the part of a plan that is still valid on this, newer, snapshot: the pools exist and are
+// ready, their limits (including the number of nodes) permit the largest type of every claim, and the pods are still
+// pending or on a node that is being removed (see Ahead). The invalid part is dropped. The next plan decides about its
+// pods.
 func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) {
 	c := provisionCheck{snap: snap, pending: pendingPods(Ahead(snap)), rooms: map[string]*room{}}
 	kept := &Provision{Refused: p.Refused}
@@ -41,7 +42,7 @@ func CheckProvision(snap *model.Snapshot, p *Provision) (*Provision, []Dropped) 
 	return kept, dropped
 }
 
-// PoolChanged says that the specification of a claim's pool is not the one that the claim was planned for.
+// PoolChanged returns the rejection for a claim that was planned for another generation of its pool.
 func PoolChanged() *model.Rejection {
 	return &model.Rejection{Field: "metadata.generation", Reason: "the pool has changed since the plan was made"}
 }
@@ -52,7 +53,7 @@ type provisionCheck struct {
 	rooms   map[string]*room
 }
 
-// room is what a pool's limits leave, while claims take from it.
+// room is the remainder of a pool's limits while claims are subtracted from it.
 type room struct {
 	used  quantity.Vector
 	nodes int64
@@ -82,7 +83,7 @@ func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
 	return left
 }
 
-// claim checks one claim and, when it stands, takes it from the pool's limits.
+// claim checks one claim and, when it is valid, subtracts it from the pool's limits.
 func (c *provisionCheck) claim(claim *NewClaim) Verdict {
 	pool, v := c.pool(claim)
 	if !v.OK() {
@@ -92,7 +93,7 @@ func (c *provisionCheck) claim(claim *NewClaim) Verdict {
 		if there.Deleting {
 			return Verdict{Code: NodeLeaving, Node: there.Name}
 		}
-		return Verdict{} // bought already, by us before a crash; it counts in the pool's use
+		return Verdict{} // created already, before a crash; the pool's usage includes it
 	}
 	claim.Pods = c.stillPending(claim.Pods)
 	if len(claim.Pods) == 0 {
@@ -101,7 +102,8 @@ func (c *provisionCheck) claim(claim *NewClaim) Verdict {
 	return c.takeLimits(pool, claim)
 }
 
-// pool is the claim's pool, if something may be bought from it and it is what the claim was planned for.
+// pool returns the claim's pool, if nodes may be launched from it and its generation is the one the claim was planned
+// for.
 func (c *provisionCheck) pool(claim *NewClaim) (*model.Pool, Verdict) {
 	pool := c.snap.Pool(claim.Pool)
 	switch {
@@ -115,8 +117,8 @@ func (c *provisionCheck) pool(claim *NewClaim) (*model.Pool, Verdict) {
 	return pool, Verdict{}
 }
 
-// replacements checks what a command buys and, when all of it stands, takes it from the pools' limits. A claim made
-// from the template alone names no types and takes a node only.
+// replacements checks the claims that a command launches and, when all of them are valid, subtracts them from the
+// pools' limits. A claim made from the template alone lists no types and counts as a node only.
 func (c *provisionCheck) replacements(missing []NewClaim) Verdict {
 	before := make(map[string]room, len(c.rooms))
 	for name, r := range c.rooms {
@@ -187,7 +189,7 @@ func (c *provisionCheck) room(pool *model.Pool) *room {
 	return r
 }
 
-// largest is the largest capacity, by resource, over the claim's types: the cloud may pick any of them.
+// largest returns the largest capacity per resource over the claim's types, because the cloud may select any of them.
 func (r *room) largest(claim *NewClaim) map[string]int64 {
 	most := map[string]int64{}
 	for _, name := range claim.Types() {

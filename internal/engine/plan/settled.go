@@ -6,20 +6,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Payback is the time over which a saving must exceed the price of its disruption, where nothing else is set.
+// Payback is the default time over which a saving must exceed the price of its disruption.
 const Payback = time.Hour
 
-// MinStay is for how long what a consolidation did stands, where nothing else is set.
+// MinStay is the default time for which consolidation does not change the result of an earlier consolidation.
 const MinStay = time.Hour
 
-// LeastStay is the least MinStay: kube-scheduler puts pods elsewhere than planned, and where moving is free every look at
-// the cluster would find something to change.
+// LeastStay is the smallest MinStay. kube-scheduler may bind pods elsewhere than planned, and where moving is free,
+// every pass would find a change.
 const LeastStay = time.Minute
 
-// SettledFrom is when consolidation may change again what it has done here: launch the node to save money, or send pods to
-// it for that. It is the zero time for every other node, and for an empty one. A node that was launched for pods, or in place
-// of one that drifted or expired, follows its pool's consolidateAfter alone. That cannot go round in a circle: each
-// consolidation makes the fleet cheaper, and what it launches, and where it sends pods, stays.
+// SettledFrom returns when consolidation may change its earlier result on this node: a node that it launched, or moved
+// pods to, to reduce cost. It is the zero time for every other node, and for an empty one. Nodes launched for pods, or
+// in place of a drifted or expired node, follow their pool's consolidateAfter alone. No cycle is possible: each
+// consolidation reduces the cost of the fleet, and the nodes that it launches or moves pods to are protected.
 func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	if Inhabitants(n) == 0 {
 		return time.Time{}
@@ -34,7 +34,7 @@ func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	return since.Add(max(0, g.stayOf(n)))
 }
 
-// stayOf is the pool's minimum stay, its payback where it says only that, else what the run says.
+// stayOf returns the pool's minimum stay, else the pool's payback, else the guard's MinStay.
 func (g *Guard) stayOf(n *model.Node) time.Duration {
 	stay := g.MinStay
 	if pool := g.snap.Pool(n.Pool); pool != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Step returns the command as the snapshot shows it to be, and the writes that lead on from there. It is pure: after a
-// crash at any write the same question, asked of a snapshot that shows what was written, gives what is left to do.
-// The actions of one step may be done in any order and in parallel; the next step is asked when they are done.
+// Step returns the command in the state that the snapshot shows, and the writes that continue from there. It is pure:
+// after a crash at any write, the same call on a snapshot with the completed writes returns the remaining ones. The
+// actions of one step may be done in any order and in parallel. The next step is computed when they are done.
 func Step(snap *model.Snapshot, cmd Command) (Command, []Action) {
 	return NewGuard(snap).Step(cmd)
 }
 
-// Step is the function Step; commands that are stepped with one guard share the budgets in the order of the calls.
+// Step is like the function Step. Commands stepped with one guard share the budgets in the order of the calls.
 func (g *Guard) Step(cmd Command) (Command, []Action) {
 	switch cmd.Phase {
 	case Proposed:
@@ -27,7 +27,7 @@ func (g *Guard) Step(cmd Command) (Command, []Action) {
 	case Launching:
 		return g.stepLaunching(cmd)
 	case Draining:
-		if len(g.rest(cmd).Candidates) > 0 { // a deletion did not come through
+		if len(g.rest(cmd).Candidates) > 0 { // a deletion failed
 			return g.drainIfRight(cmd)
 		}
 		return g.stepDraining(cmd)
@@ -45,15 +45,15 @@ func (g *Guard) stepProposed(cmd Command) (Command, []Action) {
 	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
 	}
-	// 1. The command stands in the API before anything can be seen of it.
+	// 1. The command is stored in the API before any effect is visible.
 	if actions := g.writes(cmd); len(actions) > 0 {
 		return cmd, actions
 	}
-	// 2. What moves pods to save money stands for a while; then it is judged, before anything can be seen of it.
+	// 2. A command that moves pods to reduce cost waits. Then it is judged, before any effect is visible.
 	if cmd.judged() && now.Before(cmd.Created.Add(g.Validation)) {
 		return cmd, nil
 	}
-	// 3. No new pods.
+	// 3. The taints keep new pods away.
 	if actions := g.taints(cmd); len(actions) > 0 {
 		if v := g.judge(cmd); !v.OK() {
 			return g.abandon(cmd, v)
@@ -70,15 +70,15 @@ func (g *Guard) stepCordoned(cmd Command) (Command, []Action) {
 	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
 	}
-	if actions := g.taints(cmd); len(actions) > 0 { // somebody took it off, and a pod may have come since
+	if actions := g.taints(cmd); len(actions) > 0 { // the taint was removed, and a pod may have been bound since
 		cmd.PhaseSince = g.snap.Now
 		return cmd, actions
 	}
 	return g.proceed(cmd)
 }
 
-// stillSafe is Check, and whether there is time left: what cannot be begun (a write that is refused again and again)
-// must not keep the budget for ever.
+// stillSafe runs Check and verifies the deadline: a command that cannot begin (a write that is always refused) must not
+// occupy the budget forever.
 func (g *Guard) stillSafe(cmd Command) Verdict {
 	if g.snap.Now.After(cmd.Deadline) {
 		return Verdict{Code: DeadlinePassed}
@@ -86,7 +86,7 @@ func (g *Guard) stillSafe(cmd Command) Verdict {
 	return g.Admit(cmd)
 }
 
-// proceed goes on from a command that is cordoned and, as far as this snapshot shows, safe.
+// proceed continues a command that is cordoned and, according to this snapshot, safe.
 func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	now := g.snap.Now
 	if now.Before(cmd.PhaseSince.Add(g.CordonQuiet)) && !g.begun(cmd) {
@@ -105,7 +105,7 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	if len(missing) == len(cmd.Replacements) && g.overtaken(cmd) {
 		return g.abandon(cmd, Verdict{Code: ReplacementsFailed, Node: cmd.Candidates[0].Node})
 	}
-	// What was proposed some time ago may no longer be bought: somebody else has used the limits, or the pool is another.
+	// An older proposal may no longer be valid: other launches have used the limits, or the pool has changed.
 	if v := g.purchase(missing); !v.OK() {
 		return g.abandon(cmd, v)
 	}
@@ -116,8 +116,8 @@ func (g *Guard) proceed(cmd Command) (Command, []Action) {
 	return cmd, actions
 }
 
-// purchase tells whether the claims may be bought, and when they may takes them from the limits that the commands stepped
-// with this guard share.
+// purchase reports whether the claims may be launched. If so, it subtracts them from the limits that the commands
+// stepped with this guard share.
 func (g *Guard) purchase(claims []NewClaim) Verdict {
 	if g.purchases == nil {
 		g.purchases = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
@@ -154,9 +154,9 @@ func (g *Guard) stepLaunching(cmd Command) (Command, []Action) {
 	return cmd, nil
 }
 
-// drainIfRight goes on from a command whose replacements are there, or that has begun to delete: minutes may have passed
-// since it was last looked at as a whole. What passes by itself is waited for, because what is left has been moved by
-// nobody yet, and the replacements are paid.
+// drainIfRight continues a command whose replacements are ready, or that has begun to delete. Minutes may have passed
+// since the last check of the whole command. Temporary refusals are waited for, because no pod has been moved yet and
+// the replacements are running.
 func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 	v := g.Admit(cmd)
 	if v.OK() {
@@ -175,13 +175,13 @@ func (g *Guard) drainIfRight(cmd Command) (Command, []Action) {
 	return g.abandon(cmd, v)
 }
 
-// judged reports whether the command is of those that Guard.Judge is asked about. Drifted and expired nodes go whatever
-// it costs, and an empty one costs nobody anything.
+// judged reports whether Guard.Judge checks the command. Drifted and expired nodes are removed at any cost, and
+// removing an empty node has no cost.
 func (c *Command) judged() bool { return c.Reason == Underutilized }
 
-// roomForRenewal asks whether the pods of nodes that are to be renewed still have a place: pending pods may have taken the
-// room that was bought for them. They are planned for by then (see Ahead), so that this passes. A static pool's nodes
-// are replaced one by one, whoever is on them.
+// roomForRenewal checks whether the pods of drifted or expired nodes still fit elsewhere: pending pods may have taken
+// the capacity launched for them. At this phase the plan includes them (see Ahead), so the refusal is temporary. The
+// nodes of a static pool are replaced one by one, regardless of their pods.
 func (g *Guard) roomForRenewal(cmd Command) Verdict {
 	pool := g.snap.Pool(cmd.Candidates[0].Pool)
 	if g.Judge == nil || cmd.judged() || len(cmd.Replacements) == 0 || pool == nil || pool.Static {
@@ -220,7 +220,7 @@ func (g *Guard) stepDraining(cmd Command) (Command, []Action) {
 	return cmd, slices.Concat(actions, g.marks(cmd), notices, g.recovered(cmd))
 }
 
-// marks note where the pods of a consolidation go, so that they are not moved again at once.
+// marks returns the writes that record where the pods of a consolidation go, so that they are not moved again at once.
 func (g *Guard) marks(cmd Command) []Action {
 	if cmd.Reason != Underutilized {
 		return nil
@@ -241,10 +241,10 @@ func (g *Guard) abandon(cmd Command, why Verdict) (Command, []Action) {
 	return cmd, g.rollback(cmd)
 }
 
-// rollback takes off the taints and reasons first and the annotations last, so that a crash in between leaves a trace
-// to go on from. Candidates that are leaving anyway keep their taints and lose their annotations only: a drain may take for
-// ever, and an annotation on it would begin the command again. Replacements stay: they are capacity that emptiness removes
-// when nobody uses it.
+// rollback returns the writes that remove the taints and reasons first and the annotations last, so that a crash in
+// between leaves a record to continue from. Candidates that are being deleted anyway keep their taints and lose only
+// their annotations: a drain may take arbitrarily long, and its annotation would start the command again. Replacements
+// remain: they are capacity, and emptiness removes them when they are unused.
 func (g *Guard) rollback(cmd Command) []Action {
 	var untaint, clear []Action
 	for _, c := range cmd.Candidates {
@@ -264,8 +264,8 @@ func (g *Guard) rollback(cmd Command) []Action {
 	return append(failures, clear...)
 }
 
-// unmark takes off what a command shows on a node: the taint may be gone, by a user's hand, and the reason still be
-// there.
+// unmark returns the writes that remove the visible effects of a command from a node. The taint may already be gone,
+// removed by a user, while the reason is still set.
 func unmark(n *model.Node) []Action {
 	switch {
 	case n.Disrupted:
@@ -276,8 +276,8 @@ func unmark(n *model.Node) []Action {
 	return nil
 }
 
-// mine reports whether the node's annotation is this command, or, for the command that stands for annotations that
-// cannot be read (without an ID), whether there is any.
+// mine reports whether the node's annotation contains this command. For the command without an ID, which represents
+// unreadable annotations, it reports whether there is any annotation.
 func mine(n *model.Node, cmd Command) bool {
 	if n.Command == "" {
 		return false
@@ -289,7 +289,7 @@ func mine(n *model.Node, cmd Command) bool {
 	return err == nil && on.ID == cmd.ID
 }
 
-// writes are those that bring the annotation of every candidate up to the command. Cordoned is not written over
+// writes returns the writes that update every candidate's annotation to the command. Cordoned is not written over
 // proposed, see Phase.
 func (g *Guard) writes(cmd Command) []Action {
 	var actions []Action
@@ -316,7 +316,7 @@ func (g *Guard) taints(cmd Command) []Action {
 	return actions
 }
 
-// candidate returns the node of the snapshot that is the candidate, nil when it is gone.
+// candidate returns the node of the snapshot that matches the candidate, nil when it is gone.
 func (g *Guard) candidate(c Candidate) *model.Node {
 	n := g.snap.Claim(c.Claim)
 	if n == nil || n.ClaimUID != c.ClaimUID {
@@ -325,8 +325,8 @@ func (g *Guard) candidate(c Candidate) *model.Node {
 	return n
 }
 
-// allLeaving reports whether every candidate is gone or being deleted: the command came to draining before the
-// crash, or somebody else did its work.
+// allLeaving reports whether every candidate is gone or being deleted: the command reached draining before a crash, or
+// another client deleted them.
 func (g *Guard) allLeaving(cmd Command) bool {
 	return !slices.ContainsFunc(cmd.Candidates, func(c Candidate) bool {
 		n := g.candidate(c)
@@ -334,12 +334,13 @@ func (g *Guard) allLeaving(cmd Command) bool {
 	})
 }
 
-// Resume returns the commands that are under way, those that were begun first and pay most first: those that the
-// snapshot's claims carry, each as far along as any of its members says, or as is known from earlier steps. A known
-// command that has left no trace is over, or never began; it is returned only when its claims were being deleted, to be seen
-// done. Claims whose annotation cannot be read, or belongs to a command that does not name them, make
-// one abandoned command without an ID, so that their annotations and taints go. A command that only claims which are being
-// deleted carry, beside candidates that stay, is abandoned: a rollback was cut short before it cleared the last annotation.
+// Resume returns the commands in progress: first those that began earlier, then those with the higher ratio of saving
+// to price. They are the commands on the snapshot's claims, each in the furthest phase that a member or an earlier step
+// shows. A known command without a trace is over, or never began. It is returned only when its claims were being
+// deleted, so that it can reach Done. Claims whose annotation is unreadable, or contains a command that does not list
+// them, form one abandoned command without an ID, so that their annotations and taints are removed. A command that only
+// claims under deletion contain, while other candidates remain, is abandoned: a rollback was interrupted before it
+// cleared the last annotation.
 func Resume(snap *model.Snapshot, known ...Command) []Command {
 	byID := map[string]Command{}
 	var broken []Candidate
@@ -379,7 +380,7 @@ func Resume(snap *model.Snapshot, known ...Command) []Command {
 	return commands
 }
 
-// takenBack reports whether candidates of the command stay, and none of these carries it.
+// takenBack reports whether candidates of the command remain, and none of them has its annotation.
 func (r reader) takenBack(snap *model.Snapshot, cmd *Command) bool {
 	stays := false
 	for _, c := range cmd.Candidates {
@@ -395,13 +396,13 @@ func (r reader) takenBack(snap *model.Snapshot, cmd *Command) bool {
 	return stays
 }
 
-// inTurn is the order in which commands under way share budgets and limits: what has begun earlier comes first, then what pays
-// most times over.
+// inTurn orders the commands in progress for shared budgets and limits: by creation, then by the ratio of saving to
+// price, highest first.
 func inTurn(a, b Command) int {
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(b.Worth.ratio(), a.Worth.ratio()), strings.Compare(a.ID, b.ID))
 }
 
-// ratio is the saving by the price of the disruption, infinite where that is nothing.
+// ratio returns the saving divided by the price of the disruption. It is infinite where that price is zero.
 func (w *Worth) ratio() float64 {
 	if w.Price <= 0 {
 		return math.Inf(1)
@@ -416,8 +417,8 @@ func (c *Command) names(n *model.Node) bool {
 	})
 }
 
-// Orphans are the writes that clean nodes of ours which carry the disruption taint or reason though no command does: the
-// trace of a crash during a rollback, or of another implementation that kept its commands in memory.
+// Orphans returns the writes that clean managed nodes with the disruption taint or reason but no command: the trace of
+// a crash during a rollback, or of another implementation that kept its commands in memory.
 func Orphans(snap *model.Snapshot) []Action {
 	var actions []Action
 	for _, n := range snap.Nodes {

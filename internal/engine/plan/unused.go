@@ -8,13 +8,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Replanned takes the plan of the snapshot, before Look: a node that has joined and that the plan does not use for the pods it
-// was launched for, though it is there and empty, was a launch that led to nothing. It has a taint that the pods do not tolerate,
-// lacks a label, or is smaller than its type promised. Nothing else shows that: the node may stay for as long as its
-// pool's consolidateAfter says, and one more is launched as soon as it has joined.
+// Replanned compares a plan with earlier launches. Call it before Look. A node that has joined, is empty, and is not
+// used by the plan for the pods it was launched for, was a futile launch. It has a taint that the pods do not tolerate,
+// lacks a label, or is smaller than its type declares. No other check detects that: the node may exist for the whole of
+// its pool's consolidateAfter, and another one is launched as soon as it has joined.
 //
-// It does not count where pods for which nodes were launched are on the node or planned onto it: they took the room, and the
-// launch led to something. Nor does it count while the node is being disrupted.
+// A launch does not count if pods that nodes were launched for are on the node or planned onto it: they took the
+// capacity, and the launch was of use. It does not count while the node is being disrupted either.
 func (b *Brake) Replanned(snap *model.Snapshot, p *Provision) {
 	if len(b.owners) == 0 || len(p.Claims) == 0 {
 		return
@@ -42,8 +42,8 @@ func (b *Brake) Replanned(snap *model.Snapshot, p *Provision) {
 	}
 }
 
-// useless reports whether the launch's node has joined, and is of no use to the pods that it was for: they, or others in
-// their place, are planned onto another.
+// useless reports whether the launch's node has joined and is of no use to the pods it was for: these, or successors of
+// them, are planned onto another node.
 func (l *launch) useless(w *brakeView, n *model.Node, planned []*model.Pod) bool {
 	switch {
 	case l.uid != "" && l.uid != n.ClaimUID, n.Stage < model.Registered:
@@ -59,12 +59,12 @@ func (l *launch) useless(w *brakeView, n *model.Node, planned []*model.Pod) bool
 	return !slices.ContainsFunc(l.pods, func(uid string) bool { return w.waits(uid) || w.onNodes()[uid] })
 }
 
-// used reports whether pods for which nodes were launched are on the node.
+// used reports whether pods that nodes were launched for are on the node.
 func (b *Brake) used(n *model.Node) bool {
 	return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon && b.owners[ownerOf(p)] != nil })
 }
 
-// unfit says why a node that has joined cannot run the pod, as far as that is plain.
+// unfit explains why a node that has joined cannot run the pod, as far as that is evident.
 func unfit(n *model.Node, p *model.Pod) string {
 	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
 		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: "+
@@ -83,7 +83,7 @@ func unfit(n *model.Node, p *model.Pod) string {
 	return "its node has joined and stays empty, and the pods are planned onto another"
 }
 
-// written is the taint as kubectl writes it.
+// written formats the taint as kubectl does.
 func written(t model.Taint) string {
 	if t.Value == "" {
 		return t.Key + ":" + t.Effect.String()
