@@ -11,15 +11,16 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Need is what a claim asks of a machine.
+// Need is what a claim requires of a machine.
 type Need struct {
-	// Labels holds, per label key that the claim restricts, the values that all its requirements leave.
+	// Labels holds the allowed values per label key: the intersection of all requirements of the claim on that key.
+	// Keys without requirements are not in the map.
 	Labels map[string]Values
-	// Requests is the least allocatable amount by resource name, in the units of InstanceType.
+	// Requests is the minimum allocatable amount by resource name, in the units of InstanceType.
 	Requests map[string]int64
 }
 
-// NeedOf reads a claim's requirements and requests.
+// NeedOf converts a claim's requirements and resource requests into a Need.
 func NeedOf(claim *karpv1.NodeClaim) Need {
 	need := Need{Labels: map[string]Values{}, Requests: Amounts(claim.Spec.Resources.Requests)}
 	for _, r := range claim.Spec.Requirements {
@@ -32,8 +33,8 @@ func NeedOf(claim *karpv1.NodeClaim) Need {
 	return need
 }
 
-// Allows says whether a node that satisfies the requirement can satisfy the need too. A key that the need does not
-// restrict is allowed, and so is one that only the need mentions.
+// Allows reports whether a node that satisfies the requirement can also satisfy the need. It returns true for a key
+// that the need does not restrict. A key that only the need mentions has no effect.
 func (n Need) Allows(r Requirement) bool {
 	wanted, restricted := n.Labels[r.Key]
 	if !restricted {
@@ -45,7 +46,8 @@ func (n Need) Allows(r Requirement) bool {
 	return wanted.Meets(AnyValue().Narrow(r.Operator, r.Values))
 }
 
-// AllowsType says whether the type's labels and allocatable amounts meet the need. Offerings are not looked at.
+// AllowsType reports whether the type's labels and allocatable amounts meet the need. It does not examine the
+// offerings.
 func (n Need) AllowsType(t *InstanceType) bool {
 	for _, r := range t.Requirements {
 		if !n.Allows(r) {
@@ -64,7 +66,8 @@ func (n Need) AllowsType(t *InstanceType) bool {
 	return true
 }
 
-// AllowsOffering says whether the offering's zone, capacity type and further labels meet the need, available or not.
+// AllowsOffering reports whether the offering's zone, capacity type and further labels meet the need. It ignores
+// availability.
 func (n Need) AllowsOffering(o *Offering) bool {
 	if !n.Allows(in(corev1.LabelTopologyZone, o.Zone)) || !n.Allows(in(karpv1.LabelCapacityType, o.CapacityType)) {
 		return false
@@ -81,14 +84,15 @@ func in(key, value string) Requirement {
 	return Requirement{Key: key, Operator: "In", Values: []string{value}}
 }
 
-// Choice is one thing that can be bought. Both pointers lead into the catalogue that it was chosen from.
+// Choice is one launch option: an instance type with one of its offerings. Both pointers point into the catalog that
+// the choice was made from.
 type Choice struct {
 	Type     *InstanceType
 	Offering *Offering
 }
 
-// Choices lists every offering that meets the need, available or not, cheapest first. Equal prices are in the order of
-// type name, zone, capacity type and reservation, so that the same need is always met in the same way.
+// Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by type name,
+// zone, capacity type and reservation, so the same need always gets the same result.
 func (n Need) Choices(types []InstanceType) []Choice {
 	var choices []Choice
 	for i := range types {
@@ -114,7 +118,7 @@ func compareChoices(a, b Choice) int {
 	)
 }
 
-// compareOfferings orders the offerings of one type by what makes them unique.
+// compareOfferings orders the offerings of one type by the fields that identify them.
 func compareOfferings(a, b *Offering) int {
 	return cmp.Or(
 		strings.Compare(a.Zone, b.Zone),
@@ -123,8 +127,7 @@ func compareOfferings(a, b *Offering) int {
 	)
 }
 
-// SortCatalogue puts types in the order of their names, and the offerings of each in the order of zone, capacity type
-// and reservation.
+// SortCatalogue sorts types by name, and the offerings of each type by zone, capacity type and reservation.
 func SortCatalogue(types []InstanceType) {
 	slices.SortFunc(types, func(a, b InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for i := range types {
@@ -132,9 +135,9 @@ func SortCatalogue(types []InstanceType) {
 	}
 }
 
-// MachineLabels are the labels of a node bought as c for the need: type, zone and capacity type; what the type's and
-// the offering's requirements say; and every other label for which the need leaves one value. Where a type leaves a
-// choice (an image for two operating systems), the first allowed value in alphabetical order is taken.
+// MachineLabels returns the labels of a node launched as c for the need: type, zone and capacity type; the requirements
+// of the type and the offering; and every other label that the need restricts to a single value. If a type permits
+// several values (such as an image for two operating systems), the first allowed value in alphabetical order is used.
 func (n Need) MachineLabels(c Choice) map[string]string {
 	labels := map[string]string{}
 	for key, wanted := range n.Labels {
@@ -168,10 +171,11 @@ func (n Need) valueOf(r Requirement) (string, bool) {
 	return "", false
 }
 
-// hugePages begins the names of the resources that are taken out of a node's memory.
+// hugePages is the name prefix of the resources that are subtracted from a node's memory.
 const hugePages = corev1.ResourceHugePagesPrefix
 
-// Allocatable is what the type offers to pods: capacity less overhead, memory less huge pages, never below zero.
+// Allocatable returns the amounts that the type offers to pods: capacity minus overhead, with memory also reduced by
+// the huge pages, and never below zero.
 func (t *InstanceType) Allocatable() map[string]int64 {
 	allocatable := make(map[string]int64, len(t.Capacity))
 	var huge int64
@@ -187,7 +191,8 @@ func (t *InstanceType) Allocatable() map[string]int64 {
 	return allocatable
 }
 
-// Amounts turns quantities into the units of InstanceType: cpu in millicores, all else in whole units, rounded up.
+// Amounts converts quantities to the units of InstanceType: cpu in millicores, all other resources in whole units,
+// rounded up.
 func Amounts(list corev1.ResourceList) map[string]int64 {
 	amounts := make(map[string]int64, len(list))
 	for name, quantity := range list {
@@ -196,7 +201,7 @@ func Amounts(list corev1.ResourceList) map[string]int64 {
 	return amounts
 }
 
-// Amount is one quantity in the unit of its resource.
+// Amount converts one quantity to the unit of its resource.
 func Amount(name string, quantity resource.Quantity) int64 {
 	if name == string(corev1.ResourceCPU) {
 		return quantity.MilliValue()

@@ -42,7 +42,8 @@ func chosen(choices []Choice) []string {
 	return names
 }
 
-// Cheapest first, then by name and zone, unavailable ones included, in whatever order the catalogue is.
+// Choices are sorted by price, then by name and zone, whatever the order of the catalog. Unavailable offerings are
+// included.
 func TestChoices(t *testing.T) {
 	big := claimOf()
 	big.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3900m")}

@@ -1,5 +1,5 @@
-// Package cloud says what a provider of machines must do. It is written for the person who adds a provider: plain
-// strings and integers, standard errors, nothing of the engine's bit sets.
+// Package cloud defines the contract that a cloud provider implements. It uses plain strings, integers and standard
+// errors, and no types of the engine, so that a provider can be written without knowledge of the engine.
 //
 //	     nodeclaim controller            cluster.Store (refresh)
 //	Launch | Terminate | Machines            | Catalogue
@@ -8,15 +8,15 @@
 //	  |  kwok (simulated)      aws (EC2)         |
 //	  +------------------------------------------+
 //
-// The contract that matters most: a Launch that is asked again for the same claim, also after a lost answer or a
-// crash of ours at any line, ends with one machine. Terminate is repeated until it answers ErrNotFound.
+// The most important rule: repeated calls of Launch for the same claim result in one machine, also after a lost
+// response or a crash of the controller at any point. Terminate is repeated until it returns ErrNotFound.
 //
-// A provider declares its labels as data (Declared); it changes no package variable of anybody. What it can do beyond
-// the Provider interface (drift detection, interruption notices, repair policies, registration hooks) it implements as
+// A provider declares its labels as data (Declared) and changes no package variable of another package. Capabilities
+// beyond the Provider interface (drift detection, interruption notices, repair policies, registration hooks) are
 // further interfaces, found by type assertion when the binary is wired.
 //
-// The package must not know the engine, the store or any controller. Provider packages import this package and the
-// API types, nothing else of ours.
+// The package must not depend on the engine, the store or any controller. Provider packages import this package and the
+// API types, and nothing else of this module.
 package cloud
 
 import (
@@ -33,61 +33,64 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Provider buys and returns machines. Every method that takes a context does I/O, honours its deadline and may be
-// called from several goroutines.
+// Provider launches and terminates machines. Every method that takes a context does I/O, honors the context's deadline,
+// and is safe for concurrent use.
 type Provider interface {
-	// Name is the short lower-case name used in metrics, logs and --cloud-provider.
+	// Name returns the short lower-case name that is used in metrics, logs and --cloud-provider.
 	Name() string
-	// NodeClasses are empty objects of the kinds the provider owns; the first is the one used when none is named.
-	// Pools and claims that refer to another group and kind are not ours.
+	// NodeClasses returns empty objects of the node class kinds that the provider owns. The first is the default when a
+	// reference names no kind. The controller ignores pools and claims that refer to another group and kind.
 	NodeClasses() []client.Object
-	// Declared is what the provider adds to the vocabulary of labels.
+	// Declared returns the labels that the provider adds to the well-known ones.
 	Declared() Declared
-	// Ready reports whether machines can be bought with the class: nil, or an error that says why not (a
-	// *NodeClassNotReadyError, or ErrNotFound when the class does not exist).
+	// Ready reports whether machines can be launched with the node class. It returns nil, or an error with the reason:
+	// a *NodeClassNotReadyError, or ErrNotFound if the class does not exist.
 	Ready(ctx context.Context, class ClassRef) error
-	// Catalogue lists all types the pool could ever buy, also those without an available offering, in a
-	// deterministic order.
+	// Catalogue returns all instance types that the pool can ever launch, including those without an available
+	// offering, in a deterministic order.
 	Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]InstanceType, error)
-	// Launch buys a machine for the claim: the cheapest available offering of the types, zones and capacity types
+	// Launch launches a machine for the claim: the cheapest available offering of the types, zones and capacity types
 	// that the claim's requirements allow. It is idempotent per claim UID. Errors: *InsufficientCapacityError,
-	// *NodeClassNotReadyError, *CreateError, or anything else (retried).
+	// *NodeClassNotReadyError, *CreateError, or any other error (retried).
 	Launch(ctx context.Context, claim *karpv1.NodeClaim) (*Machine, error)
-	// Terminate starts or continues the end of the machine: nil while it goes on, ErrNotFound when it is gone.
+	// Terminate starts or continues the termination of the machine. It returns nil while the termination is in progress
+	// and ErrNotFound when the machine is gone.
 	Terminate(ctx context.Context, providerID string) error
 	// Machine returns one machine, or ErrNotFound.
 	Machine(ctx context.Context, providerID string) (*Machine, error)
-	// Machines lists every machine that this cluster owns, terminating ones included.
+	// Machines returns every machine that this cluster owns, including terminating ones.
 	Machines(ctx context.Context) ([]Machine, error)
 }
 
-// ClassRef names a node class.
+// ClassRef refers to a node class.
 type ClassRef struct {
 	Group string
 	Kind  string
 	Name  string
 }
 
-// Declared is a provider's addition to the well-known labels, as data.
+// Declared holds the labels that a provider adds to the well-known ones, as data.
 type Declared struct {
-	// WellKnown are label keys that a pool need not mention: unconstrained unless it does.
+	// WellKnown lists label keys that a NodePool does not have to define: they are unconstrained unless it does.
 	WellKnown []string
-	// Restricted are label domains that users may not set on pools or ask for on pods, save for keys in WellKnown.
+	// Restricted lists label domains that users may not set on NodePools or select in pods, except for the keys in
+	// WellKnown.
 	Restricted []string
-	// Aliases maps an old label key to the one that replaced it.
+	// Aliases maps a deprecated label key to its replacement.
 	Aliases map[string]string
-	// ValueAliases maps, per canonical key, an old value to the one that replaced it.
+	// ValueAliases maps, per canonical key, a deprecated value to its replacement.
 	ValueAliases map[string]map[string]string
-	// ReservationKey is the label of a capacity reservation's id; empty when the provider has none.
+	// ReservationKey is the label key for the ID of a capacity reservation. It is empty if the provider has none.
 	ReservationKey string
-	// UnsupportedTopology are label keys that the allowedTopologies of a storage class may not use here, because no node
-	// of the provider carries them; UnsupportedProvisioners are provisioners of storage classes whose volumes no node of
-	// the provider can use. Pods that need either are refused with the reason.
+	// UnsupportedTopology lists label keys that the allowedTopologies of a StorageClass cannot use with this provider,
+	// because none of its nodes has them. UnsupportedProvisioners lists StorageClass provisioners whose volumes no node
+	// of the provider can use. Pods that need either are unschedulable, and their verdict has the reason.
 	UnsupportedTopology     []string
 	UnsupportedProvisioners []string
 }
 
-// With is what two providers of one cluster declare together. What one of them supports is supported.
+// With merges the declarations of two providers of one cluster. Topology keys and provisioners stay unsupported only if
+// neither provider supports them.
 func (d Declared) With(other Declared) Declared {
 	together := Declared{
 		WellKnown: union(d.WellKnown, other.WellKnown), Restricted: union(d.Restricted, other.Restricted),
@@ -110,7 +113,7 @@ func (d Declared) With(other Declared) Declared {
 	return together
 }
 
-// union is what is in either list, in order, once.
+// union returns the strings that are in either list, without duplicates, in order.
 func union(a, b []string) []string {
 	var list []string
 	for _, s := range slices.Concat(a, b) {
@@ -121,7 +124,7 @@ func union(a, b []string) []string {
 	return list
 }
 
-// common is what is in both lists.
+// common returns the strings that are in both lists.
 func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 }
@@ -134,55 +137,57 @@ type Requirement struct {
 	Values   []string
 }
 
-// InstanceType is a size that one can buy.
+// InstanceType is a machine size that can be launched.
 type InstanceType struct {
 	// Name equals the label node.kubernetes.io/instance-type.
 	Name string
-	// Requirements are the labels that a node of the type will carry (In, usually one value) and those it will not
-	// carry (DoesNotExist). A well-known label that is not listed is left unconstrained.
+	// Requirements are the labels that a node of the type has (In, usually with one value) and those that it does not
+	// have (DoesNotExist). A well-known label that is not listed is unconstrained.
 	Requirements []Requirement
-	// Capacity and Overhead by resource name: cpu in millicores, memory, ephemeral-storage and hugepages-* in bytes,
-	// pods and extended resources in units. Allocatable is Capacity - Overhead, memory further reduced by every
-	// hugepages-* amount, never below zero (core specification 9.3).
+	// Capacity and Overhead by resource name: cpu in millicores; memory, ephemeral-storage and hugepages-* in bytes;
+	// pods and extended resources in units. Allocatable is Capacity - Overhead, with memory further reduced by every
+	// hugepages-* amount, and never below zero.
 	Capacity map[string]int64
 	Overhead map[string]int64
 	// Offerings are unique by zone, capacity type and reservation.
 	Offerings []Offering
-	// AttachLimits is how many volumes of a CSI driver a node of this type can hold, by driver name.
+	// AttachLimits is the maximum number of volumes per CSI driver that a node of this type can attach, by driver name.
 	AttachLimits map[string]int
-	// Special types (GPU, accelerators, metal) are bought only for a pod that asks or a pool that names them.
+	// Special types (GPU, accelerators, metal) are launched only for a pod that requests them or a NodePool that names
+	// them.
 	Special bool
 }
 
-// Offering is one zone, capacity type and price of a type.
+// Offering is a combination of zone, capacity type and price of a type.
 type Offering struct {
 	Zone string
 	// CapacityType is on-demand, spot or reserved.
 	CapacityType string
-	// Price in USD per hour.
+	// Price is in USD per hour.
 	Price float64
-	// Available is false while the cloud is known to have none left.
+	// Available is false while the cloud is known to have no capacity.
 	Available bool
-	// ReservationID and ReservationCount describe a reserved offering; empty and 0 otherwise.
+	// ReservationID and ReservationCount describe a reserved offering. They are empty and 0 otherwise.
 	ReservationID    string
 	ReservationCount int
-	// Requirements are labels beyond zone, capacity type and reservation that hold for this offering only.
+	// Requirements are labels beyond zone, capacity type and reservation that apply to this offering only.
 	Requirements []Requirement
 }
 
-// Machine is what the cloud runs.
+// Machine is a machine that the cloud runs.
 type Machine struct {
 	// ProviderID equals the node's spec.providerID.
 	ProviderID string
-	// Claim is the name of the claim it was bought for, empty if the cloud does not say.
+	// Claim is the name of the claim that the machine was launched for. It is empty if the cloud does not report one.
 	Claim string
-	// Claimants are the names of all claims that it may turn out to be of, of a provider that notes on claims what it is
-	// about to buy for them: as long as one of them has no machine, this one is in use. A provider that does not, or a
-	// machine that was bought without such a note, has none.
+	// Claimants are the names of all claims that the machine may turn out to belong to. It is used by providers that
+	// record a launch on its claims before the request is sent. As long as one of these claims has no machine, this
+	// machine is in use. It is empty for other providers and for machines that were launched without such a record.
 	Claimants []string
-	// Noted says that it was bought with such a note, so that nobody but the Claimants can come to show it.
+	// Noted reports that the machine was launched with such a record, so that no claim other than the Claimants can
+	// have it.
 	Noted bool
-	// Labels that the node carries: type, zone, capacity type and the provider's own.
+	// Labels are the labels of the node: type, zone, capacity type and the provider's own.
 	Labels      map[string]string
 	Annotations map[string]string
 	ImageID     string
@@ -190,55 +195,56 @@ type Machine struct {
 	Capacity    map[string]int64
 	Allocatable map[string]int64
 	Created     time.Time
-	// Terminating is true once the end has begun.
+	// Terminating is true once the termination has started.
 	Terminating bool
 }
 
-// RepairPolicy says for how long a node condition is tolerated before the node is replaced.
+// RepairPolicy says how long a node condition is tolerated before the node is replaced.
 type RepairPolicy struct {
 	ConditionType   string
 	ConditionStatus string
 	Toleration      time.Duration
 }
 
-// Repairer is implemented by providers that know which node conditions call for a replacement.
+// Repairer is implemented by providers that know which node conditions require a replacement.
 type Repairer interface {
 	RepairPolicies() []RepairPolicy
 }
 
-// DriftDetector is implemented by providers that can tell that a machine is not what they would buy for its pool today.
-// The pool is the claim's; it may name another class than the claim does by now, and whether that makes a difference is
-// the provider's to say; a pool whose class is of another kind is not asked about. The reason is a CamelCase word, empty
-// when there is no drift. An error says that nobody can tell, ErrUnstamped that nobody can yet. Without a detector a claim
-// has drifted when its pool names another class.
+// DriftDetector is implemented by providers that can detect that a machine differs from what they would launch for its
+// NodePool today. The pool is the claim's. It may name another node class than the claim does by now, and the provider
+// decides whether that is a drift. Drifted is not called for a pool whose class is of another kind. The reason is a
+// CamelCase word, empty if the claim has not drifted. An error means that drift cannot be determined, and ErrUnstamped
+// that it cannot be determined yet. Without a detector, a claim has drifted when its pool names another class.
 type DriftDetector interface {
 	Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error)
 }
 
-// ErrUnstamped means that a claim's drift hash was made another way than today's (by an earlier version, say), and has not
-// been written again yet.
+// ErrUnstamped means that a claim's drift hash was computed by another method than today's (for example by an earlier
+// version) and has not been updated yet.
 var ErrUnstamped = errors.New("its hash has yet to be stamped again")
 
-// Removal is the deletion of a claim that a provider wants because of what its cloud says about the machine.
+// Removal is the deletion of a claim that a provider requests because of the state of its machine in the cloud.
 type Removal struct {
 	Claim *karpv1.NodeClaim
 	// Cause is a CamelCase word for logs and events, such as InstanceStatus.
 	Cause string
 }
 
-// Remover is implemented by providers that delete claims because of what their cloud says about machines. The provider
-// calls ask before such deletions, and before it writes the ends of the claims' drains, with all that its cloud says at the same
-// time, the most urgent first; an answer that is false means that the machine stays for now, and that the provider asks again
-// when the cloud says it again. With an error the answers stand, and are false where nothing was decided. Notices with a
-// deadline that the cloud sets, such as the interruption of a spot instance, are exempt: a drain that waits would be no drain.
+// Remover is implemented by providers that delete claims because of the state of machines in the cloud. The provider
+// calls ask before such deletions, and before it writes the deadline of the claims' drains. It passes all removals that
+// its cloud reports at the same time, the most urgent first. A result of false means that the machine stays for now,
+// and that the provider calls ask again when the cloud reports the machine again. If ask returns an error, the results
+// are still valid; they are false where no decision was made. Notices with a deadline that the cloud sets, such as the
+// interruption of a spot instance, are exempt, because delaying such a drain would defeat it.
 type Remover interface {
 	AskBeforeRemoval(ask func(ctx context.Context, removals []Removal) ([]bool, error))
 }
 
-// ErrNotFound means that the machine, or the class, does not exist (any more).
+// ErrNotFound means that the machine or the node class does not exist, or no longer exists.
 var ErrNotFound = errors.New("not found")
 
-// InsufficientCapacityError means that no allowed offering is to be had now. The claim is deleted and its pods are
+// InsufficientCapacityError means that no allowed offering is available now. The claim is deleted and its pods are
 // planned again.
 type InsufficientCapacityError struct {
 	Message string
@@ -252,7 +258,7 @@ func (e *InsufficientCapacityError) Error() string {
 type NodeClassNotReadyError struct {
 	Class  ClassRef
 	Reason string
-	// Message is shown to users on the pool.
+	// Message is shown to users on the NodePool.
 	Message string
 }
 
@@ -260,8 +266,8 @@ func (e *NodeClassNotReadyError) Error() string {
 	return fmt.Sprintf("%s %q is not ready: %s", e.Class.Kind, e.Class.Name, e.Message)
 }
 
-// CreateError is a launch failure with a reason (CamelCase) and a message for the claim's Launched condition. It is
-// retried.
+// CreateError is a launch failure with a reason (CamelCase) and a message for the claim's Launched condition. The
+// launch is retried.
 type CreateError struct {
 	Reason  string
 	Message string
@@ -274,8 +280,8 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Err }
 
-// TerminateError is a termination that failed, with a reason (CamelCase) for the claim's InstanceTerminating condition. It is
-// retried.
+// TerminateError is a failed termination with a reason (CamelCase) for the claim's InstanceTerminating condition. The
+// termination is retried.
 type TerminateError struct {
 	Reason string
 	Err    error

@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// Values is the set of values that a label may have. The label's absence is a member like any other: NotIn and
+// Values is the set of values that a label may have. The absence of the label is a member like any other: NotIn and
 // DoesNotExist admit it, the other operators do not. The zero Values is empty.
 //
-// Representation: either the listed values (rest false) or every value but the listed ones (rest true), the latter cut
-// to the integers of low..high when bounded. A set that lists its values has no bounds: they have been applied.
+// Representation: either the listed values (rest is false) or every value except the listed ones (rest is true). The
+// latter is limited to the integers of low..high if bounded is true. A set that lists its values has no bounds: they
+// have been applied.
 type Values struct {
 	listed    map[string]bool
 	rest      bool
@@ -20,14 +21,14 @@ type Values struct {
 	low, high int64
 }
 
-// AnyValue is the set without any restriction: every value, and absence.
+// AnyValue returns the unrestricted set: every value, and absence.
 func AnyValue() Values {
 	return Values{rest: true, absent: true, low: math.MinInt64, high: math.MaxInt64}
 }
 
-// Narrow is the part of v that an operator and its values leave: In, NotIn, Exists, DoesNotExist, or Gt, Lt, Gte, Lte
-// with one integer. Bounds admit integers only. What cannot be read (an unknown operator, a bound that is no integer)
-// leaves nothing, because nothing can be said to satisfy it.
+// Narrow returns the part of v that an operator and its values allow: In, NotIn, Exists, DoesNotExist, or Gt, Lt, Gte,
+// Lte with one integer. Bounds admit integers only. An invalid input (an unknown operator, a bound that is not an
+// integer) results in the empty set, because nothing is known to satisfy it.
 func (v Values) Narrow(operator string, values []string) Values {
 	switch operator {
 	case "In":
@@ -97,7 +98,7 @@ func (v Values) bound(operator string, bound int64) Values {
 	return v
 }
 
-// Has says whether the label may have the value.
+// Has reports whether the label may have the value.
 func (v Values) Has(value string) bool {
 	if !v.rest {
 		return v.listed[value]
@@ -112,10 +113,10 @@ func (v Values) Has(value string) bool {
 	return err == nil && n >= v.low && n <= v.high
 }
 
-// HasAbsence says whether the label may be absent.
+// HasAbsence reports whether the label may be absent.
 func (v Values) HasAbsence() bool { return v.absent }
 
-// Meets says whether some value, or absence, is in both sets.
+// Meets reports whether some value, or absence, is in both sets.
 func (v Values) Meets(other Values) bool {
 	switch {
 	case v.absent && other.absent:
@@ -140,7 +141,8 @@ func (v Values) hasAny(values map[string]bool) bool {
 	return false
 }
 
-// restHasMember says whether a set with rest has any value: always, unless its integers are none or all left out.
+// restHasMember reports whether a set with rest has any value. It does unless its range of integers is empty or every
+// integer in it is excluded.
 func (v Values) restHasMember() bool {
 	if !v.bounded {
 		return true
@@ -161,7 +163,7 @@ func (v Values) restHasMember() bool {
 	return false
 }
 
-// Single returns the value when the label must be present and can have one value only.
+// Single returns the value if the label must be present and can have only one value.
 func (v Values) Single() (string, bool) {
 	if v.rest || v.absent || len(v.listed) != 1 {
 		return "", false

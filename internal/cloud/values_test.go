@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// universe holds a value of every kind that the random requirements of this file can tell apart; nil is absence.
+// universe returns values of every kind that the random requirements in this file can distinguish. nil is absence.
 func universe() []*string {
 	values := []*string{nil}
 	for n := -3; n <= 12; n++ {
@@ -21,7 +21,8 @@ func universe() []*string {
 	return values
 }
 
-// satisfies is the dumb twin of Values: one value against one requirement, by the definition of its operator.
+// satisfies is a simple reference implementation of Values: it checks one value against one requirement by the
+// definition of the operator.
 func satisfies(value *string, operator string, values []string) bool {
 	switch operator {
 	case "In":
@@ -97,7 +98,7 @@ func checkAgainstTwin(t *testing.T, seed uint64) {
 		}
 	}
 	if l.Meets(r) != meet || r.Meets(l) != meet {
-		t.Errorf("seed %d: %v meets %v: %t and, turned round, %t, want %t", seed, left, right, l.Meets(r), r.Meets(l), meet)
+		t.Errorf("seed %d: %v meets %v: %t and, with operands swapped, %t, want %t", seed, left, right, l.Meets(r), r.Meets(l), meet)
 	}
 }
 
@@ -119,11 +120,11 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	} {
 		v := narrowed([]condition{c})
 		if v.Meets(AnyValue()) {
-			t.Errorf("%v leaves something, want nothing", c)
+			t.Errorf("%v allows some value, want none", c)
 		}
 	}
 	if v := narrowed([]condition{{"Gte", []string{fmt.Sprint(math.MaxInt64)}}, {"NotIn", []string{fmt.Sprint(math.MaxInt64)}}}); v.Meets(AnyValue()) {
-		t.Error("the largest integer, left out, still is there")
+		t.Error("the largest integer is excluded but still allowed")
 	}
 }
 
@@ -147,16 +148,16 @@ func TestValuesSingle(t *testing.T) {
 	}
 }
 
-// Narrowing makes a new set and leaves the old one as it was.
+// Narrow returns a new set and does not change the old one.
 func TestNarrowDoesNotChangeItsReceiver(t *testing.T) {
 	v := narrowed([]condition{{"NotIn", []string{"a"}}})
 	v.Narrow("NotIn", []string{"b"})
 	if !v.Has("b") {
-		t.Error("the receiver has lost b")
+		t.Error("the receiver no longer has b")
 	}
 	l := narrowed([]condition{{"In", []string{"a", "b"}}})
 	l.Narrow("NotIn", []string{"b"})
 	if !l.Has("a") || !l.Has("b") {
-		t.Error("the receiver is not a and b any more")
+		t.Error("the receiver no longer has both a and b")
 	}
 }

@@ -98,7 +98,7 @@ func speaksOf(it cloud.InstanceType, key string) bool {
 	})
 }
 
-// requirementLists are what claims of the suite ask for, made from the catalogue: every operator is there.
+// requirementLists returns requirements for the claims of the suite, derived from the catalog. Every operator occurs.
 func requirementLists(types []cloud.InstanceType, wellKnown []string) map[string][]karpv1.Requirement {
 	first, last := types[0], types[len(types)-1]
 	lists := map[string][]karpv1.Requirement{
@@ -133,7 +133,8 @@ func requirementLists(types []cloud.InstanceType, wellKnown []string) map[string
 	return lists
 }
 
-// integers is the range of a label whose values are integers on all types that have it; false if it is no such label.
+// integers returns the range of a label whose values are integers on all types that have it. found is false for other
+// labels.
 func integers(types []cloud.InstanceType, key string) (low, high int64, found bool) {
 	for i := range types {
 		for _, r := range types[i].Requirements {

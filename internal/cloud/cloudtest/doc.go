@@ -2,14 +2,14 @@
 //
 //	func TestProvider(t *testing.T) { cloudtest.Run(t, harness) }
 //
-//	Run --for each test--> Harness(t) --> World: an empty cloud --Provider(t)--> the provider, as a process begins it
-//	                                        | SellOut, LoseAnswers, Hang: what goes wrong in it
+//	Run --for each test--> Harness(t) --> World: an empty cloud --Provider(t)--> the provider, as a new process starts it
+//	                                        | SellOut, LoseAnswers, Hang: inject faults
 //
-// The harness supplies the cloud: a simulator for a paid cloud, a real API server for kwok. The suite speaks to the
-// provider through cloud.Provider only and finds out types, zones and labels from the catalogue, so nothing in it is
-// about one provider. What it tests is the contract of package cloud: one machine per claim whatever happens, typed
-// errors, the cheapest offering that can be had, labels that keep what the claim asked for, deadlines honoured, nothing
-// forgotten by a restart.
+// The harness supplies the cloud: a simulator for a paid cloud, a real API server for kwok. The suite uses the provider
+// through cloud.Provider only and reads types, zones and labels from the catalog, so it contains nothing specific to
+// one provider. It tests the contract of package cloud: one machine per claim whatever happens, typed errors, the
+// cheapest available offering, labels that satisfy the claim's requirements, honored deadlines, and no state lost in a
+// restart.
 //
-// It must not know any provider.
+// The package must not depend on any provider.
 package cloudtest

@@ -7,7 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// testNotDrifted asks providers that detect drift. What makes a machine drift is theirs to test.
+// testNotDrifted calls providers that detect drift with a claim that has not drifted. The causes of drift are tested by
+// each provider.
 func testNotDrifted(t *testing.T, w World) {
 	detector, detects := w.Provider(t).(cloud.DriftDetector)
 	if !detects {

@@ -39,7 +39,7 @@ func testLaunch(t *testing.T, w World) {
 }
 
 // checkLabels checks every requirement of the claim against the machine's labels, operator by operator. A label that
-// the claim alone decides, with one value, is set as well.
+// only the claim determines, with one value, must be set as well.
 func checkLabels(t *testing.T, machine *cloud.Machine, c *karpv1.NodeClaim) {
 	t.Helper()
 	for _, r := range c.Spec.Requirements {
@@ -72,8 +72,8 @@ func checkMachine(t *testing.T, p cloud.Provider, machine *cloud.Machine, want c
 	checkRead(t, machine, read)
 }
 
-// checkRead compares what the cloud says of a machine later with what the launch said. It need not know everything that
-// the claim knows, such as labels that only the claim decides, but it must not say anything else.
+// checkRead compares a machine that is read later with the result of its launch. The read machine may lack information
+// that only the claim has, such as labels that only the claim determines, but it must not contradict the launch.
 func checkRead(t *testing.T, machine, read *cloud.Machine) {
 	t.Helper()
 	for key, value := range read.Labels {
@@ -198,7 +198,7 @@ func testTerminate(t *testing.T, w World) {
 	if err := p.Terminate(t.Context(), goes.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		t.Fatalf("Terminate: %v", err)
 	}
-	again := w.Provider(t) // the first call was that of a process that died
+	again := w.Provider(t) // the first call was made by a process that crashed
 	eventually(t, "the machine is gone", terminated(again, goes.ProviderID))
 	if _, err := p.Machine(t.Context(), goes.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("Machine of what is gone: %v, want ErrNotFound", err)

@@ -42,7 +42,7 @@ func testNextOffering(t *testing.T, w World) {
 		t.Fatalf("the catalogue has %d types once an offering is sold out, want %d as before", len(after), len(types))
 	}
 	if w.Chooses == AmongAll {
-		return // it may not have tried what is sold out
+		return // the provider may not have tried the exhausted offering
 	}
 	for i, choice := range cloud.NeedOf(c).Choices(after)[:gone+1] {
 		if choice.Offering.Available != (i == gone) {

@@ -17,24 +17,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Harness makes a cloud without machines for one test, and ends it with the test.
+// Harness creates a cloud without machines for one test and shuts it down with the test.
 type Harness func(t *testing.T) World
 
-// World is a cloud and what a test can do to it. All fields but Chooses are required.
+// World is a cloud and the operations that a test can apply to it. All fields but Chooses are required.
 type World struct {
-	// Provider starts the provider as a new process would: over the same cloud, with nothing in memory. An earlier one
-	// need not end; two may run for a while, as when a leader does not know yet that it is none.
+	// Provider starts the provider as a new process would: for the same cloud, with no state in memory. An earlier one
+	// may still run, as when an old leader does not know yet that it has lost the lease.
 	Provider func(t *testing.T) cloud.Provider
-	// Class is ready; NotReady exists but is not; Missing does not exist.
+	// Class is ready. NotReady exists but is not ready. Missing does not exist.
 	Class, NotReady, Missing cloud.ClassRef
-	// SellOut makes exactly these offerings sold out for the machines of Class; the provider is not told.
+	// SellOut makes exactly these offerings unavailable for machines of Class. The provider is not notified.
 	SellOut func(t *testing.T, offerings ...Offering)
-	// LoseAnswers lets the cloud carry out what it is asked, without an answer to the requests that launch a machine,
-	// until restore is called.
+	// LoseAnswers makes the cloud execute requests that launch a machine without returning a response, until restore is
+	// called.
 	LoseAnswers func(t *testing.T) (restore func())
-	// Chooses says how much of the choice is the cloud's own.
+	// Chooses says which part of the choice the cloud makes.
 	Chooses Choosing
-	// Hang keeps every request to the cloud waiting until the context ends, until restore is called.
+	// Hang makes every request to the cloud block until its context ends, until restore is called.
 	Hang func(t *testing.T) (restore func())
 }
 
@@ -44,9 +44,9 @@ type Choosing int
 const (
 	// CheapestFirst is the order of cloud.Need.Choices.
 	CheapestFirst Choosing = iota
-	// AmongEqualPrices takes the cheapest, whichever zone it is in.
+	// AmongEqualPrices chooses the cheapest offering, in any zone.
 	AmongEqualPrices
-	// AmongAll weighs more than the price, as EC2's strategies for spot do.
+	// AmongAll considers more than the price, as EC2's allocation strategies for spot do.
 	AmongAll
 )
 
@@ -89,8 +89,8 @@ func Run(t *testing.T, harness Harness) {
 
 var claims atomic.Int64
 
-// claim is a new claim of a class with requirements. It exists in the test only: a provider is given claims, it does
-// not read them.
+// claim returns a new claim of a class with requirements. It exists in the test only: a provider receives claims as
+// arguments and does not read them.
 func claim(class cloud.ClassRef, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
 	name := fmt.Sprintf("conformance-%d", claims.Add(1))
 	return &karpv1.NodeClaim{
@@ -136,7 +136,7 @@ func launch(t *testing.T, p cloud.Provider, c *karpv1.NodeClaim) *cloud.Machine 
 	return machine
 }
 
-// onlyMachines checks that these are all the machines that there are and are not about to go.
+// onlyMachines checks that these are all the machines that exist and are not terminating.
 func onlyMachines(t *testing.T, p cloud.Provider, want ...string) {
 	t.Helper()
 	machines, err := p.Machines(t.Context())
@@ -161,7 +161,7 @@ func onlyMachines(t *testing.T, p cloud.Provider, want ...string) {
 	}
 }
 
-// eventually polls until done says so.
+// eventually polls until done returns true.
 func eventually(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, done); err != nil {
@@ -179,7 +179,7 @@ func terminated(p cloud.Provider, id string) func(context.Context) (bool, error)
 	}
 }
 
-// cheapest is the first choice that is available for a claim.
+// cheapest returns the first available choice for a claim.
 func cheapest(t *testing.T, types []cloud.InstanceType, c *karpv1.NodeClaim) cloud.Choice {
 	t.Helper()
 	for _, choice := range cloud.NeedOf(c).Choices(types) {
@@ -191,7 +191,7 @@ func cheapest(t *testing.T, types []cloud.InstanceType, c *karpv1.NodeClaim) clo
 	return cloud.Choice{}
 }
 
-// right is the choice that was bought, if it is one that the cloud may make; want is the first of all.
+// right returns the choice that was launched if the cloud may make it. want is the first of all choices.
 func (w World) right(t *testing.T, choices []cloud.Choice, want cloud.Choice, got Offering) cloud.Choice {
 	t.Helper()
 	for _, choice := range choices {
