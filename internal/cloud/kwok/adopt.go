@@ -17,11 +17,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Karpenter's kwok provider keeps no records: its machine is the Node. Such a Node gets a record when the provider starts,
-// and is a machine like others from then on. Karpenter finds it again as before, should the cluster be handed back.
+// The kwok provider of upstream Karpenter (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok) keeps no
+// records: its machine is the Node. When this provider starts, it creates a record for each such Node, which is a
+// regular machine from then on. Upstream's provider still recognizes the Node if the cluster is migrated back.
 
-// foreign says whether the Node is a machine that Karpenter's provider made: it has the name, the provider ID and the class
-// of one, and nothing says whose record it has.
+// foreign reports whether upstream's provider created the Node: it has the name, the provider ID and the node class of
+// such a Node, and no annotation that refers to a record.
 func foreign(node *corev1.Node) bool {
 	name, ours := machineOf(node.Spec.ProviderID)
 	_, recorded := node.Annotations[AnnotationRecord]
@@ -29,7 +30,8 @@ func foreign(node *corev1.Node) bool {
 		node.Labels[karpv1.NodeClassLabel(kwokv1alpha1.Group, kwokv1alpha1.Kind)] != ""
 }
 
-// unadopted is the machine of a foreign Node that has no record yet: that it has none is no word of its end.
+// unadopted returns the machine of a foreign Node that has no record yet. A missing record does not mean that the
+// machine has terminated.
 func (p *Provider) unadopted(ctx context.Context, name string) (*cloud.Machine, error) {
 	node := &corev1.Node{}
 	err := p.call(ctx, "reading node "+name, func(ctx context.Context) error {
@@ -44,8 +46,8 @@ func (p *Provider) unadopted(ctx context.Context, name string) (*cloud.Machine, 
 	return recordOf(node).machine(), nil
 }
 
-// adopt makes the record of a foreign Node, then notes on the Node that it has one: a crash in between is finished by the
-// next start.
+// adopt creates the record of a foreign Node and then annotates the Node with it. If the process crashes in between,
+// the next start completes the adoption.
 func (p *Provider) adopt(ctx context.Context, node *corev1.Node) error {
 	object, err := p.configMap(recordOf(node))
 	if err != nil {
@@ -68,7 +70,7 @@ func (p *Provider) adopt(ctx context.Context, node *corev1.Node) error {
 	return client.IgnoreNotFound(err)
 }
 
-// recordOf is the record that the Node would have, had it been made here. Its machine has no delays.
+// recordOf returns the record that the Node would have if this provider had created it. Its machine has no delays.
 func recordOf(node *corev1.Node) *record {
 	claim, uid := claimOf(node)
 	labels := maps.Clone(node.Labels)
@@ -82,7 +84,8 @@ func recordOf(node *corev1.Node) *record {
 	}
 }
 
-// claimOf is the claim of a Node: its owner once it has registered, before that what its hostname says.
+// claimOf returns the claim of a Node: its owner if the Node is registered, otherwise the claim that its hostname
+// refers to.
 func claimOf(node *corev1.Node) (name string, uid types.UID) {
 	for _, owner := range node.OwnerReferences {
 		if owner.Kind == "NodeClaim" {

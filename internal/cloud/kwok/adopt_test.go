@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// theirs is a Node as Karpenter's provider makes it, after its registration.
+// theirs is a Node as upstream's provider creates it, after its registration.
 const theirs = `
 metadata:
   name: kwok-general-x7k2p-silly-hopper-0-h3j9-2934712345
@@ -40,7 +40,7 @@ spec: {providerID: "kwok://kwok-general-x7k2p-silly-hopper-0-h3j9-2934712345"}
 status: {capacity: {cpu: "4", memory: 8Gi, pods: "64"}, allocatable: {cpu: 3900m, memory: 8182Mi, pods: "64"}}
 `
 
-// adopting is a provider that has taken up what an earlier one left.
+// adopting returns a provider that has resumed the state of an earlier process.
 func adopting(t *testing.T, nodes ...client.Object) (*Provider, client.Client) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -69,7 +69,7 @@ func nodeFrom(t *testing.T, text string) *corev1.Node {
 	return node
 }
 
-// A Node of Karpenter's provider is a machine from the start, and can be ended like any other.
+// A Node of upstream's provider is a machine from the start and can be terminated like any other.
 func TestAdoption(t *testing.T) {
 	node := nodeFrom(t, theirs)
 	p, c := adopting(t, node)
@@ -90,7 +90,7 @@ func TestAdoption(t *testing.T) {
 	if diff := cmp.Diff(want, machines[0]); diff != "" {
 		t.Error(diff)
 	}
-	// Another start finds it recorded: nothing changes.
+	// A second start finds the record and changes nothing.
 	before := &corev1.Node{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), before); err != nil {
 		t.Fatal(err)
@@ -100,9 +100,9 @@ func TestAdoption(t *testing.T) {
 	}
 	after := &corev1.Node{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), after); err != nil || before.ResourceVersion != after.ResourceVersion {
-		t.Errorf("the node was written again, or is gone: %v", err)
+		t.Errorf("the node was written again or deleted: %v", err)
 	}
-	// It ends like any other.
+	// The adopted machine terminates like any other.
 	if err := p.Terminate(t.Context(), node.Spec.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("ending it: %v", err)
 	}
@@ -110,11 +110,12 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("the node is not being deleted: %v", err)
 	}
 	if machines, err := p.Machines(t.Context()); err != nil || len(machines) != 0 {
-		t.Errorf("%d machines after the end, %v", len(machines), err)
+		t.Errorf("%d machines after termination, %v", len(machines), err)
 	}
 }
 
-// A crash between the record and the note of it is finished by the next start.
+// If the process crashes between the creation of the record and the annotation of the Node, the next start completes
+// the adoption.
 func TestAdoptionAfterACrash(t *testing.T) {
 	node := nodeFrom(t, theirs)
 	p, c := adopting(t, node)
@@ -129,11 +130,11 @@ func TestAdoptionAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || !p.ownsNode(node) {
-		t.Errorf("the node is not ours: %v, %v", node.Annotations, err)
+		t.Errorf("the provider does not own the node: %v, %v", node.Annotations, err)
 	}
 }
 
-// An adoption that is refused is tried again, and until then the Node is a machine that is there.
+// An adoption that fails is retried. Until it succeeds, the Node is reported as an existing machine.
 func TestAdoptionIsTriedAgain(t *testing.T) {
 	node := nodeFrom(t, theirs)
 	refuse := true
@@ -154,10 +155,10 @@ func TestAdoptionIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.resume(t.Context()); err == nil {
-		t.Error("nothing says that the adoption is still to be done")
+		t.Error("resume does not report the pending adoption")
 	}
 	if machine, err := p.Machine(t.Context(), node.Spec.ProviderID); err != nil || machine.Claim != "general-x7k2p" {
-		t.Errorf("the machine that is not adopted yet: %+v, %v", machine, err)
+		t.Errorf("the machine that has not been adopted yet: %+v, %v", machine, err)
 	}
 	refuse = false
 	if err := p.resume(t.Context()); err != nil {
@@ -168,7 +169,7 @@ func TestAdoptionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Nodes that only look alike are left alone.
+// Nodes that only resemble those of upstream's provider are not changed.
 func TestNoAdoption(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.Node){
 		"of no class":            func(n *corev1.Node) { delete(n.Labels, "karpenter.kwok.sh/kwoknodeclass") },
@@ -183,7 +184,7 @@ func TestNoAdoption(t *testing.T) {
 			t.Errorf("%s: %d machines, %v", name, len(machines), err)
 		}
 		if _, err := p.Machine(t.Context(), providerScheme+node.Name); !errors.Is(err, cloud.ErrNotFound) {
-			t.Errorf("%s: asked for its machine: %v", name, err)
+			t.Errorf("%s: reading its machine: %v", name, err)
 		}
 	}
 }

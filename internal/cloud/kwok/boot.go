@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// fakeNode is the label and annotation by which kwok's controller knows the nodes it plays.
+	// fakeNode is the label and annotation that mark the nodes that kwok's controller manages.
 	fakeNode = "kwok.x-k8s.io/node"
-	// AnnotationRecord names, on a Node, the ConfigMap that is its machine's record, as namespace/name.
+	// AnnotationRecord is the annotation of a Node that refers to the ConfigMap with its machine's record, as
+	// namespace/name.
 	AnnotationRecord = karpv1.OwnAnnotationPrefix + "kwok-record"
-	// AnnotationClaimUID is, on a Node, the UID of the claim that its machine was bought for.
+	// AnnotationClaimUID is the annotation of a Node with the UID of the claim that its machine was launched for.
 	AnnotationClaimUID = karpv1.OwnAnnotationPrefix + "kwok-claim-uid"
 )
 
-// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable: one process boots machines.
+// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable: only one process boots machines.
 func (p *Provider) NeedLeaderElection() bool { return true }
 
-// Start plays the machines until ctx ends: Nodes appear when they are due, terminating machines go. What an earlier
-// process left undone is taken up first. It can be called once.
+// Start simulates the machines until ctx ends: it creates Nodes when they are due and removes terminating machines. It
+// first completes the unfinished work of an earlier process. It can be called once.
 func (p *Provider) Start(ctx context.Context) error {
 	defer p.queue.ShutDown()
 	var workers sync.WaitGroup
@@ -43,7 +44,7 @@ func (p *Provider) Start(ctx context.Context) error {
 			}
 		})
 	}
-	// Machines go on meanwhile: one Node that nobody can adopt must not hold up the others.
+	// The workers continue meanwhile: a Node that cannot be adopted must not block the other machines.
 	for pause := 10 * p.opts.RetryBackoff; p.resume(ctx) != nil; pause = min(2*pause, time.Minute) {
 		if p.pause(ctx, pause) != nil {
 			break
@@ -55,10 +56,11 @@ func (p *Provider) Start(ctx context.Context) error {
 	return nil
 }
 
-// resume queues every machine that has something before it, and deletes the Nodes whose machines are gone (a process that died between the two
-// deletions, or that created a Node while another terminated the machine). Nodes are listed first: one of ours in the list
-// had a record before, so one of ours without a record now has lost it. Nodes of Karpenter's own provider never had one, and
-// get it here. The error is of what was not done, and it can be called again.
+// resume queues every machine with a pending transition. It deletes the Nodes whose machines are gone: a process may
+// have crashed between the two deletions, or created a Node while another process terminated the machine. Nodes are
+// listed first. Every Node of this provider in the list had a record before, so one without a record now has lost it.
+// Nodes of upstream's provider never had a record and get one here. The error describes what could not be done; resume
+// can be called again.
 func (p *Provider) resume(ctx context.Context) error {
 	var nodes corev1.NodeList
 	err := p.call(ctx, "listing simulated nodes", func(ctx context.Context) error {
@@ -101,7 +103,7 @@ func (p *Provider) resume(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ownsNode says whether a Node was made by a provider with this one's namespace.
+// ownsNode reports whether a Node was created by a provider with the same record namespace.
 func (p *Provider) ownsNode(node *corev1.Node) bool {
 	return node.Annotations[AnnotationRecord] == p.opts.Namespace+"/"+recordName(node.Name)
 }
@@ -123,7 +125,7 @@ func (p *Provider) bootNext(ctx context.Context) bool {
 	return true
 }
 
-// advance brings one machine to the state that is due, and queues it for the next.
+// advance moves one machine to the state that is due and queues it for its next transition.
 func (p *Provider) advance(ctx context.Context, name string) error {
 	unlock, err := p.lock(ctx, name)
 	if err != nil {
@@ -157,7 +159,7 @@ func (p *Provider) advance(ctx context.Context, name string) error {
 	return p.save(ctx, s)
 }
 
-// createNode is the machine's registration with the cluster.
+// createNode registers the machine with the cluster.
 func (p *Provider) createNode(ctx context.Context, s *stored) error {
 	node := p.node(&s.record)
 	err := p.call(ctx, "creating node "+s.Name, func(ctx context.Context) error {
@@ -179,7 +181,7 @@ func (p *Provider) createNode(ctx context.Context, s *stored) error {
 	return nil
 }
 
-// node is what the machine's kubelet would register. kwok's controller makes it Ready.
+// node returns the Node that the machine's kubelet would register. kwok's controller sets it to Ready.
 func (p *Provider) node(r *record) *corev1.Node {
 	labels := maps.Clone(r.NodeLabels)
 	maps.Copy(labels, r.Labels)

@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// claim is one of the world's class that wants a certain type in a certain zone, on demand.
+// claim returns a claim of the world's class that requires a certain type in a certain zone, on demand.
 func (w *world) claim() *karpv1.NodeClaim {
 	in := func(key, value string) karpv1.Requirement {
 		return karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: []string{value}}
@@ -53,7 +53,7 @@ func (w *world) launch(t *testing.T, p *Provider, claim *karpv1.NodeClaim) *clou
 
 func nodeName(m *cloud.Machine) string { return strings.TrimPrefix(m.ProviderID, providerScheme) }
 
-// node returns the machine's Node, nil if there is none.
+// node returns the machine's Node, or nil if there is none.
 func (w *world) node(t *testing.T, m *cloud.Machine) *corev1.Node {
 	t.Helper()
 	node := &corev1.Node{}
@@ -90,8 +90,8 @@ func advance(t *testing.T, p *Provider, m *cloud.Machine) {
 	}
 }
 
-// A node has the full capacity of its type, what registration expects, and is made Ready by kwok's controller, which
-// leaves that capacity alone.
+// A node has the full capacity of its type and everything that registration requires. kwok's controller sets it to
+// Ready and does not change the capacity.
 func testNode(t *testing.T, w *world) {
 	p := w.provider(t)
 	start(t, p)
@@ -165,7 +165,7 @@ func testRegistrationDelay(t *testing.T, w *world) {
 	clock.Step(59 * time.Second)
 	advance(t, p, m)
 	if w.node(t, m) != nil {
-		t.Error("the node is there after 59 seconds, want it after a minute")
+		t.Error("the node exists after 59 seconds, want it after a minute")
 	}
 	clock.Step(time.Second)
 	advance(t, p, m)
@@ -175,9 +175,9 @@ func testRegistrationDelay(t *testing.T, w *world) {
 }
 
 func testResume(t *testing.T, w *world) {
-	m := w.launch(t, w.provider(t), w.claim()) // a process that dies before the node is made
+	m := w.launch(t, w.provider(t), w.claim()) // a process that crashes before it creates the node
 	if w.node(t, m) != nil {
-		t.Fatal("the node is there before anything was started")
+		t.Fatal("the node exists before any provider was started")
 	}
 	start(t, w.provider(t))
 	w.waitForNode(t, m)
@@ -215,14 +215,14 @@ func testCrashAtRegistration(t *testing.T, w *world) {
 	next := w.provider(t)
 	advance(t, next, m)
 	if after := w.node(t, m); before == nil || after.UID != before.UID {
-		t.Errorf("the node was made again")
+		t.Errorf("the node was created again")
 	}
 	if err := w.cluster.Delete(t.Context(), before); err != nil { // by a user: the machine does not register again
 		t.Fatal(err)
 	}
 	advance(t, next, m)
 	if w.node(t, m) != nil {
-		t.Error("a node that registered once is made again after its deletion")
+		t.Error("a node that was registered is created again after its deletion")
 	}
 }
 
@@ -236,7 +236,7 @@ func testCrashAtTermination(t *testing.T, w *world) {
 	}
 	restore()
 	if w.node(t, m) != nil {
-		t.Error("the node outlives the first call")
+		t.Error("the node exists after the first call")
 	}
 	next := w.provider(t)
 	if machines, err := next.Machines(t.Context()); err != nil || len(machines) != 1 {
@@ -270,7 +270,7 @@ func testFinalizer(t *testing.T, w *world) {
 	eventually(t, "the node is gone", func() bool { return w.node(t, m) == nil })
 }
 
-// setFinalizers replaces a node's finalizers, whoever else is writing the node.
+// setFinalizers replaces a node's finalizers, even if another client writes the node at the same time.
 func (w *world) setFinalizers(t *testing.T, node *corev1.Node, finalizers ...string) {
 	t.Helper()
 	before := client.MergeFrom(node.DeepCopy())
@@ -280,7 +280,7 @@ func (w *world) setFinalizers(t *testing.T, node *corev1.Node, finalizers ...str
 	}
 }
 
-// A node whose machine's record is gone goes at the next start; nodes of others stay.
+// A Node whose machine has no record is deleted at the next start. Nodes of other providers are kept.
 func testForeignNodes(t *testing.T, w *world) {
 	p := w.provider(t)
 	orphan := w.launch(t, p, w.claim())
@@ -303,7 +303,7 @@ func testForeignNodes(t *testing.T, w *world) {
 		t.Errorf("Terminate of a foreign machine: %v, want ErrNotFound", err)
 	}
 	if w.node(t, neighbour) == nil || w.node(t, &cloud.Machine{ProviderID: foreign.Spec.ProviderID}) == nil {
-		t.Error("a node that is not ours was deleted")
+		t.Error("a node of another provider was deleted")
 	}
 	wantGone(t, other, neighbour)
 }
@@ -318,9 +318,9 @@ func testTerminationDelay(t *testing.T, w *world) {
 	for _, step := range []time.Duration{0, 60 * time.Second, 29 * time.Second} {
 		clock.Step(step)
 		if err := p.Terminate(t.Context(), m.ProviderID); err != nil {
-			t.Fatalf("Terminate: %v, want nil until 90 seconds are over", err)
+			t.Fatalf("Terminate: %v, want nil until 90 seconds have passed", err)
 		}
-		p = w.provider(t, change) // the next call is that of a new process
+		p = w.provider(t, change) // the next call is made by a new process
 		if read, err := p.Machine(t.Context(), m.ProviderID); err != nil || !read.Terminating {
 			t.Errorf("Machine: %+v, %v, want it to be terminating", read, err)
 		}
@@ -329,9 +329,9 @@ func testTerminationDelay(t *testing.T, w *world) {
 	if _, err := p.Machine(t.Context(), m.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("Machine: %v, want ErrNotFound after 90 seconds", err)
 	}
-	advance(t, p, m) // nobody calls Terminate again
+	advance(t, p, m) // no further call of Terminate
 	if w.node(t, m) != nil {
-		t.Error("the node outlives its machine")
+		t.Error("the node exists although its machine is gone")
 	}
 	wantGone(t, p, m)
 }

@@ -10,12 +10,12 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// maxAttempts is how often one request is sent to the API server before its caller is told.
+// maxAttempts is how often one request is sent to the API server before the error is returned.
 const maxAttempts = 4
 
-// call sends one request, with a timeout of its own, and sends it again after a wait if the server was too busy or could
-// not be reached. doing says what for, in the error. A request that took effect though its answer was lost is sent
-// again too, so do must be safe to repeat: a create may answer AlreadyExists because of itself.
+// call executes one request with its own timeout, and repeats it after a wait if the server was too busy or could not
+// be reached. doing describes the request, for the error. A request that took effect although its response was lost is
+// repeated too, so do must be safe to repeat: a create may return AlreadyExists because of its own first attempt.
 func (p *Provider) call(ctx context.Context, doing string, do func(context.Context) error) error {
 	wait := p.opts.RetryBackoff
 	for attempt := 1; ; attempt++ {
@@ -49,7 +49,7 @@ func worthRepeating(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// pause waits for d or the end of ctx, whose error it returns.
+// pause waits for d or until ctx ends, and returns the error of ctx.
 func (p *Provider) pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

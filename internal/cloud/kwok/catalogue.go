@@ -19,22 +19,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Labels of a type's size. Upstream's names; the values of size and family are derived from the type's name.
+// Labels for a type's size, with upstream's names. The values of size and family are derived from the type's name.
 const (
-	LabelSize   = kwokv1alpha1.Group + "/instance-size"   // "large" of "m5.large"; the number of vCPUs without such a suffix
-	LabelFamily = kwokv1alpha1.Group + "/instance-family" // "m5" of "m5.large", "c" of "c-2x-amd64-linux"
+	LabelSize   = kwokv1alpha1.Group + "/instance-size"   // "large" for "m5.large"; the number of vCPUs if the name has no such suffix
+	LabelFamily = kwokv1alpha1.Group + "/instance-family" // "m5" for "m5.large", "c" for "c-2x-amd64-linux"
 	LabelCPU    = kwokv1alpha1.Group + "/instance-cpu"    // vCPUs
 	LabelMemory = kwokv1alpha1.Group + "/instance-memory" // MiB
 )
 
-// embedded is the catalogue of 144 types of the core specification, section 10, in upstream's format. The test of this
-// package computes it from the rules given there and rewrites it with -update.
+// embedded is the catalog of the 144 types of upstream's kwok provider, in upstream's format
+// (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok). The test of this package computes the file from the
+// generation rules and rewrites it with -update.
 //
 //go:embed instance_types.json
 var embedded []byte
 
-// EmbeddedTypes is the catalogue used without --instance-types-file-path: 144 types in four zones. Callers get slices of
-// their own, sharing what is inside the types, which nobody may change.
+// EmbeddedTypes returns the catalog that is used without --instance-types-file-path: 144 types in four zones. Callers
+// get their own slices. The contents of the types are shared and must not be modified.
 func EmbeddedTypes() (types []cloud.InstanceType, providerLabels []string) {
 	catalogue := readEmbedded()
 	return slices.Clone(catalogue.types), slices.Clone(catalogue.labels)
@@ -48,12 +49,12 @@ type embeddedCatalogue struct {
 var readEmbedded = sync.OnceValue(func() embeddedCatalogue {
 	types, labels, err := ReadInstanceTypes(bytes.NewReader(embedded), "the embedded instance types")
 	if err != nil {
-		panic(err) // the file is part of the program and tested
+		panic(err) // the file is embedded in the binary and tested
 	}
 	return embeddedCatalogue{types: types, labels: labels}
 })
 
-// check finds what either format could get wrong.
+// check returns an error for mistakes that both formats permit.
 func (e *entry) check() error {
 	switch {
 	case e.name == "":
@@ -98,7 +99,7 @@ func (e *entry) checkLabels() error {
 	return nil
 }
 
-// fixedLabels are the labels that other fields of a type decide.
+// fixedLabels returns the label keys that other fields of a type determine.
 func fixedLabels() []string {
 	return []string{corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelHostname,
 		corev1.LabelTopologyZone, karpv1.LabelCapacityType, karpv1.LabelNodePool}
@@ -129,7 +130,7 @@ func (e *entry) checkOfferings() error {
 	return nil
 }
 
-// catalogueOf turns checked entries into types that all say something about every label which one of them carries.
+// catalogueOf converts checked entries to types. If one type has a label, all types have a requirement for its key.
 func catalogueOf(entries []entry) (types []cloud.InstanceType, providerLabels []string) {
 	known := map[string]bool{}
 	for i := range entries {
@@ -180,8 +181,8 @@ func hasValue(key, value string) cloud.Requirement {
 	return cloud.Requirement{Key: key, Operator: "In", Values: []string{value}}
 }
 
-// liftRequirement makes every offering say something about the key, and returns it as the type's requirement, taken
-// off the offerings, if they all say the same.
+// liftRequirement adds a requirement for the key to every offering that has none. If all offerings then have the same
+// one, it removes the requirement from the offerings and returns it as the type's requirement.
 func liftRequirement(offerings []cloud.Offering, key string) []cloud.Requirement {
 	about := func(r cloud.Requirement) bool { return r.Key == key }
 	var first cloud.Requirement
@@ -211,7 +212,7 @@ func liftRequirement(offerings []cloud.Offering, key string) []cloud.Requirement
 	return []cloud.Requirement{first}
 }
 
-// hasExtendedResource says whether the type has a device such as nvidia.com/gpu, which makes it Special.
+// hasExtendedResource reports whether the type has a device such as nvidia.com/gpu. Such a type is Special.
 func hasExtendedResource(capacity map[string]int64) bool {
 	for name, amount := range capacity {
 		if amount > 0 && strings.Contains(name, "/") {
@@ -221,7 +222,8 @@ func hasExtendedResource(capacity map[string]int64) bool {
 	return false
 }
 
-// sizeLabels are the labels that upstream derives from a type's name and capacity: core specification, section 10.
+// sizeLabels returns the labels that upstream derives from a type's name and capacity
+// (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok).
 func sizeLabels(name string, capacity map[string]int64) map[string]string {
 	cpu := strconv.FormatInt(capacity["cpu"]/1000, 10)
 	family, size := name[:1], cpu
@@ -237,8 +239,8 @@ func sizeLabels(name string, capacity map[string]int64) map[string]string {
 	}
 }
 
-// withSizeLabels copies types, and completes those of a file that has labels of its own by the labels that the provider
-// declares.
+// withSizeLabels copies the types and adds the labels that the provider declares to types from a file with its own
+// labels.
 func withSizeLabels(types []cloud.InstanceType) []cloud.InstanceType {
 	completed := slices.Clone(types)
 	for i := range completed {

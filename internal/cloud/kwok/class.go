@@ -19,25 +19,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Annotations of a KWOKNodeClass that make the simulated cloud behave badly. They are read at each launch; a machine
-// keeps what held when it was launched.
+// Annotations of a KWOKNodeClass that make the simulated cloud misbehave. They are read at each launch. A machine keeps
+// the values from its launch.
 const (
-	// AnnotationUnavailable lists sold-out offerings, separated by commas, as type/zone/capacity-type with * as a
-	// wildcard: "c-*/test-zone-a/spot,*/test-zone-b/*". They add to Options.Unavailable.
+	// AnnotationUnavailable lists unavailable offerings, separated by commas, as type/zone/capacity-type with * as a
+	// wildcard: "c-*/test-zone-a/spot,*/test-zone-b/*". They are added to Options.Unavailable.
 	AnnotationUnavailable = karpv1.OwnAnnotationPrefix + "kwok-unavailable"
-	// AnnotationLaunchDelay and AnnotationTerminationDelay are Go durations that replace the options of those names.
+	// AnnotationLaunchDelay and AnnotationTerminationDelay are Go durations that override the options of the same
+	// names.
 	AnnotationLaunchDelay      = karpv1.OwnAnnotationPrefix + "kwok-launch-delay"
 	AnnotationTerminationDelay = karpv1.OwnAnnotationPrefix + "kwok-termination-delay"
-	// AnnotationNeverRegister is "true" if machines run but their nodes never appear.
+	// AnnotationNeverRegister is "true" if machines run but their Nodes are never created.
 	AnnotationNeverRegister = karpv1.OwnAnnotationPrefix + "kwok-never-register"
-	// AnnotationFailLaunch is how many launches of each claim fail with a CreateError before one succeeds.
+	// AnnotationFailLaunch is the number of launches of each claim that fail with a CreateError before one succeeds.
 	AnnotationFailLaunch = karpv1.OwnAnnotationPrefix + "kwok-fail-launch"
-	// AnnotationImage names the image that machines run, nothing unless it is set. Machines that run another have
-	// drifted (see Drifted).
+	// AnnotationImage is the name of the image that machines run; none if it is not set. Machines that run another
+	// image have drifted (see Drifted).
 	AnnotationImage = karpv1.OwnAnnotationPrefix + "kwok-image"
 )
 
-// behaviour is how the cloud treats the machines of a class.
+// behaviour is how the cloud treats the machines of a node class.
 type behaviour struct {
 	unavailable       []pattern
 	launchDelay       time.Duration
@@ -48,14 +49,15 @@ type behaviour struct {
 	image             string
 }
 
-// Ready implements cloud.Provider: the class exists, is not being deleted, has Ready=True, and its annotations can be
-// read.
+// Ready implements cloud.Provider. A class is ready if it exists, is not being deleted, has Ready=True, and its
+// annotations are valid.
 func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
 	_, err := p.class(ctx, ref)
 	return err
 }
 
-// class reads the behaviour of a class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError, or of the API.
+// class returns the behavior of a node class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError, or an API
+// error.
 func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, error) {
 	notReady := func(reason, message string) (behaviour, error) {
 		return behaviour{}, &cloud.NodeClassNotReadyError{Class: ref, Reason: reason, Message: message}
@@ -90,7 +92,7 @@ func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, er
 	return b, nil
 }
 
-// isAPIFailure tells a failed read of a class from an answer about it.
+// isAPIFailure reports whether err is a failed read of a class rather than a result about the class.
 func isAPIFailure(err error) bool {
 	var notReady *cloud.NodeClassNotReadyError
 	return err != nil && !errors.Is(err, cloud.ErrNotFound) && !errors.As(err, &notReady)

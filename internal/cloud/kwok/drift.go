@@ -7,13 +7,14 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// ImageDrift is the reason of a machine that runs another image than its class names.
+// ImageDrift is the drift reason for a machine that runs another image than its class specifies.
 const ImageDrift = "ImageDrift"
 
-// Drifted implements cloud.DriftDetector: the pool names another class than the claim, or the claim's status.imageID is not
-// the image that the class names in AnnotationImage. Upstream's machines never drift; neither do these unless somebody
-// sets or changes the annotation. Any number of claims may be asked about: the class is read from a cache, and the machine
-// not at all. A class that is missing, or not ready, is an error, because nobody can tell.
+// Drifted implements cloud.DriftDetector. A machine has drifted if the pool names another class than the claim, or if
+// the claim's status.imageID is not the image that the class specifies in AnnotationImage. Upstream's machines never
+// drift; these do not either unless the annotation is set or changed. The check is cheap for any number of claims: the
+// class is read from a cache, and the machine is not read. For a class that is missing or not ready it returns an
+// error, because drift cannot be determined.
 func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error) {
 	if claim.Spec.NodeClassRef != pool.Spec.Template.Spec.NodeClassRef {
 		return karpv1.ReasonNodePoolDrifted, nil

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite instance_types.json from the rules")
 
-// The embedded file is what the rules of the core specification, section 10, give.
+// The embedded file equals the result of upstream's generation rules
+// (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok).
 func TestEmbeddedFileFollowsTheRules(t *testing.T) {
 	want := embeddedFile(t)
 	if *update {
@@ -26,7 +27,7 @@ func TestEmbeddedFileFollowsTheRules(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(want, embedded) {
-		t.Error("instance_types.json is not what the rules give: run go test ./internal/cloud/kwok -run Embedded -update")
+		t.Error("instance_types.json does not follow the generation rules: run go test ./internal/cloud/kwok -run Embedded -update")
 	}
 }
 
@@ -83,7 +84,7 @@ func embeddedFile(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// embeddedOfferings prices in millionths of a dollar, so that the file has no digits of binary rounding.
+// embeddedOfferings computes prices in millionths of a dollar, so that the file contains no binary rounding errors.
 func embeddedOfferings(cpu, gib int) []jsonOffering {
 	bytesOfMemory := float64(cpu*gib) * (1 << 30)
 	onDemand := 0.025*float64(cpu) + 0.001*bytesOfMemory/1e9

@@ -18,10 +18,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Launch implements cloud.Provider. The machine exists as soon as its record does; the launch delay follows, so a caller
-// whose context ends meanwhile has lost the answer, not the machine.
+// Launch implements cloud.Provider. The machine exists as soon as its record does. The launch delay follows, so a
+// caller whose context ends during the delay loses the response but not the machine.
 //
-// A missing class is a *cloud.NodeClassNotReadyError: there is no capacity to wait for.
+// A missing class results in a *cloud.NodeClassNotReadyError.
 func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
 	ref := classRef(claim.Spec.NodeClassRef)
 	b, err := p.class(ctx, ref)
@@ -49,7 +49,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	return machine, nil
 }
 
-// launchedBefore returns the claim's machine if an earlier launch made one, and the refusal if none did.
+// launchedBefore returns the claim's machine if an earlier launch created one, otherwise the refusal.
 func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, refusal error) (*cloud.Machine, error) {
 	existing, err := p.record(ctx, machineName(claim.Name, claim.UID))
 	switch {
@@ -61,7 +61,7 @@ func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, 
 	return existing.of(claim.UID)
 }
 
-// choose takes the cheapest offering that can be had, and remembers those found sold out on the way.
+// choose returns the cheapest available offering, and remembers the unavailable ones that it finds.
 func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
 	choices := need.Choices(p.types)
 	if len(choices) == 0 {
@@ -87,7 +87,8 @@ func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
 	return cloud.Choice{}, &cloud.InsufficientCapacityError{Message: soldOutMessage(choices)}
 }
 
-// announceExpiry calls Options.Changed when what was just found sold out is available again.
+// announceExpiry calls Options.Changed when the offerings that were just found unavailable are shown as available
+// again.
 func (p *Provider) announceExpiry() {
 	timer := p.opts.Clock.NewTimer(p.opts.SoldOutFor)
 	go func() {
@@ -136,7 +137,7 @@ func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, 
 	}
 }
 
-// buy makes the machine by writing its record, or finds the one that the claim already has.
+// buy creates the machine by writing its record, or returns the machine that the claim already has.
 func (p *Provider) buy(ctx context.Context, r *record) (*cloud.Machine, error) {
 	object, err := p.configMap(r)
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *Provider) buy(ctx context.Context, r *record) (*cloud.Machine, error) {
 	return r.machine(), nil
 }
 
-// wake makes Start look at the machine when its node is due.
+// wake queues the machine for the time when its Node is due.
 func (p *Provider) wake(r *record) {
 	if r.NeverRegister || r.Registered || r.terminating() {
 		return
@@ -168,7 +169,7 @@ func (p *Provider) wake(r *record) {
 	p.queue.AddAfter(r.Name, durationUntil(r.RegisterAt, p.opts.Clock.Now()))
 }
 
-// of checks that the machine was bought for the claim.
+// of checks that the machine was launched for the claim.
 func (s *stored) of(claim types.UID) (*cloud.Machine, error) {
 	if s.ClaimUID != claim {
 		return nil, fmt.Errorf("machine %s belongs to claim %q with UID %s, want UID %s", s.Name, s.Claim, s.ClaimUID, claim)
@@ -176,5 +177,5 @@ func (s *stored) of(claim types.UID) (*cloud.Machine, error) {
 	return s.machine(), nil
 }
 
-// durationUntil is zero for what is due.
+// durationUntil returns the time from now until due, and zero if due has passed.
 func durationUntil(due, now time.Time) time.Duration { return max(0, due.Sub(now)) }

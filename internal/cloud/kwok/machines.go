@@ -40,8 +40,8 @@ func notFound(providerID string) error {
 	return fmt.Errorf("machine %q: %w", providerID, cloud.ErrNotFound)
 }
 
-// Machines implements cloud.Provider. A record that somebody has spoilt still is a machine: what is left of it is its
-// provider ID, by which it can be terminated.
+// Machines implements cloud.Provider. A machine with a corrupted record is still a machine. Only its provider ID is
+// known, which is enough to terminate it.
 func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	objects, err := p.recordObjects(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Provider) recordObjects(ctx context.Context) ([]corev1.ConfigMap, error
 	return list.Items, err
 }
 
-// machineIn is the machine of a record, nil if it is gone.
+// machineIn returns the machine of a record, or nil if it is gone.
 func (p *Provider) machineIn(ctx context.Context, object *corev1.ConfigMap) *cloud.Machine {
 	s, err := parse(object)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Provider) machineIn(ctx context.Context, object *corev1.ConfigMap) *clo
 	return s.machine()
 }
 
-// Terminate implements cloud.Provider. Without a termination delay the first call already answers ErrNotFound: the
+// Terminate implements cloud.Provider. Without a termination delay the first call already returns ErrNotFound: the
 // machine is gone when its record is.
 func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	name, ours := machineOf(providerID)
@@ -102,7 +102,7 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 		return err
 	}
 	s, err := parse(object)
-	if err != nil { // nothing but its name is known, and it is to go
+	if err != nil { // only its name is known, which is enough to terminate it
 		s = &stored{record: record{Name: name}, object: object}
 	}
 	gone, err := p.terminate(ctx, s)
@@ -112,7 +112,7 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	return err
 }
 
-// terminate begins or continues the end of a machine whose lock is held.
+// terminate starts or continues the termination of a machine. The caller holds its lock.
 func (p *Provider) terminate(ctx context.Context, s *stored) (gone bool, err error) {
 	now := p.opts.Clock.Now()
 	if !s.terminating() {
@@ -130,7 +130,7 @@ func (p *Provider) terminate(ctx context.Context, s *stored) (gone bool, err err
 	return true, p.remove(ctx, s)
 }
 
-// remove deletes the Node, then the record, so that a crash in between is finished by the next call.
+// remove deletes the Node and then the record, so that the next call completes the removal after a crash in between.
 func (p *Provider) remove(ctx context.Context, s *stored) error {
 	if err := p.deleteNode(ctx, s.Name); err != nil {
 		return err
@@ -141,7 +141,8 @@ func (p *Provider) remove(ctx context.Context, s *stored) error {
 	return client.IgnoreNotFound(err)
 }
 
-// deleteNode asks for the deletion of the machine's Node. One that is being deleted is left to who holds it back.
+// deleteNode requests the deletion of the machine's Node. It does nothing if the Node is being deleted and waits for
+// its finalizers.
 func (p *Provider) deleteNode(ctx context.Context, name string) error {
 	node := &corev1.Node{}
 	err := p.call(ctx, "reading node "+name, func(ctx context.Context) error {
@@ -162,8 +163,8 @@ func (p *Provider) deleteNode(ctx context.Context, name string) error {
 	return client.IgnoreNotFound(err)
 }
 
-// lock serialises what is done to one machine in this process; machines that share a lock only wait for each other. The
-// wait ends with ctx: who holds the lock may be waiting for a slow API server.
+// lock serializes operations on one machine in this process. Machines that share a lock only wait for each other. The
+// wait ends with ctx, because the holder of the lock may be waiting for a slow API server.
 func (p *Provider) lock(ctx context.Context, name string) (unlock func(), err error) {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))

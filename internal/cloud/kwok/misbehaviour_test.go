@@ -95,18 +95,18 @@ func testLaunchDelay(t *testing.T, w *world) {
 	}
 	machines, err := p.Machines(t.Context())
 	if err != nil || len(machines) != 1 || machines[0].Claim != claim.Name {
-		t.Fatalf("Machines: %+v, %v, want that of the claim", machines, err)
+		t.Fatalf("Machines: %+v, %v, want the machine of the claim", machines, err)
 	}
 	clock := clocktesting.NewFakeClock(machines[0].Created.Add(59 * time.Minute))
 	late := w.provider(t, func(o *Options) { o.Clock = clock })
 	advance(t, late, &machines[0])
 	if w.node(t, &machines[0]) != nil {
-		t.Error("the node is there before the launch would have been answered")
+		t.Error("the node exists before the launch would have returned")
 	}
 	clock.Step(time.Minute)
 	advance(t, late, &machines[0])
 	if w.node(t, &machines[0]) == nil {
-		t.Error("there is no node once the launch would have been answered")
+		t.Error("there is no node when the launch would have returned")
 	}
 }
 
@@ -124,7 +124,7 @@ func testBadAnnotations(t *testing.T, w *world) {
 		var notReady *cloud.NodeClassNotReadyError
 		if !errors.As(err, &notReady) || !strings.Contains(notReady.Message, annotation) || !strings.Contains(notReady.Message, value) ||
 			!strings.Contains(notReady.Message, "want") {
-			t.Errorf("%s=%q: %v, want a NodeClassNotReadyError that names both and says what would be right", annotation, value, err)
+			t.Errorf("%s=%q: %v, want a NodeClassNotReadyError with both and a valid example", annotation, value, err)
 		}
 		if err := p.Ready(t.Context(), w.class(w.namespace)); !errors.As(err, &notReady) {
 			t.Errorf("%s=%q: Ready is %v, want a NodeClassNotReadyError", annotation, value, err)
@@ -135,7 +135,7 @@ func testBadAnnotations(t *testing.T, w *world) {
 	}
 }
 
-// available says whether the offering that w.claim wants is available to the world's pool.
+// available reports whether the offering that w.claim requires is available to the world's pool.
 func (w *world) available(t *testing.T, p *Provider) bool {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -146,7 +146,7 @@ func (w *world) available(t *testing.T, p *Provider) bool {
 	}
 	choices := cloud.NeedOf(w.claim()).Choices(types)
 	if len(choices) != 1 {
-		t.Fatalf("%d choices, want the one that the claim names", len(choices))
+		t.Fatalf("%d choices, want the one that the claim requires", len(choices))
 	}
 	return choices[0].Offering.Available
 }
@@ -157,7 +157,7 @@ func testSoldOutForgotten(t *testing.T, w *world) {
 	p := w.provider(t, func(o *Options) { o.Clock, o.Changed = clock, func() { changed <- struct{}{} } })
 	w.annotate(t, map[string]string{AnnotationUnavailable: "m-4x-*/*/*"})
 	if !w.available(t, p) {
-		t.Error("the provider knows that the offering is sold out before a launch has tried")
+		t.Error("the offering is unavailable before a launch has tried it")
 	}
 	var insufficient *cloud.InsufficientCapacityError
 	sellOut := func() {
@@ -166,18 +166,18 @@ func testSoldOutForgotten(t *testing.T, w *world) {
 			t.Fatalf("Launch: %v, want an InsufficientCapacityError", err)
 		}
 		if w.available(t, p) {
-			t.Error("the offering is available though a launch found it sold out")
+			t.Error("the offering is available although a launch found it unavailable")
 		}
 	}
 	sellOut()
 	if len(changed) > 0 {
-		t.Error("a change was announced while the offering is sold out")
+		t.Error("a change was announced while the offering is unavailable")
 	}
 	clock.Step(3 * time.Minute)
 	select {
 	case <-changed:
 	case <-t.Context().Done():
-		t.Error("nothing is announced when the offering is tried again: catalogs are read again minutes later")
+		t.Error("no announcement when the offering is tried again: catalogs are read again only minutes later")
 	}
 	if !w.available(t, p) {
 		t.Error("the offering is not tried again after three minutes")
@@ -185,7 +185,7 @@ func testSoldOutForgotten(t *testing.T, w *world) {
 	sellOut()
 	w.annotate(t, nil)
 	if !w.available(t, p) {
-		t.Error("the offering is not available though the annotation is gone")
+		t.Error("the offering is not available although the annotation is gone")
 	}
 	w.launch(t, p, w.claim())
 }
@@ -198,7 +198,7 @@ func testUnavailableOption(t *testing.T, w *world) {
 		t.Errorf("Launch: %v, want an InsufficientCapacityError that names the offering", err)
 	}
 	if _, err := New(Options{Client: w.cluster, Unavailable: []string{"*"}}); err == nil || !strings.Contains(err.Error(), "type/zone/capacity-type") {
-		t.Errorf("New with a bad pattern: %v, want an error that says how patterns look", err)
+		t.Errorf("New with an invalid pattern: %v, want an error that shows the format of patterns", err)
 	}
 }
 
@@ -237,7 +237,7 @@ func testForbidden(t *testing.T, w *world) {
 	})
 	_, err := p.Launch(t.Context(), w.claim())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "creating the record of machine") {
-		t.Errorf("Launch: %v, want Forbidden and what was being done", err)
+		t.Errorf("Launch: %v, want Forbidden and the attempted operation", err)
 	}
 	creates := slices.DeleteFunc(w.faults.requests(), func(r string) bool { return r != "create *v1.ConfigMap" })
 	if len(creates) != 1 {
@@ -254,15 +254,16 @@ func testSpoiltRecord(t *testing.T, w *world) {
 	}})
 	machines, err := p.Machines(t.Context())
 	if err != nil || len(machines) != 2 || machines[1].ProviderID != "kwok://kwok-spoilt" {
-		t.Fatalf("Machines: %+v, %v, want the good machine and the spoilt one", machines, err)
+		t.Fatalf("Machines: %+v, %v, want the good machine and the corrupted one", machines, err)
 	}
 	if err := p.Terminate(t.Context(), machines[1].ProviderID); !errors.Is(err, cloud.ErrNotFound) {
-		t.Errorf("Terminate of the spoilt machine: %v, want ErrNotFound", err)
+		t.Errorf("Terminate of the corrupted machine: %v, want ErrNotFound", err)
 	}
 	wantGone(t, p, good)
 }
 
-// The name of a machine holds a hash of its claim's UID; should two ever agree, neither is given the other's machine.
+// The name of a machine contains a hash of its claim's UID. If two claims have the same machine name, neither gets the
+// other's machine.
 func testForeignRecord(t *testing.T, w *world) {
 	p, claim := w.provider(t), w.claim()
 	w.launch(t, p, claim)
@@ -275,11 +276,11 @@ func testForeignRecord(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	if m, err := p.Launch(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "another") {
-		t.Errorf("Launch: %+v, %v, want an error that names the UID", m, err)
+		t.Errorf("Launch: %+v, %v, want an error with the UID", m, err)
 	}
 }
 
-// A call whose context ends does not wait for an action on the same machine that a slow server holds up.
+// A call whose context ends does not wait for an operation on the same machine that a slow server delays.
 func testBusyMachine(t *testing.T, w *world) {
 	p := w.provider(t)
 	m := w.launch(t, p, w.claim())
@@ -307,7 +308,7 @@ func testBusyMachine(t *testing.T, w *world) {
 			t.Errorf("Terminate: %v, want the context's error", err)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("Terminate waits for the other action beyond its deadline")
+		t.Error("Terminate waits for the other operation beyond its deadline")
 	}
 	cancel()
 	if err := <-advanced; !errors.Is(err, context.Canceled) {

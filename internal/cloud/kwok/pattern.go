@@ -8,7 +8,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// offeringKey names an offering of the catalogue.
+// offeringKey identifies an offering of the catalog.
 type offeringKey struct {
 	instanceType string
 	zone         string
@@ -26,7 +26,7 @@ func (k offeringKey) String() string {
 // pattern matches offerings by type, zone and capacity type, each with the wildcards of path.Match.
 type pattern [3]string
 
-// parsePatterns reads patterns such as "c-*/test-zone-a/spot". Empty ones are left out.
+// parsePatterns parses patterns such as "c-*/test-zone-a/spot". Empty ones are ignored.
 func parsePatterns(texts []string) ([]pattern, error) {
 	var patterns []pattern
 	for _, text := range texts {

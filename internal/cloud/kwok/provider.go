@@ -18,42 +18,43 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Options of a Provider. Client is required; every other zero value has a default or means none.
+// Options configure a Provider. Client is required. Every other zero value has a default or means none.
 type Options struct {
-	// Client writes, and reads node classes, for which a cache is good enough.
+	// Client writes objects, and reads node classes, for which a cache is sufficient.
 	Client client.Client
-	// Reader reads records and nodes and must not be a cache (manager.GetAPIReader). Client when nil.
+	// Reader reads records and Nodes and must not be a cache (use manager.GetAPIReader). Client when nil.
 	Reader client.Reader
-	// Namespace holds the records of the machines. kube-system when empty.
+	// Namespace is the namespace of the machines' records, kube-system when empty.
 	Namespace string
-	// Types on sale, and the label keys they add to the well-known ones, as from ReadInstanceTypes. The embedded
-	// catalogue when empty.
+	// Types are the instance types, and ProviderLabels the label keys that they add to the well-known ones, as returned
+	// by ReadInstanceTypes. The embedded catalog when empty.
 	Types          []cloud.InstanceType
 	ProviderLabels []string
-	// LaunchDelay is the time that a launch takes to be answered; the machine exists from the start of it.
+	// LaunchDelay is the time until a launch returns. The machine exists from the start of the launch.
 	LaunchDelay time.Duration
-	// RegistrationDelay is the time from the answer to the appearance of the Node, for classes that do not set
+	// RegistrationDelay is the time from the end of the launch to the creation of the Node, for classes that do not set
 	// spec.nodeRegistrationDelay.
 	RegistrationDelay time.Duration
-	// TerminationDelay is the time from the first Terminate until the machine is gone.
+	// TerminationDelay is the time from the first call of Terminate until the machine is gone.
 	TerminationDelay time.Duration
-	// Unavailable are the offerings that are sold out, as in AnnotationUnavailable.
+	// Unavailable lists the unavailable offerings, in the format of AnnotationUnavailable.
 	Unavailable []string
-	// SoldOutFor is how long the catalogue shows an offering as unavailable after a launch found it sold out; it
-	// becomes available at once when nothing says any longer that it is sold out. 3 minutes when zero.
+	// SoldOutFor is how long the catalog shows an offering as unavailable after a launch found it unavailable, 3
+	// minutes when zero. The offering is shown as available earlier if no option or annotation lists it as unavailable
+	// any more.
 	SoldOutFor time.Duration
-	// Changed is called, from any goroutine, when an offering that a launch found sold out is available again; nil for no call. It
-	// must not block.
+	// Changed is called, from any goroutine, when an offering that a launch found unavailable is shown as available
+	// again. Nil means no call. It must not block.
 	Changed func()
-	// RepairToleration is for how long a node may be not ready before it is to be replaced, 10 minutes when zero.
+	// RepairToleration is how long a node may be not ready before it must be replaced, 10 minutes when zero.
 	RepairToleration time.Duration
-	// APITimeout limits one request to the API server, 10 s when zero; RetryBackoff is the wait before the first of
+	// APITimeout limits one request to the API server, 10 s when zero. RetryBackoff is the wait before the first of
 	// three retries, doubled each time, 100 ms when zero.
 	APITimeout   time.Duration
 	RetryBackoff time.Duration
-	// Workers is how many Nodes are created at the same time, 10 when zero.
+	// Workers is the number of Nodes that are created concurrently, 10 when zero.
 	Workers int
-	// Clock is the real one when nil.
+	// Clock is the real clock when nil.
 	Clock clock.WithTicker
 }
 
@@ -92,7 +93,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Provider is a cloud.Provider, cloud.Repairer and cloud.DriftDetector, and a controller-runtime Runnable that needs
-// leader election: Start plays the machines that boot.
+// leader election: Start simulates the booting machines.
 type Provider struct {
 	opts        Options
 	types       []cloud.InstanceType
@@ -100,7 +101,7 @@ type Provider struct {
 	unavailable []pattern
 	soldOut     soldOut
 	failures    failures
-	queue       workqueue.TypedRateLimitingInterface[string] // names of machines that have something to do
+	queue       workqueue.TypedRateLimitingInterface[string] // names of machines with pending work
 	locks       [64]chan struct{}                            // by hash of the machine's name; full while held
 }
 
@@ -110,7 +111,7 @@ var (
 	_ cloud.DriftDetector = (*Provider)(nil)
 )
 
-// New checks the options and makes a provider. No I/O is done.
+// New validates the options and returns a provider. It does no I/O.
 func New(opts Options) (*Provider, error) {
 	if opts.Client == nil {
 		return nil, errors.New("setting up the kwok provider: Options.Client is nil, want a client of the cluster")
@@ -149,7 +150,7 @@ func (p *Provider) NodeClasses() []client.Object {
 	return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
 }
 
-// Declared implements cloud.Provider: the size labels, and every label that the instance types file brought.
+// Declared implements cloud.Provider. It returns the size labels and every label from the instance types file.
 func (p *Provider) Declared() cloud.Declared {
 	return cloud.Declared{
 		WellKnown:  slices.Clone(p.labels),
@@ -157,7 +158,8 @@ func (p *Provider) Declared() cloud.Declared {
 	}
 }
 
-// RepairPolicies implements cloud.Repairer: core specification, section 10.
+// RepairPolicies implements cloud.Repairer. The conditions are those of upstream's kwok provider
+// (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok).
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	return []cloud.RepairPolicy{
 		{ConditionType: "Ready", ConditionStatus: "False", Toleration: p.opts.RepairToleration},
@@ -165,8 +167,9 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	}
 }
 
-// Catalogue implements cloud.Provider. All pools see the same types; what a launch found sold out is unavailable to
-// pools of the classes for which it still is. What is inside the types is shared and must not be changed.
+// Catalogue implements cloud.Provider. All pools get the same types. An offering that a launch found unavailable is
+// unavailable to pools of those classes for which it is still unavailable. The contents of the types are shared and
+// must not be modified.
 func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	catalogue := slices.Clone(p.types)
 	if p.soldOut.empty() {
@@ -203,7 +206,7 @@ func (p *Provider) markSoldOut(t *cloud.InstanceType, patterns []pattern, now ti
 	}
 }
 
-// soldOut remembers which offerings a launch found sold out, and until when that is believed.
+// soldOut holds the offerings that a launch found unavailable, and until when they are shown so.
 type soldOut struct {
 	mu    sync.Mutex
 	until map[offeringKey]time.Time
@@ -238,7 +241,7 @@ type failures struct {
 	count map[types.UID]int
 }
 
-// next says whether the next launch of the claim is among its first n.
+// next reports whether the next launch of the claim is among its first n.
 func (f *failures) next(claim types.UID, n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

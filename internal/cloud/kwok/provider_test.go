@@ -26,7 +26,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// TestProvider starts one control plane for everything that needs a real API server.
+// TestProvider starts one control plane for all tests that need a real API server.
 func TestProvider(t *testing.T) {
 	cluster := startCluster(t)
 	t.Run("conformance", func(t *testing.T) {
@@ -87,8 +87,8 @@ func startCluster(t *testing.T) client.WithWatch {
 	return cluster
 }
 
-// world is a namespace of records with classes of its own in the shared cluster, and faults between it and its
-// providers.
+// world is a namespace of records with its own classes in the shared cluster, and the faults between the cluster and
+// the world's providers.
 type world struct {
 	cluster   client.WithWatch
 	namespace string
@@ -112,13 +112,13 @@ func (w *world) create(t *testing.T, object client.Object) {
 	}
 }
 
-// options are those of a provider in this world.
+// options returns the options for a provider in this world.
 func (w *world) options() Options {
 	faulty := interceptor.NewClient(w.cluster, w.faults.functions())
 	return Options{Client: faulty, Reader: faulty, Namespace: w.namespace, RetryBackoff: time.Millisecond}
 }
 
-// provider makes a provider that is not started.
+// provider returns a provider that is not started.
 func (w *world) provider(t *testing.T, change ...func(*Options)) *Provider {
 	t.Helper()
 	opts := w.options()
@@ -187,7 +187,7 @@ func (w *world) conformance() cloudtest.World {
 	}
 }
 
-// notReadyClass creates the class of that kind.
+// notReadyClass creates a class that is not ready.
 func (w *world) notReadyClass(t *testing.T) {
 	t.Helper()
 	class := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-not-ready"}}
@@ -200,17 +200,17 @@ func (w *world) notReadyClass(t *testing.T) {
 	}
 }
 
-// fault is what happens to a request: it calls send to carry it out.
+// fault intercepts a request. It calls send to execute the request.
 type fault func(ctx context.Context, verb string, object runtime.Object, send func() error) error
 
-// faults stand between a provider and the API server.
+// faults intercept the requests of a provider to the API server.
 type faults struct {
 	mu    sync.Mutex
 	fault fault
 	sent  []string // verb and type of every request, as "create *v1.Node"
 }
 
-// set makes a fault hold for every request until restore is called.
+// set activates a fault for every request until restore is called.
 func (f *faults) set(fault fault) (restore func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

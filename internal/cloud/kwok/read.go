@@ -16,21 +16,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// ReadInstanceTypes reads a file of instance types, whose name is for the errors. Two formats are told apart by their
-// shape:
+// ReadInstanceTypes reads a file of instance types. name is the file's name, for errors. There are two formats, which
+// are distinguished by their shape:
 //
 //   - a JSON list, the format of upstream's kwok provider: [{"name", "architecture", "operatingSystems": [],
 //     "resources": {}, "offerings": [{"Price", "Available", "Requirements": [{"key", "operator", "values"}]}]}]. Keys
-//     are read in any case. Overhead is 100m of CPU and 10Mi of memory, as upstream has it;
+//     are case-insensitive. The overhead is 100m of CPU and 10Mi of memory, as in upstream;
 //   - a JSON object {"instanceTypes": [{"name", "arch", "os": [], "capacity": {}, "overhead": {}, "labels": {},
-//     "offerings": [{"zone", "capacityType", "price", "available"}], "attachLimits": {}}]}, with labels and overhead of the
-//     user's choice; attachLimits, which may be left out, is how many volumes of a CSI driver a node holds, by driver.
-//     Keys that do not belong there are refused.
+//     "offerings": [{"zone", "capacityType", "price", "available"}], "attachLimits": {}}]}, with labels and overhead of
+//     the user's choice. The optional attachLimits is the maximum number of volumes per CSI driver on a node, by driver
+//     name. Unknown keys are an error.
 //
-// An offering that does not say whether it is available is. Prices are in USD per hour.
+// An offering without a value for availability is available. Prices are in USD per hour.
 //
-// providerLabels are the keys, sorted, that the file adds to the well-known labels: a pool need not mention them. A
-// type without one of them carries the requirement DoesNotExist. The types are sorted as cloud.SortCatalogue does.
+// providerLabels are the keys, sorted, that the file adds to the well-known labels: a NodePool does not have to define
+// them. A type without one of them has the requirement DoesNotExist for it. The types are sorted as by
+// cloud.SortCatalogue.
 func ReadInstanceTypes(r io.Reader, name string) (types []cloud.InstanceType, providerLabels []string, err error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -72,11 +73,11 @@ type entry struct {
 	overhead  map[string]int64
 	labels    map[string]string
 	offerings []cloud.Offering
-	// attachLimits by CSI driver; nil when the file says nothing.
+	// attachLimits is by CSI driver name, and nil if the file has none.
 	attachLimits map[string]int
 }
 
-// entriesOf splits a file into the texts of its instance types, and says how to read one.
+// entriesOf splits a file into the JSON texts of its instance types, and returns the function that parses one.
 func entriesOf(data []byte) ([]json.RawMessage, func(json.RawMessage) (entry, error), error) {
 	const want = "want a list of instance types (upstream's format) or an object with the key instanceTypes"
 	data = bytes.TrimSpace(data)
@@ -150,7 +151,8 @@ func readListed(text json.RawMessage) (entry, error) {
 	return e, nil
 }
 
-// listedOverhead is what a type of upstream's format keeps for the kubelet: core specification, section 10.
+// listedOverhead is the overhead of types in upstream's format
+// (https://github.com/kubernetes-sigs/karpenter/tree/main/kwok).
 func listedOverhead() map[string]int64 {
 	return map[string]int64{"cpu": 100, "memory": 10 << 20}
 }
@@ -252,7 +254,7 @@ func price(p *float64) (float64, error) {
 	return *p, nil
 }
 
-// quotedName is the name in an entry's text for an error, as far as it can be read.
+// quotedName returns the name in an entry's JSON text, for an error, and an empty string if it cannot be read.
 func quotedName(text json.RawMessage) string {
 	var named struct{ Name string }
 	if _ = json.Unmarshal(text, &named); named.Name == "" {
@@ -261,7 +263,7 @@ func quotedName(text json.RawMessage) string {
 	return fmt.Sprintf(" (%q)", named.Name)
 }
 
-// jsonProblem says in words of the file, not of Go, what is wrong with its JSON.
+// jsonProblem converts a JSON error to a message in terms of the file instead of Go.
 func jsonProblem(err error, data []byte) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

@@ -110,11 +110,11 @@ func TestReadLabelledFormat(t *testing.T) {
 	}
 }
 
-// Every error names the file, the entry, the field, what is wrong and what would be right.
+// Every error names the file, the entry, the field, the mistake and a valid value.
 func TestReadErrors(t *testing.T) {
 	replaced := func(old, by string) string {
 		if !strings.Contains(labelled, old) {
-			t.Fatalf("%q is not in the file to be spoilt", old)
+			t.Fatalf("%q is not in the file to be corrupted", old)
 		}
 		return strings.Replace(labelled, old, by, 1)
 	}
@@ -180,11 +180,11 @@ func TestReadErrors(t *testing.T) {
 	}
 	broken := errors.New("the disk is broken")
 	if _, _, err := ReadInstanceTypes(iotest.ErrReader(broken), "types.json"); !errors.Is(err, broken) {
-		t.Errorf("reading from a broken disk: %v", err)
+		t.Errorf("reading from a failing disk: %v", err)
 	}
 }
 
-// A file with labels of its own is completed by those that the provider declares, and declares its own.
+// A file with its own labels gets the labels that the provider declares in addition, and its own are declared too.
 func TestDeclaredLabelsOfAFile(t *testing.T) {
 	types, labels, err := ReadInstanceTypes(strings.NewReader(labelled), "types.json")
 	if err != nil {
@@ -221,10 +221,10 @@ func TestMachineName(t *testing.T) {
 	for _, claim := range []string{strings.Repeat("x", 253), strings.Repeat("y", 51) + ".z"} {
 		name := machineName(claim, "1")
 		if len(name) > 63 || strings.Contains(name, ".-") {
-			t.Errorf("the name %s is too long or no name", name)
+			t.Errorf("the name %s is too long or invalid", name)
 		}
 		if machine, ok := machineOf(providerScheme + name); !ok || machine != name {
-			t.Errorf("the provider ID of %s is read as %s", name, machine)
+			t.Errorf("the provider ID of %s is parsed as %s", name, machine)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestPatterns(t *testing.T) {
 	}
 	for _, text := range []string{"a/b", "a/b/c/d", "a//c", "[/b/c"} {
 		if _, err := parsePatterns([]string{text}); err == nil || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%s: %v, want an error that says what would be right", text, err)
+			t.Errorf("%s: %v, want an error with a valid example", text, err)
 		}
 	}
 }

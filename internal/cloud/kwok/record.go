@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// LabelRecord is "true" on the ConfigMaps that are the records of machines.
+	// LabelRecord is set to "true" on the ConfigMaps that hold the records of machines.
 	LabelRecord = karpv1.OwnAnnotationPrefix + "kwok-machine"
 
 	providerScheme = "kwok://"
@@ -27,7 +27,7 @@ const (
 	recordField    = "machine"
 )
 
-// record is what the simulated cloud knows of a machine, kept as JSON in a ConfigMap.
+// record is the simulated cloud's state of a machine, stored as JSON in a ConfigMap.
 //
 //	launched --RegisterAt--> Registered          (NeverRegister: stays launched)
 //	    \____________________/
@@ -35,31 +35,31 @@ const (
 //	              v
 //	         terminating --GoneAt--> record deleted
 type record struct {
-	// Name is the name of the Node, and the provider ID without its scheme.
+	// Name is the name of the Node, and equals the provider ID without its scheme.
 	Name     string    `json:"name"`
 	Claim    string    `json:"claim"`
 	ClaimUID types.UID `json:"claimUID"`
 	Launched time.Time `json:"launched"`
-	// RegisterAt is when the Node appears, unless NeverRegister; Registered is true once it has.
+	// RegisterAt is when the Node is created, unless NeverRegister is set. Registered is true once it has been created.
 	RegisterAt    time.Time `json:"registerAt"`
 	NeverRegister bool      `json:"neverRegister,omitempty"`
 	Registered    bool      `json:"registered,omitempty"`
-	// TerminationDelay is how long it takes from Terminate to GoneAt, in nanoseconds.
+	// TerminationDelay is the time from Terminate to GoneAt, in nanoseconds.
 	TerminationDelay time.Duration `json:"terminationDelay,omitempty"`
 	// GoneAt is zero until Terminate is called.
 	GoneAt time.Time `json:"goneAt,omitzero"`
-	// Image is what the class's AnnotationImage said.
+	// Image is the value of the class's AnnotationImage at launch.
 	Image string `json:"image,omitempty"`
-	// Labels are the machine's; NodeLabels what the Node carries beside them.
+	// Labels are the machine's labels. NodeLabels are the additional labels of the Node.
 	Labels     map[string]string `json:"labels"`
 	NodeLabels map[string]string `json:"nodeLabels"`
-	// Capacity and Allocatable in the units of cloud.InstanceType.
+	// Capacity and Allocatable are in the units of cloud.InstanceType.
 	Capacity    map[string]int64 `json:"capacity"`
 	Allocatable map[string]int64 `json:"allocatable"`
 }
 
-// machineName is the name of the claim's machine: the same each time, another for a claim of the same name created
-// later, and short enough for a label value.
+// machineName returns the name of the claim's machine. It is the same each time, different for a claim that is created
+// later with the same name, and short enough for a label value.
 func machineName(claim string, uid types.UID) string {
 	const room = 63 - len(namePrefix) - len("-12345")
 	sum := sha256.Sum256([]byte(uid))
@@ -71,7 +71,7 @@ func recordName(machine string) string {
 	return recordPrefix + strings.TrimPrefix(machine, namePrefix)
 }
 
-// machineOf is the name in a provider ID, false if it is not of this provider.
+// machineOf returns the machine's name from a provider ID, and false if the ID is not of this provider.
 func machineOf(providerID string) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerScheme)
 	return name, ok && strings.HasPrefix(name, namePrefix)
@@ -89,7 +89,7 @@ func (r *record) machine() *cloud.Machine {
 	}
 }
 
-// stored is a record together with the ConfigMap it was read from.
+// stored is a record together with the ConfigMap that it was read from.
 type stored struct {
 	record
 	object *corev1.ConfigMap
@@ -109,7 +109,7 @@ func (p *Provider) configMap(r *record) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// parse reads the record of a ConfigMap. One that somebody has spoilt is an error.
+// parse reads the record of a ConfigMap. A corrupted record is an error.
 func parse(object *corev1.ConfigMap) (*stored, error) {
 	s := &stored{object: object}
 	if err := json.Unmarshal([]byte(object.Data[recordField]), &s.record); err != nil {
@@ -121,7 +121,7 @@ func parse(object *corev1.ConfigMap) (*stored, error) {
 	return s, nil
 }
 
-// recordObject reads the ConfigMap of a machine; the error is of the API.
+// recordObject reads the ConfigMap of a machine. The error is an API error.
 func (p *Provider) recordObject(ctx context.Context, machine string) (*corev1.ConfigMap, error) {
 	object := &corev1.ConfigMap{}
 	err := p.call(ctx, "reading the record of machine "+machine, func(ctx context.Context) error {
@@ -138,7 +138,7 @@ func (p *Provider) record(ctx context.Context, machine string) (*stored, error) 
 	return parse(object)
 }
 
-// save writes a changed record, if nobody else has changed it since it was read.
+// save writes a changed record. It fails if the record has been changed since it was read.
 func (p *Provider) save(ctx context.Context, s *stored) error {
 	object, err := p.configMap(&s.record)
 	if err != nil {
