@@ -21,7 +21,7 @@ import (
 
 // Labels for a type's size, with upstream's names. The values of size and family are derived from the type's name.
 const (
-	LabelSize   = kwokv1alpha1.Group + "/instance-size"   // "large" for "m5.large"; the number of vCPUs if the name has no such suffix
+	LabelSize   = kwokv1alpha1.Group + "/instance-size"   // "large" for "m5.large"; otherwise the number of vCPUs
 	LabelFamily = kwokv1alpha1.Group + "/instance-family" // "m5" for "m5.large", "c" for "c-2x-amd64-linux"
 	LabelCPU    = kwokv1alpha1.Group + "/instance-cpu"    // vCPUs
 	LabelMemory = kwokv1alpha1.Group + "/instance-memory" // MiB
