@@ -23,10 +23,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
-// theirTemplate is the name of a launch template of Karpenter's: its prefix and a decimal hash.
+// theirTemplate is the name of a launch template of upstream Karpenter: its prefix and a decimal hash.
 const theirTemplate = "karpenter.k8s.aws/1182371493862931451"
 
-// theirTags are those that Karpenter gives to what it makes (AWS specification 4.6).
+// theirTags returns the tags that upstream Karpenter sets on the resources that it creates
+// (https://karpenter.sh/docs/concepts/nodeclasses/#spectags).
 func theirTags(kind ec2types.ResourceType, more ...ec2types.Tag) []ec2types.TagSpecification {
 	tag := func(key, value string) ec2types.Tag {
 		return ec2types.Tag{Key: aws.String(key), Value: aws.String(value)}
@@ -38,7 +39,8 @@ func theirTags(kind ec2types.ResourceType, more ...ec2types.Tag) []ec2types.TagS
 	return []ec2types.TagSpecification{{ResourceType: kind, Tags: tags}}
 }
 
-// theirInstance is one that Karpenter has bought by a fleet, without a client token; tags are those that it adds later.
+// theirInstance creates an instance as upstream Karpenter does: by a fleet, without a client token. tags are those that
+// upstream adds later.
 func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, image string) {
 	t.Helper()
 	of := w.class(t, "default").Status
@@ -77,7 +79,7 @@ func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, im
 	return "aws:///" + of.Subnets[0].Zone + "/" + out.Instances[0].InstanceIds[0], amd64.ID
 }
 
-// theirClaim is the claim of an instance as Karpenter v1.14 leaves it.
+// theirClaim returns the claim of an instance as upstream Karpenter v1.14 writes it.
 func (w *world) theirClaim(t *testing.T, name, id, image string) *karpv1.NodeClaim {
 	t.Helper()
 	claim := &karpv1.NodeClaim{
@@ -106,8 +108,9 @@ func (w *world) theirClaim(t *testing.T, name, id, image string) *karpv1.NodeCla
 	return claim
 }
 
-// What Karpenter v1.x has bought is ours: its instances are machines of their claims, nothing has drifted although its
-// hashes are made another way, its launch templates go when nothing uses them, and its machines can be ended.
+// The provider adopts what upstream Karpenter v1.x has launched. Its instances are machines of their claims. They have
+// not drifted, although upstream computes hashes differently. Its launch templates are deleted when they are unused.
+// Its machines can be terminated.
 func TestKarpentersInstances(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -133,11 +136,11 @@ func TestKarpentersInstances(t *testing.T) {
 	check(t, p.Terminate(t.Context(), id))
 	awaitGone(t, w.sim)
 	if err := p.Terminate(t.Context(), id); !errors.Is(err, cloud.ErrNotFound) {
-		t.Errorf("ending what has ended: %v", err)
+		t.Errorf("terminating a terminated machine: %v", err)
 	}
 }
 
-// hashedByKarpenter gives the class Karpenter's hash, and has our controller of classes look at it.
+// hashedByKarpenter sets upstream's hash on the class and lets this module's class controller reconcile it.
 func (w *world) hashedByKarpenter(t *testing.T, p *Provider) {
 	t.Helper()
 	c := w.class(t, "default")
@@ -151,7 +154,7 @@ func (w *world) hashedByKarpenter(t *testing.T, p *Provider) {
 	}
 }
 
-// sweeps has the launch templates of before deleted once they are idle, and not sooner.
+// sweeps checks that upstream's launch templates are deleted once they are idle, and not before.
 func (w *world) sweeps(t *testing.T, p *Provider) {
 	t.Helper()
 	names := func() int {
@@ -169,17 +172,17 @@ func (w *world) sweeps(t *testing.T, p *Provider) {
 	check(t, p.launcher.AdoptTemplates(t.Context()))
 	check(t, p.launcher.SweepTemplates(t.Context()))
 	if names() != 1 {
-		t.Error("a launch template of before is gone at once")
+		t.Error("a launch template of upstream is deleted immediately")
 	}
 	w.clock.skip(launch.TemplateIdle + time.Minute)
 	check(t, p.launcher.SweepTemplates(t.Context()))
 	if names() != 0 {
-		t.Error("a launch template of before stays for ever")
+		t.Error("a launch template of upstream is never deleted")
 	}
 }
 
-// An instance that Karpenter bought and had not noted on its claim when it was taken away is nobody's: it is listed without a
-// claim, for the collector to end, and the claim gets a machine of its own.
+// An instance that upstream Karpenter launched without recording it on its claim before it was removed belongs to no
+// claim. It is listed without a claim, so that the garbage collector terminates it, and the claim gets its own machine.
 func TestKarpentersInstanceInFlight(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -196,11 +199,11 @@ func TestKarpentersInstanceInFlight(t *testing.T) {
 		owners[m.ProviderID] = m.Claim
 	}
 	if owner, listed := owners[stray]; len(machines) != 2 || !listed || owner != "" || owners[machine.ProviderID] != claim.Name || machine.ProviderID == stray {
-		t.Errorf("machines and their claims: %v; that of the claim is %s, the stray %s", owners, machine.ProviderID, stray)
+		t.Errorf("machines and their claims: %v; the claim has %s, the stray one is %s", owners, machine.ProviderID, stray)
 	}
 }
 
-// awaitGone settles the cloud until it has no instance that runs.
+// awaitGone waits until the cloud has no running instance.
 func awaitGone(t *testing.T, sim *awssim.Cloud) {
 	t.Helper()
 	deadline, tick := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
@@ -219,7 +222,7 @@ func awaitGone(t *testing.T, sim *awssim.Cloud) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("%d instances are still there", running)
+			t.Fatalf("%d instances still exist", running)
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Ready implements cloud.Provider: the class exists, is not being deleted, and has Ready=True for what it says today.
+// Ready implements cloud.Provider. A class is ready if it exists, is not being deleted, and has Ready=True for its
+// current generation.
 func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
 	class, err := p.class(ctx, ref)
 	if err != nil {
@@ -27,7 +28,8 @@ func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
 	return nil
 }
 
-// class reads a class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError for one of another kind, or of the API.
+// class reads a node class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError for a class of another kind, or an
+// API error.
 func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (*awsv1.EC2NodeClass, error) {
 	if ref.Group != awsv1.Group || ref.Kind != awsv1.Kind {
 		return nil, &cloud.NodeClassNotReadyError{Class: ref, Reason: "NodeClassNotSupported",
@@ -44,12 +46,12 @@ func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (*awsv1.EC2Nod
 	return class, nil
 }
 
-// refOf names the class of a claim or of a pool's template.
+// refOf returns the reference to the node class of a claim or of a pool's template.
 func refOf(ref karpv1.NodeClassReference) cloud.ClassRef {
 	return cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
 }
 
-// readiness is why nothing can be bought with the class, nil if something can.
+// readiness returns why nothing can be launched with the class, or nil if it is ready.
 func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	found := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name}}
 	ready := class.Condition(status.ConditionReady)
@@ -69,7 +71,7 @@ func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	return found
 }
 
-// unresolved is why nothing is known of what a class sells of which subnets or images are missing.
+// unresolved returns why the instance types of a class without subnets or images in its status are unknown.
 func unresolved(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	if found := readiness(class); found != nil {
 		return found
@@ -78,8 +80,8 @@ func unresolved(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 		Reason: awsv1.ReasonDependenciesNotReady, Message: "no subnet or no image of it is known"}
 }
 
-// launchable reads the class of a claim that is to be launched. One that is not there is not ready: the claim is given
-// up. One that has not been looked at yet is waited for.
+// launchable reads the node class of a claim that is to be launched. A class that does not exist is reported as not
+// ready, so that the claim is deleted. A class that has not been reconciled yet results in an error that is retried.
 func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*awsv1.EC2NodeClass, error) {
 	ref := refOf(claim.Spec.NodeClassRef)
 	class, err := p.class(ctx, ref)
@@ -99,8 +101,8 @@ func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*aw
 	return nil, found
 }
 
-// selling is what a class sells at the moment. A class of which subnets or images are not known sells nothing yet: that is
-// a *cloud.NodeClassNotReadyError.
+// selling returns the current instance types and offerings of a class. If the subnets or images of the class are
+// unknown, it returns a *cloud.NodeClassNotReadyError.
 func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (goods, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
 		return goods{}, unresolved(class)
@@ -112,7 +114,7 @@ func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (good
 	return p.shelf.of(class, facts.IPv6)
 }
 
-// Catalogue implements cloud.Provider. What is inside the types is shared and must not be changed.
+// Catalogue implements cloud.Provider. The contents of the types are shared and must not be modified.
 func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {

@@ -29,18 +29,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
-// Clients are the services of AWS that the provider calls.
+// Clients are the clients of the AWS services that the provider calls.
 type Clients struct {
 	EC2 *ec2.Client
 	SSM *ssm.Client
 	EKS *eks.Client
 	IAM *iam.Client
 	SQS *sqs.Client
-	// Pricing is a client of the price list, which few regions have: upkeep.PricingRegion.
+	// Pricing is a client of the price list API, which exists in few regions (see upkeep.PricingRegion).
 	Pricing *pricing.Client
 }
 
-// ClientsOf makes the clients.
+// ClientsOf returns the clients for a configuration.
 func ClientsOf(cfg aws.Config) Clients {
 	queues := sqs.NewFromConfig(cfg)
 	cfg = cfg.Copy()
@@ -50,17 +50,19 @@ func ClientsOf(cfg aws.Config) Clients {
 	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
 }
 
-// answerTime is the longest that the transport waits for an answer; each caller has a shorter time of its own.
+// answerTime is the maximum time that the transport waits for a response. Each caller has a shorter timeout.
 const answerTime = 4 * time.Minute
 
-// Config finds credentials, region and endpoint as the SDK does by default: environment (AWS_REGION, AWS_ENDPOINT_URL
-// among it), shared files, pod identity, instance metadata. The agent is what AWS's logs know the program by.
+// Config finds credentials, region and endpoint by the defaults of the SDK: environment (including AWS_REGION and
+// AWS_ENDPOINT_URL), shared files, pod identity, instance metadata. The agent identifies the program in AWS's logs.
 func Config(ctx context.Context, agent string) (aws.Config, error) { return ConfigIn(ctx, agent, "") }
 
-// ConfigIn is Config for a region that is known already, unless it is empty.
+// ConfigIn is Config with a given region, unless region is empty.
 func ConfigIn(ctx context.Context, agent, region string) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region),
-		config.WithLogger(logging.Nop{}), // what fails is an error of its call; a warning in plain text is out of place in a log of JSON and on a screen
+		// failures are returned as errors of their calls; plain-text warnings do not belong into a JSON log or a
+		// terminal UI
+		config.WithLogger(logging.Nop{}),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(answerTime).WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })),
 		config.WithAPIOptions([]func(*middleware.Stack) error{awsmiddleware.AddUserAgentKey(agent)}))
 	if err != nil {
@@ -79,9 +81,11 @@ func ConfigIn(ctx context.Context, agent, region string) (aws.Config, error) {
 	return cfg, nil
 }
 
-// NoCredentialsError means that the SDK finds no credentials. Its message is what to set; the attempts of the SDK are in Err.
+// NoCredentialsError means that the SDK finds no credentials. Its message says what to set. Err has the attempts of the
+// SDK.
 type NoCredentialsError struct {
-	// Configured are the environment variables by which credentials are configured that do not work, empty if there are none.
+	// Configured lists the environment variables that configure credentials which do not work. It is empty if none are
+	// set.
 	Configured []string
 	Err        error
 }
@@ -95,7 +99,7 @@ func (e *NoCredentialsError) Error() string {
 
 func (e *NoCredentialsError) Unwrap() error { return e.Err }
 
-// innermost is the error at the end of a chain.
+// innermost returns the last error in a chain of wrapped errors.
 func innermost(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
@@ -103,11 +107,11 @@ func innermost(err error) error {
 	return err
 }
 
-// sources are the variables that name where the SDK finds credentials
+// sources are the environment variables that refer to credentials
 // (https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html).
 var sources = []string{"AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_PROFILE"}
 
-// Credentials reports whether the SDK finds credentials, so that a program without says in one line what to set.
+// Credentials checks that the SDK finds credentials. Its error says in one line what to set.
 func Credentials(ctx context.Context, cfg aws.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -115,7 +119,7 @@ func Credentials(ctx context.Context, cfg aws.Config) error {
 	if err == nil {
 		return nil
 	}
-	if absent := new(NoRegionError); errors.As(regionOf(cfg.Region, err), &absent) { // credentials are asked for in the region, too
+	if absent := new(NoRegionError); errors.As(regionOf(cfg.Region, err), &absent) { // retrieving credentials also needs the region
 		return absent
 	}
 	failed := &NoCredentialsError{Err: err}
@@ -127,8 +131,8 @@ func Credentials(ctx context.Context, cfg aws.Config) error {
 	return failed
 }
 
-// Reachable asks EC2 whether we may ask, so that a program without network, credentials or permission says so at its
-// start, in one line.
+// Reachable checks that EC2 accepts a request. Without network, credentials or permission, its one-line error is
+// reported at startup.
 func Reachable(ctx context.Context, clients Clients) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

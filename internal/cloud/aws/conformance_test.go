@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/cloudtest"
 )
 
-// The types that the suite buys: two sizes, three families, both architectures, one with a GPU.
+// suiteTypes are the instance types of the suite: two sizes, three families, both architectures, one with a GPU.
 var suiteTypes = []string{"c5.large", "g4dn.xlarge", "m5.large", "m5.xlarge", "m6g.large"}
 
-// On demand EC2 sells the cheapest, in a zone of its choice; of spot it chooses.
+// On demand, EC2 launches the cheapest type in a zone that it chooses. For spot, EC2 chooses the type as well.
 func TestConformance(t *testing.T) {
 	t.Run("on demand", func(t *testing.T) {
 		cloudtest.Run(t, func(t *testing.T) cloudtest.World {
@@ -35,8 +35,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The suite holds whatever the endpoint does with filters, client tokens, fields and pages, under a policy that denies launches
-// without encrypted volumes and session tokens, and beside open reservations, which stay.
+// The suite passes whatever the endpoint does with filters, client tokens, fields and pages, under a policy that denies
+// launches without encrypted volumes and session tokens, and with open capacity reservations, which must remain unused.
 func TestConformanceUnderFaults(t *testing.T) {
 	conditions := map[string]func(t *testing.T, w *world){
 		"denied by condition keys": func(t *testing.T, w *world) {
@@ -50,7 +50,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 			t.Cleanup(func() {
 				for _, r := range w.sim.Reservations() {
 					if r.Available != r.Total {
-						t.Errorf("of the open reservation of %s %d of %d are left", r.Type, r.Available, r.Total)
+						t.Errorf("of the open reservation of %s, %d of %d are left", r.Type, r.Available, r.Total)
 					}
 				}
 			})
@@ -64,7 +64,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 	}
 	for name, condition := range conditions {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits more than it computes
+			t.Parallel() // mostly waits
 			cloudtest.Run(t, func(t *testing.T) cloudtest.World {
 				w := newWorld(t, suiteTypes...)
 				for i := range w.types {
@@ -89,7 +89,7 @@ func (w *world) conformance() cloudtest.World {
 				check(t, w.sim.Refill(pool.InstanceType, pool.Zone, pool.CapacityType))
 			}
 			if w.drained != nil {
-				w.clock.skip(instance.UnavailableFor) // what was refused is believed for a while
+				w.clock.skip(instance.UnavailableFor) // refusals expire after a while
 			}
 			w.drained = nil
 			for _, o := range offerings {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Without credentials, a start ends with one line that says what to set; with credentials that do not work, with what is
-// configured and why that fails.
+// Without credentials, startup fails with one line that says what to set. With credentials that do not work, the line
+// has their source and the cause.
 func TestNoCredentials(t *testing.T) {
 	missing := t.TempDir() + "/token"
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestNoCredentials(t *testing.T) {
 			err = Credentials(t.Context(), cfg)
 			var failed *NoCredentialsError
 			if !errors.As(err, &failed) {
-				t.Fatalf("%v, want that there are no credentials", err)
+				t.Fatalf("%v, want a NoCredentialsError", err)
 			}
 			for _, want := range test.want {
 				if line := err.Error(); !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 300 {

@@ -1,22 +1,26 @@
-// Package aws is the provider for Amazon EC2: it joins the packages below it, and is the only one that knows them all.
+// Package aws is the provider for Amazon EC2. It combines the packages below it and is the only one that imports all of
+// them.
 //
 //	EC2NodeClass --> class.Reconciler (discovery, dry run) --> status: subnets, groups, images, profile
 //	                                                              |
-//	catalog, prices, what was refused, memory seen on nodes --> shelf: assortment and catalogue per class
+//	catalog, prices, refusals, memory seen on nodes ------> shelf: assortment and catalog per class
 //	                                                              |
-//	Launch(claim) = class + catalogue + facts of the cluster --> launch.Launcher --> EC2
+//	Launch(claim) = class + catalog + cluster facts -----> launch.Launcher --> EC2
 //	Drifted(claim) = hash, image, groups, subnet against the class
 //	SQS, instance status --> interruption.Watcher --> the claim's deadline and deletion
 //
-// What the parts learn while the process runs (prices, refusals, memory) is shared by all classes. Whoever changes it
-// says so (changed), and Options.Changed has catalogues read again, so that a plan never waits for the next period to
-// learn that something is sold out, or to be had again.
+// State that is learned while the process runs (prices, refusals, memory) is shared by all classes. Code that changes
+// it calls changed, and Options.Changed triggers a new read of the catalogs. So a plan does not wait for the next
+// period to use a change of availability.
 //
-// What must outlive the process is in the cluster or in EC2: purchases are annotations of claims, memory seen on nodes is
-// a ConfigMap, the class's findings are its status. Everything else is asked for again.
+// State that must survive the process is in the cluster or in EC2: launch requests are annotations of claims, memory
+// seen on nodes is in a ConfigMap, and the resolved resources of a class are in its status. Everything else is read
+// again.
 //
-// On the leader the provider runs loops of its own: the controller of classes, the one that sees nodes' memory, the
-// watch for interruptions, and the rounds of upkeep: types, prices, images, templates, profiles, tags (rounds.go).
+// On the leader, the provider runs its own loops: the controller of node classes, the controller that observes the
+// memory of nodes, the interruption watcher, and the upkeep rounds for types, prices, images, templates, profiles and
+// tags (rounds.go).
 //
-// The package must not know the engine, the store, metrics or the words of events: Observer's functions are given to it.
+// The package must not depend on the engine, the store, metrics or the texts of events. The functions of Observer are
+// injected.
 package aws

@@ -15,12 +15,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Drifted implements cloud.DriftDetector: the machine is compared with what the class that the pool names today, with the
-// pool's kubelet settings, would make. Where a setting stands, and what the class is called, does not matter. The first
-// reason that holds is told, in the order of the list below. What a class that is not ready has found may be incomplete:
-// nobody can tell then, which is an error, unless a later reason holds all the same (a type that is no longer sold where
-// the class has its subnets now). A class that is being deleted is not asked: nothing could be bought in the place of what
-// has drifted.
+// Drifted implements cloud.DriftDetector. It compares the machine with the result of a launch by the class that the
+// pool refers to now, with the pool's kubelet settings. The name of the class, and whether a setting is in the pool or
+// the class, do not matter. It returns the first reason that applies, in the order of the list below. The status of a
+// class that is not ready may be incomplete. Drift cannot be determined then, which is an error, unless a later reason
+// applies in any case (such as a type that is no longer offered where the class has its subnets). A class that is being
+// deleted causes no drift, because no replacement could be launched.
 func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 		return "", fmt.Errorf("asking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
 	}
 	var unknown []error
-	var unstamped error // which says nothing that others would not
+	var unstamped error // it has no information beyond the other errors
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind, p.hashDrift, p.imageDrift, p.networkDrift} {
 		reason, err := check(ctx, class, claim)
 		if reason != "" {
@@ -51,7 +51,8 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	return "", unstamped
 }
 
-// leftBehind: the claim's own class is on its way out, and waits for the claim; the pool has another class.
+// leftBehind applies if the claim's own class is being deleted and waits for the claim, and the pool refers to another
+// class.
 func (p *Provider) leftBehind(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	if claim.Spec.NodeClassRef.Name == class.Name {
 		return "", nil
@@ -63,9 +64,10 @@ func (p *Provider) leftBehind(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	return "", err
 }
 
-// hashDrift: the class or the pool's kubelet settings were changed since. A hash that was made another way cannot be
-// compared: until package class has stamped the claim again, what was known of it holds, and nothing else is known. The
-// class's own stamp does not matter, as its hash is made here.
+// hashDrift applies if the class or the pool's kubelet settings have changed since the launch. A hash that was computed
+// by another version cannot be compared. Until package class has updated the claim's hash, the claim's Drifted
+// condition is used if there is one, and drift is unknown otherwise. The hash on the class object does not matter,
+// because the class's hash is computed here.
 func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	hash, version := claim.Annotations[awsv1.AnnotationNodeClassHash], claim.Annotations[awsv1.AnnotationNodeClassHashVersion]
 	comparable := hash != "" && version == awsv1.HashVersion
@@ -79,7 +81,7 @@ func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim
 	return "", nil
 }
 
-// imageDrift: the type would run another image today.
+// imageDrift applies if a launch of the same type would use another image now.
 func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	goods, err := p.selling(ctx, class)
 	if err != nil {
@@ -100,8 +102,9 @@ func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	return "", nil
 }
 
-// networkDrift: the instance is in other security groups, or in a subnet that the class does not have. A machine that is
-// gone has not drifted; whoever collects garbage finds it. One that EC2 does not show yet was just made as the class says.
+// networkDrift applies if the instance has other security groups, or is in a subnet that the class does not have. A
+// machine that is gone has not drifted; the garbage collection handles its claim. An instance that EC2 does not show
+// yet was just launched according to the class.
 func (p *Provider) networkDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	if _, ours := instanceOf(claim.Status.ProviderID); !ours {
 		return "", nil
@@ -116,7 +119,7 @@ func (p *Provider) networkDrift(ctx context.Context, class *awsv1.EC2NodeClass, 
 	return misplaced(&class.Status, placement), nil
 }
 
-// misplaced says what of an instance's place in the network is not the class's.
+// misplaced returns what differs between an instance's network placement and the class, as a drift reason.
 func misplaced(found *awsv1.EC2NodeClassStatus, placement launch.Placement) string {
 	var groups []string
 	for _, group := range found.SecurityGroups {

@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
-// drifts are changes of a class and a claim since its launch, and what they come to: a reason or an error.
+// drifts are changes of a class and a claim since the launch, and the expected result: a reason or an error.
 var drifts = []struct {
 	name  string
 	class func(*awsv1.EC2NodeClass)
@@ -36,7 +36,7 @@ var drifts = []struct {
 	{name: "a claim with a hash of another making, known to have drifted", claim: func(c *karpv1.NodeClaim) {
 		hashedBefore(c)
 		c.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, awsv1.ReasonNodeClassDrift, "")
-		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" // would be told otherwise, and the stamp would forget the class's
+		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" // otherwise image drift would hide the class's reason
 	}, want: awsv1.ReasonNodeClassDrift},
 	{name: "a claim with a hash of another making, known to have another image", claim: func(c *karpv1.NodeClaim) {
 		hashedBefore(c)
@@ -69,7 +69,7 @@ var drifts = []struct {
 	{name: "a claim that is not launched", claim: func(c *karpv1.NodeClaim) { c.Status.ProviderID = "" }},
 }
 
-// The first reason that holds is told, and what cannot be known is an error.
+// Drifted returns the first reason that applies, and an error if drift cannot be determined.
 func TestDrifted(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -91,12 +91,12 @@ func TestDrifted(t *testing.T) {
 	}
 }
 
-// hashedBefore gives a claim a hash of another making.
+// hashedBefore sets a hash of another version on a claim.
 func hashedBefore(c *karpv1.NodeClaim) {
 	c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
 }
 
-// changed changes the class for the rest of the test.
+// changed modifies the class for the rest of the test.
 func (w *world) changed(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	t.Helper()
 	original := w.class(t, "default")
@@ -115,14 +115,14 @@ func (w *world) changed(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	t.Cleanup(func() { store(context.Background(), original) })
 }
 
-// EC2 shows an instance some time after it has sold it; that it cannot be read until then is nothing to tell of.
+// EC2 shows an instance some time after its launch. Until then it cannot be read, which is neither drift nor an error.
 func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}, Lag: 10 * time.Minute}, "m5.large")
 		p := w.provider(t)
 		claim := w.claim(t, "young")
 		machine, err := p.Launch(t.Context(), claim)
-		for range 30 { // its launch template is shown late, too
+		for range 30 { // its launch template appears late, too
 			if err == nil {
 				break
 			}
@@ -133,7 +133,7 @@ func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
 		claim.Status.ProviderID, claim.Status.ImageID = machine.ProviderID, machine.ImageID
 		claim.Labels, claim.Annotations = machine.Labels, machine.Annotations
 		if _, err := p.Machine(t.Context(), machine.ProviderID); !errors.Is(err, launch.ErrNotShown) {
-			t.Fatalf("reading the machine: got %v, want that it is not shown yet", err)
+			t.Fatalf("reading the machine: got %v, want ErrNotShown", err)
 		}
 		if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 			t.Errorf("%q, %v; want no drift", reason, err)
@@ -141,7 +141,7 @@ func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
 	})
 }
 
-// A fleet that is asked about is read from EC2 once for all that were listed.
+// Drift of machines that were listed is determined without further calls to EC2.
 func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -163,13 +163,13 @@ func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
 	}
 }
 
-// Whoever deletes a class does not want its machines replaced by others of it.
+// When a class is being deleted, its machines must not be replaced by others of the same class.
 func TestClassThatEndsHasNoDrift(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	claim := w.launched(t, p, "last")
 	claim.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
-	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finaliser keeps it
+	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finalizer keeps the object
 	if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
 		t.Errorf("%q, %v; want no drift", reason, err)
 	}

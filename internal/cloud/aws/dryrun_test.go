@@ -14,12 +14,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 )
 
-// A policy of the organization that allows what would be launched does not make the class unready, one that denies it does: a
-// policy about the volumes, the metadata options or the types of launches.
+// A policy of the organization that allows the launches leaves the class ready. One that denies them makes it unready.
+// The policies concern the volumes, the metadata options or the types of launches.
 func TestDryRunUnderPolicies(t *testing.T) {
 	for _, c := range []struct {
 		name, condition string
-		values, pool    []string // pool: types that it allows; none for no pool
+		values, pool    []string // pool: types that it allows; without any, there is no pool
 		want            string   // reason of ValidationSucceeded
 	}{
 		{"volumes must be encrypted", awssim.ConditionEncrypted, []string{"true"}, []string{"m5.large"}, awsv1.ConditionValidationSucceeded},

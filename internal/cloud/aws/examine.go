@@ -23,33 +23,34 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// Codes of what Examine finds; docs/doctor.md lists them, and a test compares.
+// Codes of the findings of Examine. docs/doctor.md lists them, and a test compares the two.
 const (
-	CannotLook            = "CannotLook"            // something could not be asked, for the time being
-	CloudUnreachable      = "CloudUnreachable"      // AWS does not answer, or does not know who asks
-	CloudPermissionDenied = "CloudPermissionDenied" // AWS does not allow something that the controller has to do
-	CloudClockSkew        = "CloudClockSkew"        // the clocks differ
-	ClusterUnknown        = "ClusterUnknown"        // EKS has no cluster of the name
-	ClusterDiffers        = "ClusterDiffers"        // EKS speaks of another cluster than this one
-	VersionUntried        = "VersionUntried"        // of Kubernetes, outside of what is tried
-	QueueMissing          = "QueueMissing"          // there is no queue of interruptions of the name
-	SubnetsMissing        = "SubnetsMissing"        // no subnet is selected by a class
-	SubnetsFull           = "SubnetsFull"           // no subnet of a class has an address left
-	SecurityGroupsMissing = "SecurityGroupsMissing" // no security group is selected by a class
-	ImagesMissing         = "ImagesMissing"         // no image is selected by a class
-	ProfileMissing        = "ProfileMissing"        // the instance profile of a class is not there
-	ProfileWithoutRole    = "ProfileWithoutRole"    // it has not the role that the class wants
-	SpotRoleMissing       = "SpotRoleMissing"       // the service-linked role of EC2 Spot
-	LaunchRefused         = "LaunchRefused"         // EC2 would not launch what a class describes
-	TagsMissing           = "TagsMissing"           // an instance of ours has lost the tags by which it is found
+	CannotLook            = "CannotLook"            // a check could not be made for the time being
+	CloudUnreachable      = "CloudUnreachable"      // AWS does not respond, or does not accept the credentials
+	CloudPermissionDenied = "CloudPermissionDenied" // AWS denies a permission that the controller needs
+	CloudClockSkew        = "CloudClockSkew"        // the local clock differs from that of AWS
+	ClusterUnknown        = "ClusterUnknown"        // EKS has no cluster of this name
+	ClusterDiffers        = "ClusterDiffers"        // EKS describes another cluster than this one
+	VersionUntried        = "VersionUntried"        // the Kubernetes version is outside of the tested range
+	QueueMissing          = "QueueMissing"          // there is no interruption queue of this name
+	SubnetsMissing        = "SubnetsMissing"        // a class selects no subnet
+	SubnetsFull           = "SubnetsFull"           // no subnet of a class has a free address
+	SecurityGroupsMissing = "SecurityGroupsMissing" // a class selects no security group
+	ImagesMissing         = "ImagesMissing"         // a class selects no image
+	ProfileMissing        = "ProfileMissing"        // the instance profile of a class does not exist
+	ProfileWithoutRole    = "ProfileWithoutRole"    // the profile does not have the role that the class requires
+	SpotRoleMissing       = "SpotRoleMissing"       // the service-linked role of EC2 Spot does not exist
+	LaunchRefused         = "LaunchRefused"         // EC2 refuses the launch that a class describes
+	TagsMissing           = "TagsMissing"           // an instance of the cluster has lost the tags by which it is found
 )
 
-// mostSkew is how far the clock may be from AWS's: from five minutes on AWS refuses what we sign.
+// mostSkew is the maximum difference between the local clock and that of AWS. From five minutes on, AWS rejects signed
+// requests.
 const mostSkew = time.Minute
 
 var _ cloud.Examiner = (*Provider)(nil)
 
-// examination is one look at AWS. What is found is kept with its code and object, each pair once.
+// examination is one run of Examine. Findings are keyed by code and object, with one per pair.
 type examination struct {
 	*Provider
 	findings map[[2]string]cloud.Finding
@@ -60,8 +61,8 @@ type examination struct {
 	facts   discovery.Facts
 }
 
-// Examine implements cloud.Examiner. It reads, tries dry runs, and receives a message of the queue, which
-// nobody else sees for a second; nothing is changed.
+// Examine implements cloud.Examiner. It reads, makes dry runs, and receives a message from the queue, which is
+// invisible to other receivers for one second. It changes nothing.
 func (p *Provider) Examine(ctx context.Context) []cloud.Finding {
 	e := &examination{Provider: p, findings: map[[2]string]cloud.Finding{}}
 	if e.reach(ctx) {
@@ -79,7 +80,7 @@ func (p *Provider) Examine(ctx context.Context) []cloud.Finding {
 	return found
 }
 
-// found notes something that is wrong; the first of a code about an object counts.
+// found records a finding. The first one of a code for an object is kept.
 func (e *examination) found(code, object, fix, problem string, arguments ...any) {
 	at := [2]string{code, object}
 	if _, known := e.findings[at]; known {
@@ -91,7 +92,7 @@ func (e *examination) found(code, object, fix, problem string, arguments ...any)
 
 const roleFix = "allow it in the IAM policy of the controller's role; docs/aws-iam-policy.json has the whole policy"
 
-// asked notes why an answer did not come, and reports whether it did. The permission is as IAM spells it.
+// asked records a finding if a call failed, and reports whether it succeeded. The permission is in IAM notation.
 func (e *examination) asked(err error, permission string) bool {
 	var failed *call.Error
 	var absent *NoRegionError
@@ -108,7 +109,7 @@ func (e *examination) asked(err error, permission string) bool {
 	return false
 }
 
-// do makes a call of a service, with the time limit of all of the provider's.
+// do calls a service with the timeout that all calls of the provider have.
 func do(ctx context.Context, e *examination, permission string, send func(context.Context) error) error {
 	service, operation, _ := strings.Cut(permission, ":")
 	_, err := call.Do(ctx, e.sources.Calls, strings.ToUpper(service), operation, func(ctx context.Context) (struct{}, error) { return struct{}{}, send(ctx) })
@@ -119,7 +120,7 @@ func do(ctx context.Context, e *examination, permission string, send func(contex
 	return err
 }
 
-// reach asks whether AWS answers, and knows who asks; and what time it is there.
+// reach checks that AWS responds and accepts the credentials, and compares the clocks.
 func (e *examination) reach(ctx context.Context) bool {
 	var date time.Time
 	err := do(ctx, e, "ec2:DescribeInstanceTypes", func(ctx context.Context) error {
@@ -142,7 +143,7 @@ func (e *examination) reach(ctx context.Context) bool {
 		e.found(CloudUnreachable, "aws", "look at the controller's credentials: Pod Identity or the role annotation of its service account, and the trust policy of the role",
 			"AWS does not accept the credentials: %s", failed)
 	case failed != nil && failed.Code != "":
-		return true // somebody is there; what it may not do is found below
+		return true // AWS responds; missing permissions are found below
 	default:
 		e.found(CloudUnreachable, "aws", "look at the network, at the region (AWS_REGION), at the endpoint (AWS_ENDPOINT_URL), and for credentials (AWS_PROFILE, Pod Identity, instance metadata)",
 			"AWS does not answer: %s", err)
@@ -150,7 +151,7 @@ func (e *examination) reach(ctx context.Context) bool {
 	return false
 }
 
-// dateOf is the time that AWS's answer says; zero if there was no answer, or none that is an error.
+// dateOf returns the time in an error response of AWS, or zero if there was no error response.
 func dateOf(err error) time.Time {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil {
@@ -163,7 +164,7 @@ func dateOf(err error) time.Time {
 	return date
 }
 
-// read lists what AWS is asked about.
+// read lists the objects that the calls to AWS concern.
 func (e *examination) read(ctx context.Context) {
 	var classes awsv1.EC2NodeClassList
 	var pools karpv1.NodePoolList

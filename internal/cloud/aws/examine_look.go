@@ -22,9 +22,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// The single looks of an examination.
+// The individual checks of an examination.
 
-// cluster asks EKS whether the cluster is the one that we are in.
+// cluster checks that EKS describes the cluster that the controller runs in.
 func (e *examination) cluster(ctx context.Context) {
 	const permission = "eks:DescribeCluster"
 	object := "cluster/" + e.opts.Cluster
@@ -36,7 +36,7 @@ func (e *examination) cluster(ctx context.Context) {
 		}
 		return err
 	})
-	told := err != nil // of the cluster, below
+	told := err != nil // a finding about the cluster is recorded below
 	if known := call.KindOf(err) != call.NotFound; !known && e.opts.Kubernetes.Endpoint == "" {
 		e.found(ClusterUnknown, object, "set --cluster-name (settings.clusterName) to a name that `aws eks list-clusters` lists; of a cluster that is not EKS's, set --cluster-endpoint too",
 			"EKS has no cluster %q in %s", e.opts.Cluster, e.opts.Region)
@@ -44,14 +44,14 @@ func (e *examination) cluster(ctx context.Context) {
 		e.asked(err, permission)
 	}
 	e.facts, err = e.sources.Cluster.Facts(ctx)
-	var same *call.Error // the facts' only call is this one
+	var same *call.Error // the facts make only this call
 	if err != nil && !(told && errors.As(err, &same)) {
 		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission, "what nodes are told of the cluster is not known: %s", err)
 	}
 	e.versions(object, version)
 }
 
-// versions compares what EKS and the API server say.
+// versions compares the versions that EKS and the API server report.
 func (e *examination) versions(object, ofEKS string) {
 	here := e.facts.Version
 	if here == "" {
@@ -66,7 +66,7 @@ func (e *examination) versions(object, ofEKS string) {
 	}
 }
 
-// spotRole looks for the role without which EC2 sells no spot instance to the account.
+// spotRole checks for the role without which EC2 launches no spot instance for the account.
 func (e *examination) spotRole(ctx context.Context) {
 	const permission, name = "iam:GetRole", "AWSServiceRoleForEC2Spot"
 	if e.opts.IsolatedVPC || !slices.ContainsFunc(e.pools, mayBuySpot) {
@@ -84,7 +84,7 @@ func (e *examination) spotRole(ctx context.Context) {
 	e.asked(err, permission)
 }
 
-// mayBuySpot reports whether a pool of AWS lets spot instances be bought.
+// mayBuySpot reports whether a pool with an EC2NodeClass allows spot instances.
 func mayBuySpot(pool karpv1.NodePool) bool {
 	if pool.Spec.Template.Spec.NodeClassRef.Group != awsv1.Group {
 		return false
@@ -98,7 +98,7 @@ func mayBuySpot(pool karpv1.NodePool) bool {
 	return values.Has(karpv1.CapacityTypeSpot)
 }
 
-// queue looks for the queue of interruptions, and whether it can be read and emptied.
+// queue checks that the interruption queue exists and that messages can be received and deleted.
 func (e *examination) queue(ctx context.Context) {
 	if e.opts.Queue == "" {
 		return
@@ -121,11 +121,11 @@ func (e *examination) queue(ctx context.Context) {
 		return
 	}
 	e.asked(do(ctx, e, "sqs:ReceiveMessage", func(ctx context.Context) error {
-		// A second: the SDK leaves out a zero, and the queue's own time would hold, which is 30 s where nobody has set it.
+		// One second: the SDK omits a zero, and the queue's own timeout would apply, which is 30 s by default.
 		_, err := e.opts.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 1, VisibilityTimeout: 1, WaitTimeSeconds: 0})
 		return err
 	}), "sqs:ReceiveMessage")
-	err = do(ctx, e, "sqs:DeleteMessage", func(ctx context.Context) error { // of a message that does not exist
+	err = do(ctx, e, "sqs:DeleteMessage", func(ctx context.Context) error { // for a message that does not exist
 		_, err := e.opts.Clients.SQS.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url,
 			Entries: []sqstypes.DeleteMessageBatchRequestEntry{{Id: aws.String("doctor"), ReceiptHandle: aws.String("none")}}})
 		return err
@@ -135,7 +135,7 @@ func (e *examination) queue(ctx context.Context) {
 	}
 }
 
-// eachClass looks for what the classes select, and tries what they describe.
+// eachClass checks the resources that the classes select, and makes dry runs of their launches.
 func (e *examination) eachClass(ctx context.Context) {
 	for i := range e.classes {
 		class := &e.classes[i]
@@ -157,7 +157,7 @@ func (e *examination) network(ctx context.Context, class *awsv1.EC2NodeClass) bo
 	if len(subnets) == 0 {
 		e.found(SubnetsMissing, object, "give subnets the tags, or correct spec.subnetSelectorTerms: aws ec2 create-tags --resources SUBNET-ID --tags Key=KEY,Value=VALUE",
 			"no subnet of %s has %s", e.opts.Region, subnetWants(class))
-	} else if subnets[0].Free == 0 { // the one with most
+	} else if subnets[0].Free == 0 { // the subnet with the most free addresses
 		e.found(SubnetsFull, object, "add subnets, or free addresses: nothing can be launched", "none of the %d subnets has a free address", len(subnets))
 	}
 	groups, err := e.sources.Groups.Find(ctx, class)
@@ -176,7 +176,7 @@ func (e *examination) network(ctx context.Context, class *awsv1.EC2NodeClass) bo
 	return len(subnets) > 0 && len(used) > 0
 }
 
-// subnetWants is what a subnet must have to be selected.
+// subnetWants describes the attributes that a subnet must have to be selected.
 func subnetWants(class *awsv1.EC2NodeClass) string {
 	var wants []string
 	for _, t := range class.Spec.SubnetSelectorTerms {
@@ -210,7 +210,7 @@ func wanted(id, name string, tags map[string]string) string {
 
 func (e *examination) images(ctx context.Context, class *awsv1.EC2NodeClass) bool {
 	if e.facts.Version == "" {
-		return false // which images is not known, and why not was found before
+		return false // the images are unknown, and the cause is already a finding
 	}
 	object, fix := "ec2nodeclass/"+class.Name, "correct spec.amiSelectorTerms: an alias such as al2023@latest, or ids, names and tags of images that this account may use"
 	images, err := e.sources.Images.Find(ctx, class, e.facts.Version)
@@ -231,14 +231,14 @@ func (e *examination) images(ctx context.Context, class *awsv1.EC2NodeClass) boo
 	return e.asked(err, permission)
 }
 
-// profile looks whether instances get the role that the class wants.
+// profile checks that instances get the role that the class requires.
 func (e *examination) profile(ctx context.Context, class *awsv1.EC2NodeClass) bool {
 	name := class.Status.InstanceProfile
 	if class.Spec.InstanceProfile != nil {
 		name = *class.Spec.InstanceProfile
 	}
 	if e.opts.IsolatedVPC || name == "" {
-		return name != "" // the class's own condition says what holds it up
+		return name != "" // otherwise a condition of the class has the cause
 	}
 	const permission = "iam:GetInstanceProfile"
 	var roles []string
@@ -267,7 +267,7 @@ func (e *examination) profile(ctx context.Context, class *awsv1.EC2NodeClass) bo
 	return false
 }
 
-// launch tries a launch, without launching, of a class that the controller has resolved.
+// launch makes a dry run of a launch for a class that the controller has resolved.
 func (e *examination) launch(ctx context.Context, of *awsv1.EC2NodeClass) {
 	if e.opts.NoDryRun || len(of.Status.Subnets) == 0 || len(of.Status.AMIs) == 0 || of.Status.InstanceProfile == "" {
 		return
@@ -285,10 +285,10 @@ func (e *examination) launch(ctx context.Context, of *awsv1.EC2NodeClass) {
 	}
 }
 
-// mostStrangers is how many instances are looked for one by one.
+// mostStrangers is the maximum number of instances that are read individually.
 const mostStrangers = 20
 
-// machines looks for instances of claims that have lost the tags by which the cluster's instances are found.
+// machines searches for instances of claims that have lost the tags by which the cluster's instances are found.
 func (e *examination) machines(ctx context.Context) {
 	if _, unknown := e.findings[[2]string{ClusterUnknown, "cluster/" + e.opts.Cluster}]; unknown {
 		return // instances are found by the name of the cluster
@@ -309,7 +309,7 @@ func (e *examination) machines(ctx context.Context) {
 		}
 		looked++
 		if _, err := e.launcher.Machine(ctx, c.Status.ProviderID); err != nil {
-			continue // it is gone, which the controller sees too, or not there yet
+			continue // the instance is gone, which the controller detects too, or is not shown yet
 		}
 		id, _ := instanceOf(c.Status.ProviderID)
 		e.found(TagsMissing, "nodeclaim/"+c.Name,

@@ -16,15 +16,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// right is something that the controller has to be allowed, and how to find out without doing it.
+// right is a permission that the controller needs, and a way to test it without a change.
 type right struct {
 	permission string
 	try        func(context.Context) error
 }
 
-// permissions tries what the controller asks of AWS beside launches: reading by dry runs where EC2 has them, else by reading
-// little; ending and tagging by dry runs on an instance of ours, where there is one. Making and removing instance profiles
-// cannot be tried.
+// permissions tests the permissions that the controller needs besides launches. Reading is tested by dry runs where EC2
+// supports them, otherwise by small reads. Terminating and tagging are tested by dry runs on an instance of the
+// cluster, if there is one. Creating and deleting instance profiles cannot be tested.
 func (e *examination) permissions(ctx context.Context) {
 	for _, r := range slices.Concat(e.rightsOfEC2(), e.otherRights(), e.rightsOverInstances()) {
 		if err := do(ctx, e, r.permission, r.try); call.KindOf(err) != call.NotFound {
@@ -33,7 +33,7 @@ func (e *examination) permissions(ctx context.Context) {
 	}
 }
 
-// rightsOfEC2 are those of reading.
+// rightsOfEC2 returns the permissions for reading in EC2.
 func (e *examination) rightsOfEC2() []right {
 	c, dry := e.opts.Clients.EC2, aws.Bool(true)
 	return []right{
@@ -76,7 +76,7 @@ func (e *examination) rightsOfEC2() []right {
 	}
 }
 
-// otherRights are those of reading elsewhere. What is named need not exist.
+// otherRights returns the permissions for reading in other services. The names in the requests need not exist.
 func (e *examination) otherRights() []right {
 	rights := []right{{"ssm:GetParameter", func(ctx context.Context) error {
 		name := "/aws/service/eks/optimized-ami/" + e.facts.Version + "/amazon-linux-2023/x86_64/standard/recommended/image_id"
@@ -105,7 +105,7 @@ func (e *examination) otherRights() []right {
 	)
 }
 
-// rightsOverInstances are those of ending and tagging.
+// rightsOverInstances returns the permissions for terminating and tagging.
 func (e *examination) rightsOverInstances() []right {
 	for i := range e.claims {
 		id, ours := instanceOf(e.claims[i].Status.ProviderID)

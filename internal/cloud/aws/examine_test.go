@@ -31,11 +31,12 @@ import (
 
 const testQueue = "interruptions"
 
-// ward is a simulated AWS and a cluster in which nothing is wrong: a class, a pool that may buy spot, and an instance.
+// ward is a simulated AWS and a cluster without problems: a class, a pool that may launch spot instances, and an
+// instance.
 type ward struct {
 	*world
 	t *testing.T
-	// change is what a sick case changes about the provider that looks.
+	// change modifies the options of the provider that runs the examination.
 	change []func(*Options)
 }
 
@@ -46,7 +47,7 @@ func newWard(t *testing.T) *ward {
 	return w
 }
 
-// newBareWard has no instance, and so nothing in its queue.
+// newBareWard returns a ward without an instance, and so with an empty queue.
 func newBareWard(t *testing.T) *ward {
 	t.Helper()
 	options := quick()
@@ -59,12 +60,12 @@ func newBareWard(t *testing.T) *ward {
 	pool.Name = "pool"
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
 	check(t, w.api.Create(t.Context(), pool))
-	unready := w.class(t, "unready") // of other tests
+	unready := w.class(t, "unready") // belongs to other tests
 	check(t, w.api.Delete(t.Context(), unready))
 	return w
 }
 
-// examine is what the provider finds, as "Code object", and the whole in words.
+// examine returns the findings of the provider, as "Code object", and their full text.
 func (w *ward) examine() (codes []string, text string) {
 	w.t.Helper()
 	p := w.provider(w.t, append([]func(*Options){func(o *Options) {
@@ -74,13 +75,13 @@ func (w *ward) examine() (codes []string, text string) {
 		codes = append(codes, f.Code+" "+f.Object)
 		text += fmt.Sprintf("%+v\n", f)
 		if f.Problem == "" || f.Fix == "" || f.Object == "" {
-			w.t.Errorf("a finding that does not say all: %+v", f)
+			w.t.Errorf("an incomplete finding: %+v", f)
 		}
 	}
 	return codes, text
 }
 
-// fault breaks AWS.
+// fault injects a fault into AWS.
 func (w *ward) fault(f awssim.Fault) (heal func()) {
 	w.t.Helper()
 	id, err := w.sim.Inject(f)
@@ -88,7 +89,7 @@ func (w *ward) fault(f awssim.Fault) (heal func()) {
 	return func() { w.sim.Clear(id) }
 }
 
-// edit changes the class.
+// edit modifies the class.
 func (w *ward) edit(change func(*awsv1.EC2NodeClass)) (heal func()) {
 	w.t.Helper()
 	before := w.class(w.t, "default")
@@ -109,13 +110,13 @@ func (w *ward) edit(change func(*awsv1.EC2NodeClass)) (heal func()) {
 	}
 }
 
-// with has the provider that looks made in another way.
+// with modifies the options of the provider that runs the examination.
 func (w *ward) with(change func(*Options)) (heal func()) {
 	w.change = append(w.change, change)
 	return func() { w.change = nil }
 }
 
-// sickness is a way for AWS to be broken, and what is found, and nothing else.
+// sickness is a fault and its expected findings.
 type sickness struct {
 	name  string
 	found []string
@@ -251,13 +252,14 @@ func (w *ward) claimNow() *karpv1.NodeClaim {
 	return &claims.Items[0]
 }
 
-// TestExamine: nothing is found where nothing is wrong, and for each fault its own code and no other; each heals.
+// TestExamine checks that there are no findings without a fault, and that each fault results in its own codes and no
+// others, until it is removed.
 func TestExamine(t *testing.T) {
 	w := newWard(t)
 	healthy := func() {
 		t.Helper()
 		if codes, text := w.examine(); len(codes) > 0 {
-			t.Fatalf("nothing is wrong, and it finds\n%s", text)
+			t.Fatalf("there is no fault, but the findings are\n%s", text)
 		}
 	}
 	healthy()
@@ -276,19 +278,19 @@ func TestExamine(t *testing.T) {
 		}
 	}
 	healthy()
-	// Every code has its case, and its row in the documentation, which has no others.
+	// Every code has a test case and a row in the documentation, which has no other rows.
 	codes := []string{CloudUnreachable, CloudPermissionDenied, CloudClockSkew, ClusterUnknown, ClusterDiffers, VersionUntried, QueueMissing, SubnetsMissing,
 		SubnetsFull, SecurityGroupsMissing, ImagesMissing, ProfileMissing, ProfileWithoutRole, SpotRoleMissing, LaunchRefused, TagsMissing}
 	for _, code := range append(codes, CannotLook) {
 		if !seen[code] {
-			t.Errorf("no case finds %s", code)
+			t.Errorf("no case has the code %s", code)
 		}
 	}
 	page, err := os.ReadFile(root + "/docs/doctor.md")
 	check(t, err)
 	_, ours, _ := strings.Cut(string(page), "\n## In AWS\n")
 	if !strings.Contains(ours, discovery.SupportedVersions) {
-		t.Errorf("docs/doctor.md does not say that %s are tried", discovery.SupportedVersions)
+		t.Errorf("docs/doctor.md does not have the tested versions %s", discovery.SupportedVersions)
 	}
 	var rows []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(ours, -1) {
@@ -299,7 +301,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// A message that the doctor has looked at stays, and can be received long before a queue's own 30 seconds are over.
+// A message that the examination receives stays in the queue, and can be received again long before the queue's default
+// timeout of 30 seconds.
 func TestExamineLeavesMessages(t *testing.T) {
 	w := newBareWard(t)
 	url, err := w.clients.SQS.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(testQueue)})
@@ -309,7 +312,7 @@ func TestExamineLeavesMessages(t *testing.T) {
 	if codes, text := w.examine(); len(codes) > 0 {
 		t.Errorf("it finds\n%s", text)
 	}
-	// The queue answers as soon as the message is visible.
+	// The queue responds as soon as the message is visible.
 	out, err := w.patient().SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
 	check(t, err)
 	left := out.Messages
@@ -317,7 +320,7 @@ func TestExamineLeavesMessages(t *testing.T) {
 		t.Fatalf("received %v within 10 seconds, want the message %s", left, *sent.MessageId)
 	}
 	if n := left[0].Attributes["ApproximateReceiveCount"]; n != "2" {
-		t.Errorf("received %s times: the doctor did not try", n)
+		t.Errorf("received %s times: the examination did not receive it", n)
 	}
 }
 
@@ -340,7 +343,7 @@ func TestMayBuySpot(t *testing.T) {
 		}
 		pool.Spec.Template.Spec.NodeClassRef.Group = "karpenter.kwok.sh"
 		if mayBuySpot(pool) {
-			t.Error("a pool of another cloud may buy spot")
+			t.Error("a pool of another cloud provider may launch spot instances")
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// When all subnets of a zone are full, the claim says so, and what is sold there is left out of plans until it may be again.
+// When all subnets of a zone are full, the claim reports it, and plans exclude the zone's offerings until the refusal
+// expires.
 func TestAllSubnetsExhausted(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -39,25 +40,26 @@ func TestAllSubnetsExhausted(t *testing.T) {
 		}
 		return n
 	}
-	// EC2 counts addresses, and launches under way are foreseen to take more than there are: EC2 is asked.
+	// EC2 has free addresses, but the pending launches are expected to use more than there are: EC2 is called
+	// nevertheless.
 	counted(20)
 	w.launched(t, p, "first", there)
 	w.launched(t, p, "second", there)
 	if offered() == 0 {
-		t.Error("nothing is offered in a zone that has addresses")
+		t.Error("nothing is offered in a zone with free addresses")
 	}
 	counted(0)
 	_, err := p.Launch(t.Context(), w.claim(t, "third", there))
 	var insufficient *cloud.InsufficientCapacityError
 	if !errors.As(err, &insufficient) {
-		t.Errorf("error %v, want that there are no addresses", err)
+		t.Errorf("error %v, want an InsufficientCapacityError for missing addresses", err)
 	}
 	if n := offered(); n != 0 {
-		t.Errorf("%d offerings in a zone without addresses", n)
+		t.Errorf("%d offerings in a zone without free addresses", n)
 	}
 	w.clock.skip(instance.UnavailableFor)
 	counted(20)
 	if offered() == 0 {
-		t.Error("nothing is offered although there are addresses again")
+		t.Error("nothing is offered although there are free addresses again")
 	}
 }

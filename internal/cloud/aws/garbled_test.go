@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// garbles are what comes in place of an answer, although the call was carried out.
+// garbles are responses that replace the real one although the call was executed.
 var garbles = []struct {
 	name string
 	awssim.Fault
@@ -35,7 +35,7 @@ var garbles = []struct {
 	{"half an answer", awssim.Fault{ContentType: "text/xml", Body: `<?xml version="1.0" encoding="UTF-8"?><Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reserv`}},
 }
 
-// impatient has the SDK not repeat calls: its pauses are long.
+// impatient disables the retries of the SDK, because its pauses are long.
 func (w *world) impatient() {
 	once := aws.NopRetryer{}
 	w.clients.EC2 = ec2.New(w.clients.EC2.Options(), func(o *ec2.Options) { o.Retryer = once })
@@ -44,12 +44,12 @@ func (w *world) impatient() {
 	w.clients.IAM = iam.New(w.clients.IAM.Options(), func(o *iam.Options) { o.Retryer = once })
 }
 
-// What is no answer of AWS's says nothing: no machine is gone because of it, no machine is bought twice, no class loses what
-// it has found.
+// A response that is not from AWS has no effect: no machine is considered gone, no machine is launched twice, no class
+// loses its resolved resources.
 func TestGarbledAnswers(t *testing.T) {
 	for _, garble := range garbles {
 		t.Run(garble.name, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel() // mostly waits
 			w := newWorld(t, "m5.large")
 			w.impatient()
 			p := w.provider(t)
@@ -61,33 +61,33 @@ func TestGarbledAnswers(t *testing.T) {
 				_, err := w.sim.Inject(f)
 				check(t, err)
 			}
-			// 1. Machines are there, though nobody can tell.
+			// 1. The machines exist, although they cannot be read.
 			inject("DescribeInstances", 20)
 			if listed, err := p.Machines(t.Context()); err == nil {
 				t.Errorf("%d machines are listed, want an error", len(listed))
 			}
 			if _, err := p.Machine(t.Context(), claim.Status.ProviderID); err == nil || errors.Is(err, cloud.ErrNotFound) {
-				t.Errorf("the machine: error %v, want one that does not say that it is gone", err)
+				t.Errorf("the machine: error %v, want one other than ErrNotFound", err)
 			}
 			w.sim.Clear(0)
-			// 2. One purchase, whatever its answer.
+			// 2. One launch, whatever its response.
 			inject("CreateFleet", 1)
 			bought := w.launched(t, p, "bought")
 			if bought.Status.ProviderID == claim.Status.ProviderID {
-				t.Error("the same machine was sold twice")
+				t.Error("both claims have the same machine")
 			}
 			if alive := len(w.sim.Instances()); alive != 2 {
 				t.Errorf("%d machines for two claims", alive)
 			}
 			w.sim.Clear(0)
-			// 3. What the class has found stays.
+			// 3. The resolved resources of the class remain.
 			inject("", 0)
 			w.clock.skip(time.Hour)
 			before := w.class(t, "default")
 			r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: w.clock.Now,
 				DryRun: &class.DryRun{EC2: w.clients.EC2, Calls: p.sources.Calls, Cluster: testCluster}}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}}); discovery.KindOf(err) != discovery.Transient {
-				t.Errorf("looking at the class: %v, want an error that goes away", err)
+				t.Errorf("reconciling the class: %v, want a temporary error", err)
 			}
 			after := w.class(t, "default")
 			for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
@@ -96,7 +96,7 @@ func TestGarbledAnswers(t *testing.T) {
 				}
 			}
 			if len(after.Status.AMIs) != len(before.Status.AMIs) || len(after.Status.Subnets) != len(before.Status.Subnets) {
-				t.Error("the class has lost what it had found")
+				t.Error("the class has lost its resolved resources")
 			}
 		})
 	}

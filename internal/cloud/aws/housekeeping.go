@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
-// SetupWithManager registers the loops of the provider. Call it once, before the manager is started.
+// SetupWithManager registers the loops of the provider with the manager. It must be called once, before the manager is
+// started.
 func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &karpv1.NodeClaim{}, FieldInstance, instanceOfClaim); err != nil {
 		return fmt.Errorf("indexing claims by instance: %w", err)
@@ -63,13 +64,13 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	return nil
 }
 
-// everywhere runs on replicas that are not the leader, too.
+// everywhere is a runnable that also runs on replicas that are not the leader.
 type everywhere struct{ manager.Runnable }
 
 // NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// followClasses has catalogues read again when a class is another, or has found something else.
+// followClasses triggers a new read of the catalogs when the spec or the status of a class changes.
 func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &awsv1.EC2NodeClass{})
 	if err != nil {
@@ -98,7 +99,8 @@ func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// followRefusals restores what is known of memory, and has catalogues read again when a refusal ends, until ctx does.
+// followRefusals restores the memory observations, and triggers a new read of the catalogs whenever a refusal expires,
+// until ctx ends.
 func (p *Provider) followRefusals(ctx context.Context) error {
 	if err := p.restoreMemory(ctx); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "memory of instance types is estimated until nodes are seen")

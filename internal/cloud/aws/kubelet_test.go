@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 )
 
-// Two pools of one class, one of them with kubelet settings of its own from the days of v1beta1.
+// Two pools use one class. One of them has its own kubelet settings, converted from v1beta1.
 func TestKubeletOfAPool(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -39,7 +39,7 @@ func TestKubeletOfAPool(t *testing.T) {
 		t.Errorf("%d pods with maxPods 8", got)
 	}
 	if got := pods(nil); got != plain || plain == 7 {
-		t.Errorf("%d pods without, %d before", got, plain)
+		t.Errorf("%d pods without the annotation, %d before", got, plain)
 	}
 	for text, want := range map[string]string{
 		`[]`: "want a JSON object", `{`: "reading the annotation", `{"clusterDNS":["a"]}`: "is not an IP address",
@@ -51,7 +51,7 @@ func TestKubeletOfAPool(t *testing.T) {
 	}
 }
 
-// The claim has the settings of its pool, and its machine gets them.
+// The claim has the settings of its pool, and its machine is launched with them.
 func TestKubeletOfAClaim(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -65,7 +65,7 @@ func TestKubeletOfAClaim(t *testing.T) {
 	}
 }
 
-// settle has the controller of classes look at a class until it is ready.
+// settle reconciles a class until it is ready.
 func (w *world) settle(t *testing.T, p *Provider, name string) {
 	t.Helper()
 	r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
@@ -77,17 +77,18 @@ func (w *world) settle(t *testing.T, p *Provider, name string) {
 
 const seven = `{"maxPods":7,"kubeReserved":{"cpu":"100m"}}`
 
-// settings are those of a class; of 7 pods they are seven.
+// settings returns the kubelet settings of a class with the given number of pods.
 func settings(pods int) *awsv1.KubeletConfiguration {
 	return &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt(pods)), KubeReserved: map[string]string{"cpu": "100m"}}
 }
 
-// moves are places where the settings of a machine that was made with seven may stand by now, and its drift.
+// moves are places to which the kubelet settings of a machine that was launched with maxPods 7 may have moved, and the
+// expected drift.
 var moves = []struct {
 	name  string
-	class string                      // of the pool
+	class string                      // the pool's class
 	noted string                      // the pool's annotation
-	own   *awsv1.KubeletConfiguration // of the class that the machine was made with
+	own   *awsv1.KubeletConfiguration // the class that the machine was launched with
 	want  string
 	fails string
 }{
@@ -108,7 +109,7 @@ var moves = []struct {
 	{name: "a copy that differs otherwise", class: "copy-with-tags", want: awsv1.ReasonNodeClassDrift},
 }
 
-// copies makes the classes that moves name, and has all but the unseen one looked at.
+// copies creates the classes that moves refer to, and reconciles all but the one that must stay unreconciled.
 func (w *world) copies(t *testing.T, p *Provider) {
 	t.Helper()
 	for copied, change := range map[string]func(*awsv1.EC2NodeClass){
@@ -126,8 +127,8 @@ func (w *world) copies(t *testing.T, p *Provider) {
 	}
 }
 
-// Settings that a machine was made with may stand with the pool or with a class of whatever name: it has drifted when
-// they are others, not when they stand elsewhere.
+// The settings that a machine was launched with may be in the pool or in a class of any name. The machine has drifted
+// if the settings differ, not if they have moved.
 func TestKubeletThatMoves(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -154,13 +155,13 @@ func TestKubeletThatMoves(t *testing.T) {
 		})
 	}
 
-	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finaliser keeps it
+	check(t, w.api.Delete(t.Context(), w.class(t, "default"))) // its finalizer keeps the object
 	if reason, err := p.Drifted(t.Context(), made, poolOf("copy")); reason != awsv1.ReasonNodeClassDrift || err != nil {
-		t.Errorf("the class that the machine was made with waits for it to go: %q, %v; want %q", reason, err, awsv1.ReasonNodeClassDrift)
+		t.Errorf("the class that the machine was launched with waits for its removal: %q, %v; want %q", reason, err, awsv1.ReasonNodeClassDrift)
 	}
 }
 
-// A machine of Karpenter's has the settings of its pool from then on, wherever they stand.
+// After adoption, a machine of upstream Karpenter has the settings of its pool, wherever they are.
 func TestKubeletOfKarpentersPool(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)

@@ -22,12 +22,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// mostChanges is how often a launch begins anew because somebody else wrote the claim at the same time.
+// mostChanges is how often a launch is restarted because another client wrote the claim at the same time.
 const mostChanges = 5
 
 // Launch implements cloud.Provider.
 func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
-	// 1. Gather.
+	// 1. Collect the inputs.
 	class, err := p.launchable(ctx, claim)
 	if err != nil {
 		return nil, err
@@ -40,10 +40,10 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 		return nil, &cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Message: err.Error(), Err: err}
 	}
 	facts, err := p.sources.Cluster.Facts(ctx)
-	if err != nil && facts.Name == "" { // the last ones are good enough
+	if err != nil && facts.Name == "" { // otherwise the last known facts are sufficient
 		return nil, err
 	}
-	// 2. Buy.
+	// 2. Launch.
 	order := p.order(claim, class, goods, facts)
 	machine, err := p.buy(ctx, order)
 	p.refused()
@@ -59,14 +59,14 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	return machine, nil
 }
 
-// order is what is to be launched for a claim.
+// order returns the launch order for a claim.
 func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, goods goods, facts discovery.Facts) *launch.Order {
 	return &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts),
 		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
-// orders are what the pools of a class would launch, one for each. The class need not be ready: its launch is tried to find out.
-// Pools with settings that cannot be read have none.
+// orders returns the launch orders of the pools of a class, one per pool. The class need not be ready: the orders are
+// used for dry runs that determine its readiness. Pools with invalid settings are skipped.
 func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*launch.Order, error) {
 	var pools karpv1.NodePoolList
 	if err := p.opts.Client.List(ctx, &pools); err != nil {
@@ -84,7 +84,7 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 		}
 		own, err := userdata.WithKubelet(class, pool.Annotations)
 		if err != nil {
-			continue // whoever plans for the pool says so
+			continue // planning for the pool reports the error
 		}
 		goods, err := p.selling(ctx, own)
 		if err != nil {
@@ -104,13 +104,13 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 	return orders, nil
 }
 
-// told is what machines are told of the cluster.
+// told returns the cluster facts that user data contains.
 func told(facts discovery.Facts) userdata.Cluster {
 	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
 }
 
-// buy buys for the order. A claim that somebody else wrote at the same time, another process that buys for it too among
-// them, is read again.
+// buy launches a machine for the order. If another client wrote the claim at the same time, possibly another process
+// that launches for it too, the claim is read again.
 func (p *Provider) buy(ctx context.Context, order *launch.Order) (*cloud.Machine, error) {
 	for try := 1; ; try++ {
 		machine, err := p.launcher.Launch(ctx, order)
@@ -121,16 +121,16 @@ func (p *Provider) buy(ctx context.Context, order *launch.Order) (*cloud.Machine
 	}
 }
 
-// stale says that EC2 does not know the instance profile that IAM was thought to have.
+// stale reports whether EC2 does not know the instance profile that IAM is believed to have.
 func (p *Provider) stale(err error) bool {
 	var create *cloud.CreateError
 	return errors.As(err, &create) && create.Reason == "InstanceProfileNameInvalid"
 }
 
-// providerID is what nodes on EC2 have as spec.providerID. Others are of machines that are not ours.
+// providerID matches the spec.providerID of nodes on EC2. Machines with other provider IDs are not of this provider.
 var providerID = regexp.MustCompile(`^aws:///[^/]+/(i-[0-9a-f]+)$`)
 
-// instanceOf is the id of the instance, i-0123456789abcdef0.
+// instanceOf returns the instance ID, such as i-0123456789abcdef0, from a provider ID.
 func instanceOf(id string) (string, bool) {
 	parts := providerID.FindStringSubmatch(id)
 	if parts == nil {
@@ -161,8 +161,8 @@ func (p *Provider) Machine(ctx context.Context, id string) (*cloud.Machine, erro
 	return machine, p.describe(ctx, machine)
 }
 
-// Machines implements cloud.Provider. Capacity is left out where the class or type of a machine is no longer known: what
-// is there is still listed.
+// Machines implements cloud.Provider. The capacity is omitted if the class or type of a machine is no longer known; the
+// machine is listed anyway.
 func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	machines, err := p.launcher.Machines(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	return machines, nil
 }
 
-// describe adds what the machine's type says: labels and capacity. Errors are those of the context.
+// describe adds labels and capacity from the machine's type. It returns only errors of the context.
 func (p *Provider) describe(ctx context.Context, m *cloud.Machine) error {
 	class, err := p.class(ctx, cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Labels[awsv1.LabelNodeClass]})
 	if err != nil {

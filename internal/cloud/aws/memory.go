@@ -18,16 +18,16 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// MemoryConfigMap is the name of the ConfigMap in which the memory seen on nodes outlives the process.
+// MemoryConfigMap is the name of the ConfigMap that stores the memory seen on nodes beyond the life of the process.
 const MemoryConfigMap = "karpenter-instance-memory"
 
 // memoryName is the controller's name in logs and metrics.
 const memoryName = "providers.instancetype.capacity"
 
-// observer takes in what registered nodes say of their memory, which replaces the estimate for their type and image.
+// observer records the memory that registered nodes report. It replaces the estimate for the node's type and image.
 type observer struct{ *Provider }
 
-// setup registers the controller. One node at a time: what is seen is one ConfigMap.
+// setup registers the controller. It handles one node at a time, because all observations are stored in one ConfigMap.
 func (o observer) setup(mgr ctrl.Manager) error {
 	registered := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetLabels()[karpv1.LabelRegistered] == "true" })
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -41,7 +41,7 @@ func (o observer) setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile looks at one node.
+// Reconcile processes one node.
 func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := o.opts.Client.Get(ctx, request.NamespacedName, node); err != nil {
@@ -65,14 +65,14 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		o.opts.Changed()
 		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instanceType", t.Name, "bytes", bytes)
 	}
-	if o.memory.Version() == o.stored.Load() { // not news: what could not be stored is no news the second time
+	if o.memory.Version() == o.stored.Load() { // compares versions, because an observation that could not be stored is not new the second time
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, o.storeMemory(ctx, func(string) bool { return true })
 }
 
-// storeMemory writes what is known together with what others wrote, who led before, save of images for which keep is
-// false: those are forgotten.
+// storeMemory writes the observations, merged with those that other processes (earlier leaders) stored. It drops those
+// of images for which keep returns false.
 func (p *Provider) storeMemory(ctx context.Context, keep func(imageID string) bool) error {
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.opts.Namespace, Name: MemoryConfigMap}}
 	err := p.opts.Live.Get(ctx, client.ObjectKeyFromObject(found), found)
@@ -103,7 +103,7 @@ func (p *Provider) storeMemory(ctx context.Context, keep func(imageID string) bo
 	return nil
 }
 
-// forgetMemory is a round of upkeep: it forgets images that no class selects and no claim runs.
+// forgetMemory is an upkeep round that drops observations of images that no class selects and no claim runs.
 func (p *Provider) forgetMemory(ctx context.Context) error {
 	var classes awsv1.EC2NodeClassList
 	if err := p.opts.Live.List(ctx, &classes); err != nil {
@@ -125,7 +125,7 @@ func (p *Provider) forgetMemory(ctx context.Context) error {
 	return p.storeMemory(ctx, func(image string) bool { return inUse[image] })
 }
 
-// restoreMemory reads what an earlier process stored.
+// restoreMemory reads the observations that an earlier process stored.
 func (p *Provider) restoreMemory(ctx context.Context) error {
 	stored := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: p.opts.Namespace, Name: MemoryConfigMap}

@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
 
-// FieldInstance is an index of the manager's cache: claims by the id of their instance.
+// FieldInstance is an index of the manager's cache: claims by the ID of their instance.
 const FieldInstance = "status.instanceID"
 
 func instanceOfClaim(o client.Object) []string {
@@ -27,7 +27,7 @@ func instanceOfClaim(o client.Object) []string {
 	return nil
 }
 
-// watcher hears of interruptions, and acts on claims.
+// watcher returns the interruption watcher, which acts on claims.
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
@@ -35,16 +35,16 @@ func (p *Provider) watcher() (*interruption.Watcher, error) {
 	})
 }
 
-// soldOut closes an offering that EC2 takes machines of.
+// soldOut marks an offering as unavailable when EC2 reclaims machines of it.
 func (p *Provider) soldOut(o interruption.Offering) {
 	if o.ReservationID != "" {
-		return // reservations are not bought from yet
+		return // reservations are not used for launches yet
 	}
 	p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
 	p.refused()
 }
 
-// claimsOf finds the claims of instances.
+// claimsOf returns the claims of instances, by instance ID.
 func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string]interruption.Claim, error) {
 	found := map[string]interruption.Claim{}
 	for _, id := range instances {
@@ -59,7 +59,7 @@ func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string
 	return found, nil
 }
 
-// noticed is what an interruption must know of a claim.
+// noticed returns the fields of a claim that the interruption package needs.
 func noticed(claim *karpv1.NodeClaim) interruption.Claim {
 	c := interruption.Claim{
 		Name: claim.Name, UID: string(claim.UID), Type: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
@@ -73,8 +73,8 @@ func noticed(claim *karpv1.NodeClaim) interruption.Claim {
 	return c
 }
 
-// act carries out what was decided about a claim: events, the end of its drain, its deletion. Deleting it is all that a
-// replacement needs: the pods of a node that is being deleted are planned for at once.
+// act applies a decision about a claim: events, the deadline of its drain, its deletion. No separate replacement is
+// needed: the pods of a node that is being deleted are planned for at once.
 func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	claim := &karpv1.NodeClaim{}
 	err := p.opts.Client.Get(ctx, client.ObjectKey{Name: d.Claim.Name}, claim)
@@ -112,7 +112,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	return nil
 }
 
-// announce tells of a claim, and of its node if it has one.
+// announce emits events about a claim, and about its node if it has one.
 func (p *Provider) announce(ctx context.Context, claim *karpv1.NodeClaim, events []interruption.Event) {
 	objects := []client.Object{claim}
 	if name := claim.Status.NodeName; name != "" {

@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
 
-// What was decided is done to the claim that it is about, and to no namesake.
+// A decision is applied to the claim that it is about, and not to another claim of the same name.
 func TestAct(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	var told, disrupted []string
@@ -48,7 +48,7 @@ func TestAct(t *testing.T) {
 	check(t, p.act(t.Context(), stranger))
 	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
 	if len(told)+len(disrupted) > 0 || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
-		t.Fatalf("a claim of the same name was touched: %v, %v", told, disrupted)
+		t.Fatalf("a claim of the same name was changed: %v, %v", told, disrupted)
 	}
 
 	claim.Finalizers = []string{karpv1.FinalizerTermination}
@@ -65,14 +65,14 @@ func TestAct(t *testing.T) {
 		t.Errorf("disrupted (-want +got):\n%s", diff)
 	}
 	if again := noticed(claim); !again.Deleting || !again.Deadline.Equal(deadline) {
-		t.Errorf("the next notice sees %+v", again)
+		t.Errorf("the next notice has %+v", again)
 	}
 	claim.Finalizers = nil
 	check(t, w.api.Update(t.Context(), claim))
-	check(t, p.act(t.Context(), d)) // that comes late
+	check(t, p.act(t.Context(), d)) // a repeated decision that arrives late
 }
 
-// An account that may have no spot instances is told once per claim, and pays for what is on demand meanwhile.
+// If the account may not launch spot instances, this is reported once per claim, and claims launch on demand meanwhile.
 func TestSpotRoleMissing(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	var told []interruption.Event
@@ -83,10 +83,10 @@ func TestSpotRoleMissing(t *testing.T) {
 		Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
 	claim := w.claim(t, "either")
 	if _, err := p.Launch(t.Context(), claim); err == nil {
-		t.Fatal("spot was bought without the role")
+		t.Fatal("a spot instance was launched without the role")
 	}
 	if len(told) != 1 || told[0].Reason != "SpotSLRCreationFailed" || !told[0].Warning || !strings.Contains(told[0].Message, "AWSServiceRoleForEC2Spot") {
-		t.Errorf("told %+v, want what to do", told)
+		t.Errorf("events %+v, want one that says what to do", told)
 	}
 	machine, err := p.Launch(t.Context(), claim)
 	check(t, err)
@@ -95,7 +95,7 @@ func TestSpotRoleMissing(t *testing.T) {
 	}
 }
 
-// A spot notice closes the offering for all pools, and says so.
+// A spot interruption notice marks the offering as unavailable for all pools and announces the change.
 func TestInterruptedOfferingIsClosed(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	changes := make(chan struct{}, 10)
@@ -103,7 +103,7 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 	watcher, err := p.watcher()
 	check(t, err)
 	if watcher == nil || len(changes) != 0 {
-		t.Fatalf("%d changes before anything happened", len(changes))
+		t.Fatalf("%d changes before any notice", len(changes))
 	}
 	open := func() int {
 		return len(slices.DeleteFunc(p.Sales(), func(s Sale) bool { return !s.Available || s.CapacityType != karpv1.CapacityTypeSpot }))
@@ -111,15 +111,15 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 	before := open()
 	p.soldOut(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
 	if after := open(); after != before-1 || len(changes) != 1 {
-		t.Errorf("%d of %d spot offerings are open, %d changes; want one less and one change", after, before, len(changes))
+		t.Errorf("%d of %d spot offerings are available, %d changes; want one less and one change", after, before, len(changes))
 	}
 	p.soldOut(interruption.Offering{ReservationID: "cr-1"})
 	if len(changes) != 1 {
-		t.Error("a reservation changed what is sold")
+		t.Error("a reservation changed the offerings")
 	}
 }
 
-// The memory of a node replaces the estimate for its type and image, and survives the process.
+// The memory of a node replaces the estimate for its type and image, and survives a restart.
 func TestMemoryIsLearnt(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -133,20 +133,20 @@ func TestMemoryIsLearnt(t *testing.T) {
 	_, err := observer{p}.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)})
 	check(t, err)
 	if seen := memoryOf(t, p); seen != 7800<<20 || seen == estimate {
-		t.Errorf("the catalogue says %d bytes after a node with 7800Mi was seen; before, %d", seen, estimate)
+		t.Errorf("the catalog has %d bytes after a node with 7800Mi was seen; before, %d", seen, estimate)
 	}
 	next := w.provider(t)
 	if again := memoryOf(t, next); again != estimate {
-		t.Errorf("a new process knows %d bytes before it has read anything", again)
+		t.Errorf("a new process has %d bytes before it has read the ConfigMap", again)
 	}
 	check(t, next.restoreMemory(t.Context()))
 	if again := memoryOf(t, next); again != 7800<<20 {
-		t.Errorf("a new process says %d bytes, want what the first one saw", again)
+		t.Errorf("a new process has %d bytes, want those that the first one saw", again)
 	}
 }
 
-// What could not be stored is stored when the node is looked at again, although it is no news then; what another process
-// stored meanwhile is kept; and images that nobody uses are forgotten.
+// An observation that could not be stored is stored at the next reconciliation of the node, although it is not new by
+// then. Observations that another process stored meanwhile are kept. Those of unused images are dropped.
 func TestMemoryIsStored(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	broken := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -162,7 +162,7 @@ func TestMemoryIsStored(t *testing.T) {
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)}
 	p.opts.Client = interceptor.NewClient(w.api, broken)
 	if _, err := (observer{p}).Reconcile(t.Context(), request); err == nil {
-		t.Error("no error although nothing can be stored")
+		t.Error("no error although storing fails")
 	}
 	p.opts.Client = w.api
 	mine := "m5.large_" + claim.Status.ImageID
@@ -183,7 +183,7 @@ func TestMemoryIsStored(t *testing.T) {
 	check(t, p.forgetMemory(t.Context()))
 	stored("after a round", map[string]string{mine: bytes})
 	if _, known := p.memory.Least("m5.large", "ami-gone"); known {
-		t.Error("an image that nobody uses is remembered")
+		t.Error("the observation of an unused image is kept")
 	}
 }
 
@@ -198,16 +198,16 @@ func memoryOf(t *testing.T, p *Provider) int64 {
 			return types[i].Capacity["memory"]
 		}
 	}
-	t.Fatal("m5.large is not sold")
+	t.Fatal("m5.large is not offered")
 	return 0
 }
 
-// A class that nobody has looked at yet sells nothing, and says so.
+// A class that has not been reconciled yet has no instance types, and the error says so.
 func TestCatalogueOfAnUnreadyClass(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "unready"}
 	if _, err := w.provider(t).Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(), `EC2NodeClass "unready" is not ready`) {
-		t.Errorf("%v, want that the class is not ready", err)
+		t.Errorf("%v, want an error that the class is not ready", err)
 	}
 }

@@ -23,17 +23,18 @@ const (
 	policyFile = root + "/docs/aws-iam-policy.json"
 )
 
-// renamed are operations whose permission has another name than they have.
+// renamed maps operations to permissions with a different name.
 var renamed = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
 
-// implied are permissions that AWS asks for within other calls.
+// implied are permissions that AWS requires for other calls.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
 var implied = map[string]string{
-	"iam:CreateInstanceProfile": "iam:TagInstanceProfile", // because it is made with tags
+	"iam:CreateInstanceProfile": "iam:TagInstanceProfile", // because it is created with tags
 	"ec2:CreateFleet":           "iam:PassRole",           // because its instances have a role
 }
 
-// made are the permissions for every request that the program makes: wherever it makes the input of an operation.
+// made returns the permissions for every request that the program makes, found by the places where it constructs the
+// input of an operation.
 func made(t *testing.T) []string {
 	t.Helper()
 	needed := map[string]bool{}
@@ -58,7 +59,7 @@ func made(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(needed))
 }
 
-// inputs adds the permissions for the requests of a file.
+// inputs adds the permissions for the requests in a file.
 func inputs(file string, needed map[string]bool) error {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -91,7 +92,7 @@ func inputs(file string, needed map[string]bool) error {
 	return nil
 }
 
-// declared are the operations that the packages' own interfaces have.
+// declared returns the operations in the packages' own interfaces.
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	operations := map[string]bool{}
@@ -122,7 +123,7 @@ type policy struct {
 	}
 }
 
-// list is one text or several.
+// list is one string or several.
 type list []string
 
 func (l *list) UnmarshalJSON(text []byte) error {
@@ -143,7 +144,7 @@ func readPolicy(t *testing.T) policy {
 	return read
 }
 
-// TestPolicy: the documented permissions are those for the requests that the program makes, no more and no fewer.
+// TestPolicy checks that the documented permissions are exactly those for the requests that the program makes.
 func TestPolicy(t *testing.T) {
 	allowed := map[string]bool{}
 	for _, s := range readPolicy(t).Statement {
@@ -156,7 +157,7 @@ func TestPolicy(t *testing.T) {
 	}
 	needed := made(t)
 	if diff := cmp.Diff(needed, slices.Sorted(maps.Keys(allowed))); diff != "" {
-		t.Errorf("what the program asks of AWS and what the policy allows differ -asks +allows:\n%s", diff)
+		t.Errorf("the program's requests and the permissions of the policy differ -requests +policy:\n%s", diff)
 	}
 	operations := map[string]bool{}
 	for _, action := range needed {
@@ -165,7 +166,7 @@ func TestPolicy(t *testing.T) {
 	operations["DeleteMessageBatch"] = operations["DeleteMessage"]
 	for operation := range declared(t) {
 		if !operations[operation] {
-			t.Errorf("an interface has %s, and nobody makes its input: the scan does not see the call, or nobody needs it", operation)
+			t.Errorf("an interface has %s, but no code makes its input: the scan misses the call, or the operation is unused", operation)
 		}
 	}
 	if len(declared(t)) < 20 {
@@ -173,7 +174,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyIsScoped: whatever changes something is bound to the cluster's tags, or to one thing; only reading is not.
+// TestPolicyIsScoped checks that every permission to change something is restricted to the cluster's tags or to one
+// resource. Only reading is unrestricted.
 func TestPolicyIsScoped(t *testing.T) {
 	for _, s := range readPolicy(t).Statement {
 		everything := slices.ContainsFunc(s.Resource, func(r string) bool { return strings.HasSuffix(r, "/*") || r == "*" })
@@ -191,7 +193,7 @@ func TestPolicyIsScoped(t *testing.T) {
 				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":security-group/", ":subnet/"}, func(kind string) bool { return strings.Contains(r, kind) })
 			})
 			if everything && !reads && !tagged && !(launches && ingredients) {
-				t.Errorf("%s: %s is allowed for whatever is there", s.Sid, action)
+				t.Errorf("%s: %s is allowed for all resources without a tag condition", s.Sid, action)
 			}
 			if slices.Contains(s.Resource, "*") && !reads {
 				t.Errorf("%s: %s is allowed for every resource", s.Sid, action)

@@ -21,76 +21,77 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
-// Options of a Provider. Client, Live, Clients, Cluster and Region are needed; every other zero value has a default or
-// means none. The names of flags are those of cmd/karpenter.
+// Options configure a Provider. Client, Live, Clients, Cluster and Region are required. Every other zero value has a
+// default or means none. The flags named below are those of cmd/karpenter.
 type Options struct {
-	// Client reads classes, claims and nodes, for which a cache is good enough, and writes claims. Live reads from the
-	// API server itself.
+	// Client reads classes, claims and nodes, for which a cache is sufficient, and writes claims. Live reads from the
+	// API server directly.
 	Client client.Client
 	Live   client.Reader
-	// Clients are the services of AWS.
+	// Clients are the clients of the AWS services.
 	Clients Clients
-	// Kubernetes is what the cluster itself can be asked.
+	// Kubernetes is the source of facts about the cluster itself.
 	Kubernetes discovery.Kubernetes
-	// Cluster is the name of the cluster (--cluster-name), Region where it is.
+	// Cluster is the name of the cluster (--cluster-name), and Region its region.
 	Cluster string
 	Region  string
-	// Namespace is where the memory seen on nodes is kept; kube-system when empty.
+	// Namespace is where the memory seen on nodes is stored, kube-system when empty.
 	Namespace string
-	// Types are the instance types for a start; those of the embedded catalogue when nil.
+	// Types are the initial instance types, those of the embedded catalog when nil.
 	Types []catalog.Type
 
-	// MemoryOverheadPercent is the part of a type's memory that its nodes do not see, 0.075 for 7.5 per cent
-	// (--vm-memory-overhead-percent); ReservedENIs are network interfaces that pods cannot use (--reserved-enis).
+	// MemoryOverheadPercent is the fraction of a type's memory that is not available on its nodes, 0.075 for 7.5
+	// percent (--vm-memory-overhead-percent). ReservedENIs is the number of network interfaces that pods cannot use
+	// (--reserved-enis).
 	MemoryOverheadPercent float64
 	ReservedENIs          int64
-	// Queue is the name of the SQS queue of interruptions; none is listened to when empty (--interruption-queue).
+	// Queue is the name of the SQS interruption queue (--interruption-queue). No queue is read when it is empty.
 	Queue string
-	// IsolatedVPC says that IAM and the price list cannot be reached (--isolated-vpc), NoDryRun that classes are not
-	// tried (--disable-dry-run).
+	// IsolatedVPC means that IAM and the price list cannot be reached (--isolated-vpc). NoDryRun means that no dry runs
+	// are made for classes (--disable-dry-run).
 	IsolatedVPC bool
 	NoDryRun    bool
-	// OpenReservations says that the feature gate ReservedCapacity is off: machines may start in open capacity reservations
-	// that match them, as EC2 does by default.
+	// OpenReservations means that the feature gate ReservedCapacity is off: machines may start in open capacity
+	// reservations that match them, as EC2 does by default.
 	OpenReservations bool
-	// Lifetimes of what discovery finds (--subnet-refresh-interval, --ami-refresh-interval).
+	// Lifetimes are how long the results of discovery are used (--subnet-refresh-interval, --ami-refresh-interval).
 	Lifetimes discovery.Lifetimes
 
-	// Recorder keeps purchases; annotations of claims when nil.
+	// Recorder stores launch requests, in annotations of claims when nil.
 	Recorder launch.Recorder
-	// Rates of calls to EC2 by operation; those that EC2 publishes when nil.
+	// Rates are the limits of calls to EC2 by operation, those that EC2 publishes when nil.
 	Rates map[string]launch.Rate
-	// Clock is the real one when nil.
+	// Clock is the real clock when nil.
 	Clock clock.Clock
-	// Ahead is by how much Clock is ahead of the API server's; nil for not at all.
+	// Ahead returns by how much Clock is ahead of the API server's clock. Nil means zero.
 	Ahead func() time.Duration
-	// Observer is told what happens.
+	// Observer receives notifications.
 	Observer Observer
-	// Changed is called, from several goroutines, when catalogues may have changed. It must not block.
+	// Changed is called, concurrently, when catalogs may have changed. It must not block.
 	Changed func()
 }
 
-// Observer is told what happens; each function may be nil and is called from several goroutines.
+// Observer receives notifications. Each function may be nil and is called concurrently.
 type Observer struct {
-	// Called is told of each call to AWS.
+	// Called receives each call to AWS.
 	Called func(call.Call)
-	// Unasked is told what answers of AWS contained although it was not asked for.
+	// Unasked receives items in responses of AWS that the request did not ask for.
 	Unasked func(call.Unasked)
-	// Launch is told of what is not launched or ended, and of batches.
+	// Launch receives failed launches and terminations, and batches.
 	Launch launch.Observer
-	// Interruption is told of notices. Its Called is that above.
+	// Interruption receives notices. Its Called is the function above.
 	Interruption interruption.Observer
-	// Event is told of something about an object that its owner should know.
+	// Event receives events about an object, for its owner.
 	Event func(object client.Object, event interruption.Event)
-	// UserData is told the bytes of user data of a class's machines, 0 when it has gone.
+	// UserData receives the size in bytes of the user data of a class's machines, 0 when the class is gone.
 	UserData func(class string, bytes int)
-	// Unsupported is told a version of Kubernetes, such as 1.25, that the program was not made for, once.
+	// Unsupported receives a Kubernetes version, such as 1.25, that the program does not support, once.
 	Unsupported func(version string)
-	// Disrupted is told of a claim that is deleted because of an interruption.
+	// Disrupted receives a claim that is deleted because of an interruption.
 	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
 }
 
-// Provider is a cloud.Provider, cloud.DriftDetector and cloud.Repairer. Register its loops with SetupWithManager.
+// Provider is a cloud.Provider, cloud.DriftDetector and cloud.Repairer. SetupWithManager registers its loops.
 type Provider struct {
 	opts        Options
 	sources     *discovery.Sources
@@ -99,12 +100,12 @@ type Provider struct {
 	prices      *instance.Prices
 	memory      *instance.Memory
 	shelf       *shelf
-	// told is the version of unavailable that Changed was last called for.
+	// told is the version of unavailable for which Changed was last called.
 	told atomic.Uint64
 	wake chan struct{}
-	// ask is asked before a claim is deleted because of what EC2 says, nil for nobody (AskBeforeRemoval).
+	// ask is called before a claim is deleted because of information from EC2 (see AskBeforeRemoval). It may be nil.
 	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)
-	// stored is the version of memory that the ConfigMap has.
+	// stored is the version of memory that the ConfigMap holds.
 	stored atomic.Uint64
 }
 
@@ -115,7 +116,7 @@ var (
 	_ cloud.Remover       = (*Provider)(nil)
 )
 
-// New checks the options and makes a provider. No I/O is done.
+// New validates the options and returns a provider. It does no I/O.
 func New(opts Options) (*Provider, error) {
 	if opts.Client == nil || opts.Live == nil || opts.Clients.EC2 == nil {
 		return nil, errors.New("setting up the AWS provider: Options.Client, Live and Clients are needed")
@@ -178,7 +179,7 @@ func (p *Provider) NodeClasses() []client.Object { return []client.Object{&awsv1
 // Declared implements cloud.Provider.
 func (p *Provider) Declared() cloud.Declared { return Declared() }
 
-// Declared is what the provider adds to the vocabulary of labels, whoever asks.
+// Declared returns the labels that the provider adds to the well-known ones. It needs no Provider.
 func Declared() cloud.Declared {
 	return cloud.Declared{
 		WellKnown:      awsv1.WellKnownLabels(),
@@ -188,7 +189,7 @@ func Declared() cloud.Declared {
 	}
 }
 
-// RepairPolicies implements cloud.Repairer. The conditions beside Ready are those of the EKS node monitoring agent
+// RepairPolicies implements cloud.Repairer. The conditions other than Ready are those of the EKS node monitoring agent
 // (https://docs.aws.amazon.com/eks/latest/userguide/node-health.html).
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	const long, short = 30 * time.Minute, 10 * time.Minute
@@ -203,26 +204,26 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	}
 }
 
-// Sources are what discovery reads of AWS, for those who look after it.
+// Sources returns the provider's readers of AWS resources.
 func (p *Provider) Sources() *discovery.Sources { return p.sources }
 
-// SetTypes replaces the instance types, by those that EC2 describes. Nobody may change them afterwards.
+// SetTypes replaces the instance types with those that EC2 describes. The slice must not be modified afterwards.
 func (p *Provider) SetTypes(types []catalog.Type) {
 	p.shelf.setTypes(types)
 	p.opts.Changed()
 }
 
-// Refreshed says that prices have changed.
+// Refreshed announces that prices have changed.
 func (p *Provider) Refreshed() { p.opts.Changed() }
 
-// refused says that something may have been marked unavailable.
+// refused announces that offerings may have been marked unavailable.
 func (p *Provider) refused() {
 	if version := p.unavailable.Version(); p.told.Swap(version) == version {
 		return
 	}
 	p.opts.Changed()
 	select {
-	case p.wake <- struct{}{}: // the next mark may end sooner than expected
+	case p.wake <- struct{}{}: // the next expiry may be earlier than expected
 	default:
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// NoRegionError means that the AWS region does not answer as a region does: its endpoint has no address, or requests that are
-// signed for it are not accepted. Regions that an account has not enabled are refused in the same way
+// NoRegionError means that the AWS region does not respond like a region: its endpoint has no address, or it rejects
+// requests that are signed for it. Regions that an account has not enabled result in the same errors
 // (https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html).
 type NoRegionError struct {
 	Region string
@@ -23,7 +23,7 @@ func (e *NoRegionError) Error() string {
 
 func (e *NoRegionError) Unwrap() error { return e.Err }
 
-// regionOf returns the error of a call, as a NoRegionError if the region is what is wrong.
+// regionOf returns the error of a call, converted to a NoRegionError if the region is the cause.
 func regionOf(region string, err error) error {
 	var unresolved *net.DNSError
 	var answer smithy.APIError

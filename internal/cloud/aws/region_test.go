@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// A region that does not exist is named in one line, whether its endpoint has no address or refuses what is signed for it.
+// The error for a region that does not exist is one line with its name, whether its endpoint has no address or rejects
+// the signature.
 func TestNoRegion(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	refused := w.config
@@ -27,7 +28,7 @@ func TestNoRegion(t *testing.T) {
 		err := Reachable(t.Context(), ClientsOf(config))
 		var absent *NoRegionError
 		if !errors.As(err, &absent) || absent.Region != "us-esat-1" || !strings.Contains(err.Error(), `"us-esat-1" does not exist`) || len(err.Error()) > 400 {
-			t.Errorf("%s: %v, want that the region does not exist", name, err)
+			t.Errorf("%s: %v, want an error that the region does not exist", name, err)
 		} else {
 			t.Log(err)
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
 
-// AskBeforeRemoval implements cloud.Remover. It is called before the provider runs.
+// AskBeforeRemoval implements cloud.Remover. It must be called before the provider runs.
 func (p *Provider) AskBeforeRemoval(ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)) {
 	p.ask = ask
 }
 
-// mayReplace says which of the claims whose machines fail status checks may be replaced now, by instance; those that are not in
-// the answer could not be decided. Also those with a scheduled event that has no time to come pass the brake, and no others:
-// interruptions and other scheduled events have a deadline, and instances that stop or end are not asked about:
-// DescribeInstances may show them running for a while after EC2 has announced it, and only a drain that begins at once helps
-// their pods. A refusal is no error: the statuses are polled again, and a machine that is really gone is found by the garbage
-// collection.
+// mayReplace returns, by instance, which of the claims whose machines fail status checks may be replaced now. Claims
+// without an entry could not be decided. Claims with a scheduled event without a time are also subject to this limit.
+// No others are: interruptions and other scheduled events have a deadline. Instances that stop or terminate are exempt
+// as well: DescribeInstances may show them as running for a while after EC2 has announced it, and only an immediate
+// drain helps their pods. A refusal is not an error: the statuses are polled again, and the garbage collection finds a
+// machine that is really gone.
 func (p *Provider) mayReplace(ctx context.Context, failing []interruption.Decision) (map[string]bool, error) {
 	may := map[string]bool{}
 	var errs []error

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 )
 
-// unread cannot read the claim of a name.
+// unread is a client that cannot read the claim of the given name.
 type unread struct {
 	client.Client
 	name string
@@ -26,7 +26,7 @@ func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return u.Client.Get(ctx, key, o, options...)
 }
 
-// A claim that cannot be read stays, and keeps no other from being asked about.
+// A claim that cannot be read is not removed, and does not prevent the decision about other claims.
 func TestAskWithoutOneClaim(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -46,8 +46,8 @@ func TestAskWithoutOneClaim(t *testing.T) {
 	}
 }
 
-// Claims whose status checks fail are asked about together. An answer counts also beside an error, and a claim that is gone, or
-// another of the same name, is not asked about.
+// Claims whose status checks fail are passed to ask together. A result is valid even beside an error. A claim that is
+// gone, or replaced by another of the same name, is not passed.
 func TestAskBeforeRemoval(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
@@ -80,6 +80,6 @@ func TestAskBeforeRemoval(t *testing.T) {
 		t.Errorf("with a brake, error %v (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff([][]string{{"a instance_status", "b instance_status"}}, asked); diff != "" {
-		t.Errorf("asked about (-want +got):\n%s", diff)
+		t.Errorf("passed to ask (-want +got):\n%s", diff)
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
-// preparing is the longest that the first refresh may take. What it does not bring is there later.
+// preparing is the maximum duration of the first refresh. Data that does not arrive in time arrives with a later round.
 const preparing = 20 * time.Second
 
-// Prepare asks for instance types and prices once, so that the first plan does not go by those that are built in. With an
-// error those stay in use until a round of upkeep succeeds.
+// Prepare refreshes instance types and prices once, so that the first plan does not use the embedded ones. If it
+// returns an error, the embedded ones stay in use until an upkeep round succeeds.
 func (p *Provider) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, preparing)
 	defer cancel()
@@ -32,7 +32,7 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// rounds keep what the provider knows and owns up to date.
+// rounds returns the upkeep rounds, which refresh the provider's data and clean up its resources.
 func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	parts := p.refreshed(log)
 	parts.RefreshImages, parts.AdoptTemplates, parts.SweepTemplates = p.sources.Images.Refresh, p.launcher.AdoptTemplates, p.launcher.SweepTemplates
@@ -51,7 +51,7 @@ func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	}}
 }
 
-// refreshed are the parts that keep types and prices up to date.
+// refreshed returns the parts that refresh types and prices.
 func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
 	types := upkeep.NewTypes(p.opts.Clients.EC2, p.sources.Calls, catalog.Load())
 	prices := &upkeep.Prices{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Book: p.prices, Region: p.opts.Region, Now: p.opts.Clock.Now,
@@ -68,7 +68,7 @@ func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
 	}
 }
 
-// then does what follows when something has succeeded.
+// then calls follow after do has succeeded.
 func then(do func(context.Context) error, follow func()) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
@@ -79,7 +79,7 @@ func then(do func(context.Context) error, follow func()) func(context.Context) e
 	}
 }
 
-// tag gives an instance of ours tags that it does not have.
+// tag adds tags to an instance of this provider.
 func (p *Provider) tag(ctx context.Context, id string, tags map[string]string) error {
 	if _, ours := instanceOf(id); !ours {
 		return notFound(id)

@@ -11,8 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// TestPrepare: types and prices are EC2's afterwards, and catalogues are told to be read again. What cannot be had is named,
-// and does not keep the rest.
+// TestPrepare checks that Prepare loads types and prices from AWS and triggers a new read of the catalogs. The error
+// names data that is not available, and the other data is loaded.
 func TestPrepare(t *testing.T) { synctest.Test(t, testPrepare) }
 
 func testPrepare(t *testing.T) {
@@ -24,15 +24,15 @@ func testPrepare(t *testing.T) {
 	id, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "pricing", Code: "AccessDeniedException", Status: 400})
 	check(t, err)
 	if err := p.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "prices on demand") {
-		t.Errorf("the price list denies: error %v", err)
+		t.Errorf("with access to the price list denied: error %v", err)
 	}
 	onDemand, spot := p.prices.Updated()
 	if !onDemand.IsZero() || spot.IsZero() || len(changed) != 2 {
-		t.Errorf("updated at %v and %v, %d changes told; want that of spot and of types", onDemand, spot, len(changed))
+		t.Errorf("updated at %v and %v, %d changes announced; want those of spot and of types", onDemand, spot, len(changed))
 	}
 	types := p.shelf.types()
 	if m5, found := p.shelf.typeOf("m5.large"); !found || m5.Zones == nil || len(types) == len(catalog.Load().Types) {
-		t.Errorf("%d types, m5.large in zones %v: those that are built in", len(types), m5.Zones)
+		t.Errorf("%d types, m5.large in zones %v: the embedded ones", len(types), m5.Zones)
 	}
 	w.sim.Clear(id)
 	check(t, p.Prepare(t.Context()))
@@ -41,7 +41,7 @@ func testPrepare(t *testing.T) {
 	}
 }
 
-// TestRounds: without IAM no profile is looked for, and no price list is asked.
+// TestRounds checks that an isolated VPC has no round for instance profiles and makes no call to the price list.
 func TestRounds(t *testing.T) { synctest.Test(t, testRounds) }
 
 func testRounds(t *testing.T) {
@@ -54,7 +54,7 @@ func testRounds(t *testing.T) {
 	check(t, isolated.Prepare(t.Context()))
 	for call := range w.sim.Calls() {
 		if call.Service == "pricing" {
-			t.Errorf("an isolated VPC asked %s", call.Action)
+			t.Errorf("an isolated VPC called %s", call.Action)
 		}
 	}
 }

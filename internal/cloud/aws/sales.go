@@ -6,16 +6,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// Sale is what EC2 sells in the region, whoever may buy it.
+// Sale is an offering of EC2 in the region, independent of node classes.
 type Sale struct {
 	Type, Zone, CapacityType string
-	// Price in USD per hour; 0 where none is known.
+	// Price is in USD per hour, 0 if unknown.
 	Price float64
-	// Available is false while EC2 is known to have none left.
+	// Available is false while EC2 is known to have no capacity.
 	Available bool
 }
 
-// Sales lists all offerings of the region, as they are known now.
+// Sales returns all offerings of the region with their current state.
 func (p *Provider) Sales() []Sale {
 	var sales []Sale
 	stock := p.shelf.types()

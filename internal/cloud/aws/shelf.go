@@ -17,9 +17,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// shelf holds what each class sells. An assortment is built again when what it was built from has changed: the class, the
-// types, the memory seen on nodes, the family of addresses; its catalogue when prices or refusals have. Both are shared
-// by all who ask, and replaced, never changed.
+// shelf caches the instance types of each class. An assortment is rebuilt when its inputs have changed: the class, the
+// types, the memory seen on nodes, the address family. Its catalog is rebuilt when prices or refusals have changed.
+// Both are shared by all callers, and replaced instead of modified.
 type shelf struct {
 	settings    instance.Settings
 	memory      *instance.Memory
@@ -28,18 +28,18 @@ type shelf struct {
 	now         func() time.Time
 
 	mu sync.Mutex
-	// stock is what EC2 has; version counts its replacements.
+	// stock holds the types that EC2 has. version counts its replacements.
 	stock   []catalog.Type
 	byName  map[string]*catalog.Type
 	version uint64
 	places  map[types.UID]map[string]*place
 }
 
-// mostVariants bounds how many places a class keeps: pools may have kubelet settings of their own, which change.
+// mostVariants is the maximum number of places per class: pools may have their own kubelet settings, which change.
 const mostVariants = 50
 
-// place is that of one class, with the kubelet settings that a pool has in place of its own (userdata.WithKubelet). Its lock is held
-// while it is filled, so that many who ask at once have it filled once.
+// place is the cache entry of one class with the kubelet settings that a pool sets instead of the class's
+// (userdata.WithKubelet). Its lock is held while it is filled, so that concurrent callers fill it once.
 type place struct {
 	mu         sync.Mutex
 	key        string
@@ -48,10 +48,10 @@ type place struct {
 	catalogue  []cloud.InstanceType
 }
 
-// marketState tells catalogues of one assortment apart.
+// marketState identifies the versions of prices and refusals that a catalog was built from.
 type marketState struct {
 	prices, refusals uint64
-	// until is when the next refusal ends; zero for never.
+	// until is when the next refusal expires. Zero means never.
 	until time.Time
 }
 
@@ -75,14 +75,14 @@ func (s *shelf) setTypes(stock []catalog.Type) {
 	s.version++
 }
 
-// types are what EC2 has. Nobody may change them.
+// types returns the types that EC2 has. They must not be modified.
 func (s *shelf) types() []catalog.Type {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stock
 }
 
-// typeOf is the type of that name.
+// typeOf returns the type of the given name.
 func (s *shelf) typeOf(name string) (*catalog.Type, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,20 +90,20 @@ func (s *shelf) typeOf(name string) (*catalog.Type, bool) {
 	return t, known
 }
 
-// forget drops a class that is gone.
+// forget drops a deleted class.
 func (s *shelf) forget(class types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.places, class)
 }
 
-// goods is what a class sells at the moment. Nobody may change it.
+// goods holds the current instance types of a class. It must not be modified.
 type goods struct {
 	assortment *instance.Assortment
 	types      []cloud.InstanceType
 }
 
-// of is what the class sells. It fails when a setting of the class cannot be read.
+// of returns the instance types of the class. It fails if a setting of the class is invalid.
 func (s *shelf) of(class *awsv1.EC2NodeClass, ipv6 bool) (goods, error) {
 	s.mu.Lock()
 	variant := class.Annotations[karpv1.AnnotationKubelet]
@@ -143,7 +143,7 @@ func (s *shelf) of(class *awsv1.EC2NodeClass, ipv6 bool) (goods, error) {
 	return goods{p.assortment, p.catalogue}, nil
 }
 
-// state is read before a catalogue is made: what changes meanwhile makes it again.
+// state is read before a catalog is built, so that a concurrent change causes another build.
 func (s *shelf) state() marketState {
 	state := marketState{prices: s.prices.Version(), refusals: s.unavailable.Version()}
 	if at, any := s.unavailable.NextExpiry(); any {
@@ -156,8 +156,8 @@ func (m marketState) holds(now marketState, at time.Time) bool {
 	return m.prices == now.prices && m.refusals == now.refusals && (m.until.IsZero() || at.Before(m.until))
 }
 
-// keyOf tells apart classes that may sell something else. The order of subnets follows their free addresses and does not
-// matter here.
+// keyOf returns a key that differs for classes that may have different instance types. The order of subnets depends on
+// their free addresses and is irrelevant here.
 func keyOf(class *instance.Class, stock, memory uint64, ipv6 bool) (string, error) {
 	subnets := map[instance.Subnet]bool{}
 	for _, subnet := range class.Subnets {

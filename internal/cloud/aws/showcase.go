@@ -18,26 +18,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
-// SpotStandIn is what stands in for spot prices where AWS is not asked, as a part of the price on demand. AWS advertises
-// discounts of up to 90%; what is true of a type in a zone at a time, only AWS knows.
+// SpotStandIn is the estimate for spot prices where AWS is not called, as a fraction of the on-demand price. AWS
+// advertises discounts of up to 90%. Only AWS knows the actual discount of a type in a zone.
 const SpotStandIn = 0.4
 
-// ShowcaseOptions are the settings of the provider that decide what its instance types offer.
+// ShowcaseOptions are the settings of the provider that affect its instance types.
 type ShowcaseOptions struct {
-	// Region of the cluster, such as us-east-1.
+	// Region is the region of the cluster, such as us-east-1.
 	Region string
-	// MemoryOverheadPercent and ReservedENIs as in Options.
+	// MemoryOverheadPercent and ReservedENIs are as in Options.
 	MemoryOverheadPercent float64
 	ReservedENIs          int64
-	// IPv6 says that the cluster's pods have IPv6 addresses.
+	// IPv6 means that the cluster's pods have IPv6 addresses.
 	IPv6 bool
 }
 
-// Showcase is what classes sell, for somebody who only looks: worked out by the same code as the provider's own
-// (package instance), from the embedded catalogue. It has no client: nothing of it asks AWS but Refresh, which is handed
-// clients. It may be used from several goroutines.
+// Showcase computes the instance types of classes for offline use, by the same code as the provider (package instance),
+// from the embedded catalog. It has no client. Only Refresh calls AWS, with the clients that are passed to it. It is
+// safe for concurrent use.
 //
-//	embedded catalogue  \
+//	embedded catalog    \
 //	memory of nodes seen -> Catalogue(class) -> []cloud.InstanceType
 //	Refresh(clients)    /
 type Showcase struct {
@@ -48,11 +48,11 @@ type Showcase struct {
 	mu     sync.Mutex
 	stock  []catalog.Type
 	byName map[string]*catalog.Type
-	// unlisted is why prices on demand are those of the embedded catalogue though AWS was asked.
+	// unlisted is why on-demand prices are those of the embedded catalog although AWS was called.
 	unlisted error
 }
 
-// NewShowcase begins with what is embedded.
+// NewShowcase returns a Showcase with the embedded data.
 func NewShowcase(opts ShowcaseOptions) *Showcase {
 	s := &Showcase{opts: opts, memory: instance.NewMemory(), prices: instance.NewPrices(opts.Region, catalog.Load())}
 	s.setTypes(catalog.Load().Types)
@@ -69,8 +69,8 @@ func (s *Showcase) setTypes(stock []catalog.Type) {
 	s.stock, s.byName = stock, byName
 }
 
-// Observe takes in the memory in bytes that a registered node of a type with an image has, which then holds instead of the
-// estimate, as it does for the controller.
+// Observe records the memory in bytes of a registered node of the given type and image. As in the controller, it
+// replaces the estimate.
 func (s *Showcase) Observe(typeName, imageID string, bytes int64) {
 	s.mu.Lock()
 	t := s.byName[typeName]
@@ -80,12 +80,12 @@ func (s *Showcase) Observe(typeName, imageID string, bytes int64) {
 	}
 }
 
-// Restore takes in the data of the ConfigMap in which the controller keeps the memory that it has seen; entries that cannot
-// be read are named in the error and left out.
+// Restore loads the data of the ConfigMap in which the controller stores the memory that it has seen. Invalid entries
+// are skipped and named in the error.
 func (s *Showcase) Restore(data map[string]string) error { return s.memory.Restore(data) }
 
-// Catalogue is what the class sells, by the subnets and images of its status. A class without is a
-// *cloud.NodeClassNotReadyError, as it is for the provider; a setting that cannot be read is another error.
+// Catalogue returns the instance types of the class, based on the subnets and images in its status. If the status has
+// none, it returns a *cloud.NodeClassNotReadyError, as the provider does. An invalid setting is another error.
 func (s *Showcase) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
 		return nil, unresolved(class)
@@ -93,8 +93,9 @@ func (s *Showcase) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, e
 	return s.selling(class)
 }
 
-// Assumed is what the class would sell if it were resolved: what is missing in its status is filled in, a subnet in each
-// of the zones and images for every architecture that its family has. It says what was assumed, "" for nothing.
+// Assumed returns the instance types that the class would have if it were resolved. It fills in the missing parts of
+// the status: a subnet in each of the zones, and images for every architecture of its family. assumed describes the
+// assumptions and is empty if there are none.
 func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []cloud.InstanceType, assumed string, err error) {
 	resolved := class.DeepCopy()
 	var assumptions []string
@@ -112,7 +113,8 @@ func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []c
 	return types, strings.Join(assumptions, ", and "), err
 }
 
-// zones are those of the region that the catalogue knows, or a, b and c, and of those given the ones that are in it.
+// zones returns the zones of the region in the catalog, or a, b and c if it has none. If given contains any of these,
+// only those are returned.
 func (s *Showcase) zones(given []string) []string {
 	var zones []string
 	for _, t := range catalog.Load().Types {
@@ -134,7 +136,7 @@ func (s *Showcase) zones(given []string) []string {
 	return slices.Compact(zones)
 }
 
-// selling works out what a resolved class sells.
+// selling computes the instance types of a resolved class.
 func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	facts := instance.ClassOf(class)
 	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent, ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
@@ -145,7 +147,8 @@ func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, err
 	return assortment.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot, Unavailable: func(instance.Offer) bool { return false }}), nil
 }
 
-// stockFor are the types. Where neither the catalogue nor AWS has said which zones of the region sell them, all do.
+// stockFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be
+// offered in all zones.
 func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
 	s.mu.Lock()
 	stock := s.stock
@@ -164,13 +167,13 @@ func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
 	return everywhere
 }
 
-// asked reports whether AWS has been asked.
+// asked reports whether AWS has been called.
 func (s *Showcase) asked() bool {
 	_, spot := s.prices.Updated()
 	return !spot.IsZero()
 }
 
-// spot is the price that AWS said, or what stands in for it.
+// spot returns the spot price from AWS, or its estimate.
 func (s *Showcase) spot(typeName, zone string) (price float64, known bool) {
 	if s.asked() {
 		return s.prices.Spot(typeName, zone)
@@ -179,8 +182,8 @@ func (s *Showcase) spot(typeName, zone string) (price float64, known bool) {
 	return price * SpotStandIn, known
 }
 
-// Refresh asks AWS for types, zones and prices, which hold from then on. Where the price list cannot be asked (few may, and
-// networks without a way out cannot) prices on demand stay those of the catalogue, and Source says so.
+// Refresh loads types, zones and prices from AWS and uses them from then on. If the price list cannot be read (because
+// of missing permissions or an isolated network), on-demand prices remain those of the catalog, and Source says so.
 func (s *Showcase) Refresh(ctx context.Context, clients Clients) error {
 	calls := &discovery.Caller{Timeout: 30 * time.Second, Now: time.Now, Observe: func(discovery.Call) {}}
 	types := upkeep.NewTypes(clients.EC2, calls, catalog.Load())
@@ -207,7 +210,7 @@ func (s *Showcase) Refresh(ctx context.Context, clients Clients) error {
 	return nil
 }
 
-// Source says where types and prices are from, of which region and when, in one line.
+// Source describes the origin, region and date of types and prices in one line.
 func (s *Showcase) Source() string {
 	s.mu.Lock()
 	unlisted := s.unlisted
@@ -226,7 +229,7 @@ func (s *Showcase) Source() string {
 	return "on demand and " + spot
 }
 
-// embedded says which prices the catalogue has.
+// embedded describes the prices in the catalog.
 func (s *Showcase) embedded() string {
 	meta := catalog.Load().Meta
 	of, standIn := s.opts.Region, ""
@@ -239,6 +242,6 @@ func (s *Showcase) embedded() string {
 
 var regionOfZone = regexp.MustCompile(`^[a-z]+(-[a-z]+)+-[0-9]+`)
 
-// RegionOf is the region of a zone, such as us-east-1 of us-east-1a and of the local zone us-east-1-bos-1a; "" for what is
-// no zone of AWS.
+// RegionOf returns the region of a zone, such as us-east-1 for us-east-1a and for the local zone us-east-1-bos-1a. It
+// returns "" if the zone is not an AWS zone.
 func RegionOf(zone string) string { return regionOfZone.FindString(zone) }

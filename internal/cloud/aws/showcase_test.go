@@ -22,7 +22,7 @@ func newShowcase(region string) *Showcase {
 	return NewShowcase(ShowcaseOptions{Region: region, MemoryOverheadPercent: 0.075})
 }
 
-// plain are types without the prices of spot, and the spot prices by type and zone.
+// plain returns the types without spot prices, and the spot prices by type and zone.
 func plain(types []cloud.InstanceType) (without []cloud.InstanceType, spot map[string]float64) {
 	spot = map[string]float64{}
 	for _, t := range types {
@@ -39,8 +39,8 @@ func plain(types []cloud.InstanceType) (without []cloud.InstanceType, spot map[s
 	return without, spot
 }
 
-// What a class is shown to sell is what the provider sells to it: labels, capacity, overhead, zones, prices on demand, by
-// its subnets, its images, its kubelet's settings and the memory that was seen.
+// The showcase returns the same instance types for a class as the provider: labels, capacity, overhead, zones and
+// on-demand prices, based on its subnets, its images, its kubelet settings and the memory seen on nodes.
 func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t)
@@ -70,7 +70,7 @@ func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 		t.Errorf("only %d types", len(got))
 	}
 	if diff := cmp.Diff(wantPlain, gotPlain); diff != "" {
-		t.Errorf("the showcase has something else than the provider (-want +got):\n%s", diff)
+		t.Errorf("the showcase differs from the provider (-want +got):\n%s", diff)
 	}
 	for _, sold := range got {
 		for _, o := range sold.Offerings {
@@ -81,7 +81,7 @@ func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 	}
 }
 
-// Asked, AWS says what there is and what it costs, and the source says when.
+// After Refresh, types and prices are those of AWS, and the source has the date.
 func TestShowcaseRefreshed(t *testing.T) {
 	w := newWorld(t)
 	s := newShowcase("us-east-1")
@@ -103,7 +103,7 @@ func TestShowcaseRefreshed(t *testing.T) {
 	}
 	for at, price := range spot {
 		if price <= 0 || price < prices[at]/2 || price > prices[at]*2 {
-			t.Fatalf("spot in %s costs %v, and AWS says about %v", at, price, prices[at])
+			t.Fatalf("spot in %s costs %v, and AWS has about %v", at, price, prices[at])
 		}
 	}
 	if source := s.Source(); !strings.HasPrefix(source, "on demand and spot those of AWS in us-east-1 at 20") {
@@ -111,7 +111,7 @@ func TestShowcaseRefreshed(t *testing.T) {
 	}
 }
 
-// Without the right to read the price list, and without AWS, it says so.
+// Without permission to read the price list, and without AWS, the showcase reports it.
 func TestShowcaseCannotAsk(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sim.Inject(awssim.Fault{Action: "GetProducts", Kind: awssim.FaultDeny})
@@ -124,12 +124,12 @@ func TestShowcaseCannotAsk(t *testing.T) {
 	nowhere := ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
 	if err := newShowcase("us-east-1").Refresh(t.Context(), nowhere); err == nil {
-		t.Error("AWS that is not there is no error")
+		t.Error("no error although AWS cannot be reached")
 	}
 }
 
-// A class without status is not ready, or is taken to have subnets in all zones; regions of which the catalogue has no zones
-// and no prices sell everything at the prices of another one.
+// A class without status is not ready, or is assumed to have subnets in all zones. In regions for which the catalog has
+// no zones and no prices, everything is offered at the prices of another region.
 func TestShowcaseAssumes(t *testing.T) {
 	class := testClass("fresh")
 	var unready *cloud.NodeClassNotReadyError

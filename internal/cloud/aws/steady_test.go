@@ -27,8 +27,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 )
 
-// The periods of the controllers above the provider, in production (controller.Production): the collection of machines, and
-// the question whether a claim has drifted.
+// The production periods of the controllers above the provider (controller.Production): the garbage collection of
+// machines, and the drift check of a claim.
 const (
 	collectionPeriod = 2 * time.Minute
 	driftPeriod      = 5 * time.Minute
@@ -36,8 +36,8 @@ const (
 
 var thousand = flag.Bool("thousand", false, "count the calls of a thousand nodes, too, which takes a quarter of a minute")
 
-// TestSteadyCalls counts what a fleet that does not change asks of AWS in an hour, on a virtual clock, and compares it with
-// what docs/aws.md says.
+// TestSteadyCalls counts the calls to AWS per hour for a fleet that does not change, on a virtual clock, and compares
+// them with docs/aws.md.
 func TestSteadyCalls(t *testing.T) {
 	documented := documentedCalls(t)
 	sizes := []int{100}
@@ -52,28 +52,28 @@ func TestSteadyCalls(t *testing.T) {
 				for _, call := range slices.Sorted(maps.Keys(counts)) {
 					total += counts[call]
 					if want := documented[call][nodes]; counts[call] != want {
-						t.Errorf("%d nodes: %s %d times an hour, docs/aws.md says %d", nodes, call, counts[call], want)
+						t.Errorf("%d nodes: %s %d times an hour, docs/aws.md has %d", nodes, call, counts[call], want)
 					}
 				}
 				for call, by := range documented {
 					if call != "all" && by[nodes] != counts[call] {
-						t.Errorf("docs/aws.md says %s %d times an hour for %d nodes, it is %d", call, by[nodes], nodes, counts[call])
+						t.Errorf("docs/aws.md has %s %d times an hour for %d nodes, it is %d", call, by[nodes], nodes, counts[call])
 					}
 				}
 				if want := documented["all"][nodes]; want != total {
-					t.Errorf("%d nodes: %d calls an hour in all, docs/aws.md says %d", nodes, total, want)
+					t.Errorf("%d nodes: %d calls an hour in total, docs/aws.md has %d", nodes, total, want)
 				}
 			})
 		})
 	}
 }
 
-// steady has a fleet stand still for an hour, after one to settle, and returns the calls by service and action.
+// steady runs an unchanging fleet for an hour, after an hour to settle, and returns the calls by service and action.
 func steady(t *testing.T, nodes int) map[string]int {
 	t.Helper()
 	w := newVirtualWorld(t, quick(), "m5.large")
 	p := w.provider(t, func(o *Options) {
-		o.Types = nil // all of them
+		o.Types = nil // all types
 	})
 	check(t, p.Prepare(t.Context()))
 	claims := fleetOf(t, p, nodes)
@@ -102,11 +102,11 @@ func steady(t *testing.T, nodes int) map[string]int {
 			t.Errorf("%d machines, want %d", len(machines), nodes)
 		}
 	})
-	// That a claim has not drifted is read off the list of machines, so that a few tell of all.
+	// Drift is determined from the list of machines, so a few claims represent all.
 	const asked = 20
 	for i, claim := range claims[:asked] {
 		every(driftPeriod, func(ctx context.Context) {
-			idle(ctx, driftPeriod*time.Duration(i)/asked) // claims are not asked about all at once
+			idle(ctx, driftPeriod*time.Duration(i)/asked) // drift checks are spread over the period
 			reason, err := p.Drifted(ctx, claim, poolOf("default"))
 			if noted(ctx, t, err); reason != "" {
 				t.Errorf("%s has drifted: %s", claim.Name, reason)
@@ -122,7 +122,7 @@ func steady(t *testing.T, nodes int) map[string]int {
 	idle(ctx, time.Hour)
 	counts := map[string]int{}
 	for call, n := range w.sim.Calls() {
-		if call.Action != "DeleteLaunchTemplate" { // that of the launch is idle for an hour then: once, and not steadily
+		if call.Action != "DeleteLaunchTemplate" { // the launch's template becomes idle after an hour, which happens once
 			counts[call.Service+":"+call.Action] += n
 		}
 	}
@@ -133,7 +133,7 @@ func steady(t *testing.T, nodes int) map[string]int {
 	return counts
 }
 
-// fleetOf launches so many machines at once, and returns their claims.
+// fleetOf launches the given number of machines at once and returns their claims.
 func fleetOf(t *testing.T, p *Provider, nodes int) []*karpv1.NodeClaim {
 	t.Helper()
 	claims, errs := make([]*karpv1.NodeClaim, nodes), make([]error, nodes)
@@ -179,14 +179,14 @@ func oneOf(key string, values ...string) karpv1.Requirement {
 
 var callRow = regexp.MustCompile("^\\| `?([a-z0-9]+(?::[A-Za-z]+)?)`? \\| ([0-9,]+) \\| ([0-9,]+) \\|")
 
-// documentedCalls is the table of docs/aws.md: calls an hour by action, for 100 and 1,000 nodes.
+// documentedCalls parses the table in docs/aws.md: calls per hour by action, for 100 and 1,000 nodes.
 func documentedCalls(t *testing.T) map[string]map[int]int {
 	t.Helper()
 	text, err := os.ReadFile(root + "/docs/aws.md")
 	check(t, err)
 	_, section, found := strings.Cut(string(text), "## Calls an hour")
 	if !found {
-		t.Fatal("docs/aws.md does not say how many calls there are")
+		t.Fatal("docs/aws.md has no table of calls")
 	}
 	calls := map[string]map[int]int{}
 	for line := range strings.Lines(section) {

@@ -16,9 +16,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
-// A thousand claims at once, at the rates that EC2 publishes for a new account (CreateFleet and CreateLaunchTemplate: 50 in
-// one go, then 5 a second). Alike, they are one call. All unlike, in as many as 200 kinds, they need 200 fleets and the
-// floor is (200 - 50) / 5 = 30 s: 200 launch templates take as long, and their tokens come at the same time.
+// A thousand claims at once, at the rates that EC2 publishes for a new account (CreateFleet and CreateLaunchTemplate: a
+// burst of 50, then 5 per second). Identical claims need one call. With 200 kinds of claims, 200 fleets are needed, and
+// the minimum is (200 - 50) / 5 = 30 s. 200 launch templates take as long, and their tokens refill at the same time.
 func TestThousandClaims(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -75,11 +75,11 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 		t.Errorf("calls %v (%d throttled), want %d of CreateFleet and of CreateLaunchTemplate, none throttled", calls, throttled, fleets)
 	}
 	if took > within {
-		t.Errorf("it took %s, want %s at most", took, within)
+		t.Errorf("it took %s, want at most %s", took, within)
 	}
 	if n := len(w.sim.Instances()); n != 1000 {
-		t.Errorf("%d instances were bought", n)
+		t.Errorf("%d instances were launched", n)
 	}
-	quiet := time.NewTimer(10 * time.Minute) // whatever is under way comes to its end
+	quiet := time.NewTimer(10 * time.Minute) // lets pending work finish
 	<-quiet.C
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// Requests are told of as a whole and attempt by attempt.
+// Requests are reported as a whole and attempt by attempt.
 func TestWatch(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	var mu sync.Mutex
@@ -33,7 +33,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}}); err == nil {
-		t.Fatal("a subnet that is not there is described")
+		t.Fatal("a subnet that does not exist is described")
 	}
 	request := func(status, retries int) call.Request {
 		return call.Request{Service: "EC2", Operation: "DescribeSubnets", Status: status, Retries: retries}

@@ -36,7 +36,7 @@ import (
 
 const testCluster = "sandbox"
 
-// world is a simulated AWS, an API with a class that is ready, and what providers over both need.
+// world is a simulated AWS, a Kubernetes API with a class that is ready, and the dependencies of providers.
 type world struct {
 	sim     *awssim.Cloud
 	api     client.WithWatch
@@ -45,12 +45,12 @@ type world struct {
 	types   []catalog.Type
 	records *records
 	clock   *shifted
-	hung    atomic.Pointer[chan struct{}] // closed when reads of the API go on; nil while they do
+	hung    atomic.Pointer[chan struct{}] // closed when reads of the API resume; nil while they are not blocked
 	drained []cloudtest.Offering
 	spot    []instance.SpotPrice
 }
 
-// quick is a cloud whose machines take next to no time, and that does not throttle.
+// quick returns options of a cloud whose machines start and stop almost immediately and which does not throttle.
 func quick() awssim.Options {
 	return awssim.Options{
 		Cluster: awssim.Cluster{CA: "PEM"}, Limits: map[string]awssim.Limit{},
@@ -58,7 +58,7 @@ func quick() awssim.Options {
 	}
 }
 
-// newWorld makes a world for a test in real time, with the types that it names. Its cloud is at a port of this machine.
+// newWorld returns a world for a test in real time, with the named types. Its cloud listens on a local port.
 func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -67,14 +67,14 @@ func newWorld(t *testing.T, names ...string) *world {
 	return newWorldOf(t, quick(), connection{listener, transport, "http://" + listener.Addr().String()}, names...)
 }
 
-// newVirtualWorld makes one on a virtual clock (testing/synctest), with its cloud in memory.
+// newVirtualWorld returns a world on a virtual clock (testing/synctest), with its cloud in memory.
 func newVirtualWorld(t *testing.T, options awssim.Options, names ...string) *world {
 	t.Helper()
 	pipe := awssim.NewPipe()
 	return newWorldOf(t, options, connection{pipe, pipe.HTTPClient(), awssim.Endpoint}, names...)
 }
 
-// connection is how the cloud is reached.
+// connection describes how to reach the cloud.
 type connection struct {
 	listener net.Listener
 	client   *http.Client
@@ -115,15 +115,15 @@ func newWorldOf(t *testing.T, options awssim.Options, by connection, names ...st
 	return w
 }
 
-// patient are clients for tests of many calls that must not fail: a server of the same process answers at times before the
-// client has noticed that all of its request is written, which net/http then takes for a failure of the connection.
+// patient returns clients for tests with many calls that must not fail. A server in the same process sometimes responds
+// before the client has noticed that its request is fully written, which net/http treats as a connection failure.
 func (w *world) patient() Clients {
 	config := w.config.Copy()
 	config.RetryMaxAttempts = 10
 	return ClientsOf(config)
 }
 
-// serveAPI makes the API with a class that has been looked after, and one that is not ready.
+// serveAPI creates the Kubernetes API with a class that has been reconciled, and one that is not ready.
 func (w *world) serveAPI(t *testing.T) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -148,7 +148,7 @@ func (w *world) serveAPI(t *testing.T) {
 	})
 	p := w.provider(t)
 	r := &class.Reconciler{Client: stored, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
-	for range 2 { // its finaliser, and all the rest
+	for range 2 { // first its finalizer, then the rest
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 		check(t, err)
 	}
@@ -168,7 +168,7 @@ func testClass(name string) *awsv1.EC2NodeClass {
 	}
 }
 
-// poolOf is the pool of the claims, with a class.
+// poolOf returns the pool of the claims, with the given class.
 func poolOf(class string) *karpv1.NodePool {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
@@ -179,7 +179,7 @@ func classRef(name string) cloud.ClassRef {
 	return cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: name}
 }
 
-// provider is one as a new process has it.
+// provider returns a provider as a new process starts it.
 func (w *world) provider(t *testing.T, change ...func(*Options)) *Provider {
 	t.Helper()
 	fast := launch.Rate{Burst: 1000, PerSecond: 1000}
@@ -193,11 +193,11 @@ func (w *world) provider(t *testing.T, change ...func(*Options)) *Provider {
 	}
 	p, err := New(opts)
 	check(t, err)
-	p.prices.MergeSpot(w.spot, time.Time{}.Add(1)) // as they were once: all processes see the same
+	p.prices.MergeSpot(w.spot, time.Time{}.Add(1)) // a fixed time, so that all processes see the same prices
 	return p
 }
 
-// claim is one of the class, that the API has.
+// claim creates a claim of the class in the API.
 func (w *world) claim(t *testing.T, name string, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
 	t.Helper()
 	c := &karpv1.NodeClaim{
@@ -209,7 +209,7 @@ func (w *world) claim(t *testing.T, name string, requirements ...karpv1.Requirem
 	return c
 }
 
-// launched is a claim as the controller leaves it after its launch.
+// launched returns a claim as the controller writes it after its launch.
 func (w *world) launched(t *testing.T, p *Provider, name string, requirements ...karpv1.Requirement) *karpv1.NodeClaim {
 	t.Helper()
 	c := w.claim(t, name, requirements...)
@@ -239,7 +239,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// shifted is the real clock, ahead by what was skipped: timers take their real time.
+// shifted is the real clock plus the skipped time. Timers use the real time.
 type shifted struct {
 	clock.RealClock
 	ahead atomic.Int64
@@ -251,7 +251,7 @@ func (s *shifted) Since(at time.Time) time.Duration { return s.Now().Sub(at) }
 
 func (s *shifted) skip(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// records keeps purchases by the UIDs of claims, for claims that no API has.
+// records stores launch requests by the UIDs of claims, for claims that are not in an API.
 type records struct {
 	mu      sync.Mutex
 	entries map[types.UID]launch.Entry
