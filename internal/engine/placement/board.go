@@ -106,13 +106,13 @@ func (b *boarders) bindKeptFirst(waiting []*seat, urgent map[*task]bool) (late [
 	return late
 }
 
-// parted splits the seats into those of which is says so and the others.
-func parted(seats []*seat, is func(*seat) bool) (yes, no []*seat) {
-	for _, s := range seats {
-		if is(s) {
-			yes = append(yes, s)
+// parted splits the list into those of which is says so and the others.
+func parted[T any](list []T, is func(T) bool) (yes, no []T) {
+	for _, one := range list {
+		if is(one) {
+			yes = append(yes, one)
 		} else {
-			no = append(no, s)
+			no = append(no, one)
 		}
 	}
 	return yes, no

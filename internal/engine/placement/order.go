@@ -16,10 +16,11 @@ import (
 // Domains are assigned before nodes are found, so that a pod that found no node after all, or a node that came to be in
 // a domain nobody thought of, may have changed the counts on which others were admitted. Who is not admissible at any
 // turn gives its seat back and looks for another, with everybody else in place; who still has none in the end is
-// refused.
+// refused. Then others that were refused are asked again: what it took of a limit in each attempt is there for them now.
 
-// attempts is how often pods that cannot be bound look for another seat.
-const attempts = 4
+// attempts is how often pods of one task that cannot be bound look for another seat. mostRounds is how often pods of any task look
+// for one, at most; in portions, for which the work budget is spent, only attempts.
+const attempts, mostRounds = 4, 16
 
 // seat is where a pod of the plan is to be bound.
 type seat struct {
@@ -47,10 +48,15 @@ func (r *run) settle() {
 		r.orderByPlace()
 		return
 	}
-	for attempt := 1; !r.over(); attempt++ {
+	tries := map[*task]int{}
+	most := mostRounds
+	if r.mode == portioned {
+		most = attempts
+	}
+	for round := 1; !r.over(); round++ {
 		order, late := r.board()
 		if len(late) == 0 {
-			if attempt <= attempts && (r.retryRefused() || r.preferHeavier()) {
+			if round <= most && (r.retryRefused(tries) || r.preferHeavier()) {
 				continue
 			}
 			r.result.Order = order
@@ -58,11 +64,12 @@ func (r *run) settle() {
 		}
 		again := r.unseat(late)
 		r.refused = slices.DeleteFunc(r.refused, func(t *task) bool { return slices.Contains(again, t) })
-		if attempt > attempts {
-			r.refused = append(r.refused, again...)
-			continue
+		for _, t := range again {
+			tries[t]++
 		}
-		r.solveTogether(again)
+		open, givenUp := parted(again, func(t *task) bool { return round <= most && tries[t] <= attempts })
+		r.refused = append(r.refused, givenUp...)
+		r.solveTogether(open)
 	}
 }
 
@@ -94,15 +101,16 @@ func (r *run) seated() int {
 	return count
 }
 
-// retryRefused asks again for those that rules between pods kept out, now that everybody else has a place, and reports
-// whether any found one.
-func (r *run) retryRefused() bool {
+// retryRefused asks again for those that rules between pods or limits kept out, now that everybody else has a place, and reports
+// whether any found one. Tasks that had all their tries are not asked.
+func (r *run) retryRefused(tries map[*task]int) bool {
 	before := countTasks(r.refused)
-	again, rest := r.retry(r.refused)
+	open, givenUp := parted(r.refused, func(t *task) bool { return tries[t] <= attempts })
+	again, rest := r.retry(open)
 	if len(again) == 0 {
 		return false
 	}
-	r.refused, r.givenBack = rest, false
+	r.refused, r.givenBack = append(rest, givenUp...), false
 	r.solveTogether(again)
 	return countTasks(r.refused) < before
 }
