@@ -43,12 +43,16 @@ type boarding struct {
 
 // settle finds the order, and takes back what cannot be bound.
 func (r *run) settle() {
+	tries := map[*task]int{}
 	if len(r.counters.all) == 0 && len(r.counters.totals) == 0 {
-		r.preferHeavier()
+		for range attempts {
+			if !r.preferHeavier() || !r.retryRefused(tries) {
+				break
+			}
+		}
 		r.orderByPlace()
 		return
 	}
-	tries := map[*task]int{}
 	most := mostRounds
 	if r.mode == portioned {
 		most = attempts
