@@ -119,7 +119,8 @@ func Credentials(ctx context.Context, cfg aws.Config) error {
 	if err == nil {
 		return nil
 	}
-	if absent := new(NoRegionError); errors.As(regionOf(cfg.Region, err), &absent) { // retrieving credentials also needs the region
+	// Retrieving credentials needs the region, too.
+	if absent := new(NoRegionError); errors.As(regionOf(cfg.Region, err), &absent) {
 		return absent
 	}
 	failed := &NoCredentialsError{Err: err}

@@ -65,7 +65,8 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		o.opts.Changed()
 		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instanceType", t.Name, "bytes", bytes)
 	}
-	if o.memory.Version() == o.stored.Load() { // compares versions, because an observation that could not be stored is not new the second time
+	// Versions are compared, because an observation that could not be stored is not new the second time.
+	if o.memory.Version() == o.stored.Load() {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, o.storeMemory(ctx, func(string) bool { return true })

@@ -113,8 +113,8 @@ func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []c
 	return types, strings.Join(assumptions, ", and "), err
 }
 
-// zones returns the zones of the region in the catalog, or a, b and c if it has none. If given contains any of these,
-// only those are returned.
+// zones returns the zones of the region in the catalog, or a, b and c if it has none, plus the given zones that are in the
+// region.
 func (s *Showcase) zones(given []string) []string {
 	var zones []string
 	for _, t := range catalog.Load().Types {
@@ -148,7 +148,7 @@ func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, err
 }
 
 // stockFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be
-// offered in all zones.
+// offered in all zones of the class's subnets.
 func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
 	s.mu.Lock()
 	stock := s.stock

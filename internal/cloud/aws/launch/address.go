@@ -6,7 +6,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// choose is a subnet for each zone that has one, with addresses set aside for so many machines.
+// choose returns a subnet for each zone that has one, and reserves addresses for the given number of machines.
 func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
 	subnets := map[string]string{}
 	p.aside = map[string]held{}
@@ -20,8 +20,8 @@ func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeC
 	return subnets
 }
 
-// markFull has what would be launched into the plan's zones left out of plans for a while: otherwise its pods are planned there
-// again at once, and for ever.
+// markFull marks the full subnets of the plan's zones as unavailable for a while. Otherwise the pods would be planned
+// there again immediately and endlessly.
 func (l *Launcher) markFull(p *plan) {
 	zones := p.zones()
 	for _, subnet := range p.order.Class.Status.Subnets {
@@ -31,13 +31,13 @@ func (l *Launcher) markFull(p *plan) {
 	}
 }
 
-// held are addresses of a subnet that are set aside.
+// held is a number of reserved addresses of a subnet.
 type held struct {
 	zone      string
 	addresses int64
 }
 
-// giveBack returns the addresses of zones in which nothing was launched.
+// giveBack releases the addresses of zones in which nothing was launched.
 func (l *Launcher) giveBack(p *purchase) {
 	used := map[string]bool{}
 	if p.decided != nil {
@@ -53,7 +53,7 @@ func (l *Launcher) giveBack(p *purchase) {
 	p.aside = nil
 }
 
-// setAside sets addresses aside again that were given back. Subnets in which EC2 says that none is left are left out.
+// setAside reserves addresses again that were released. It skips subnets that have no address left according to EC2.
 func (l *Launcher) setAside(aside map[string]held) map[string]held {
 	again := map[string]held{}
 	for id, h := range aside {

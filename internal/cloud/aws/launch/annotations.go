@@ -11,15 +11,16 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Annotations is a Recorder that writes AnnotationPurchase.
+// Annotations is a Recorder that stores entries in AnnotationPurchase.
 type Annotations struct {
-	// Client reads claims, from a cache or not, and writes them.
+	// Client reads claims, possibly from a cache, and writes them.
 	Client client.Client
 	// Live reads claims from the API server, never from a cache.
 	Live client.Reader
 }
 
-// Recorded implements Recorder. It reads the API server: an entry that a cache does not show yet is one that has bought.
+// Recorded implements Recorder. It reads from the API server, because an entry that a cache does not show yet may
+// already have launched machines.
 func (a *Annotations) Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error) {
 	now, err := a.live(ctx, claim)
 	if err != nil {
@@ -58,7 +59,7 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 	return nil
 }
 
-// live is the claim as the API server has it. A claim of the same name with another UID is another claim.
+// live returns the claim from the API server. A claim with the same name and another UID is another claim.
 func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
 	now := &karpv1.NodeClaim{}
 	err := a.Live.Get(ctx, client.ObjectKeyFromObject(claim), now)
@@ -74,8 +75,8 @@ func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv
 	return now, nil
 }
 
-// Entries implements Recorder. It reads the API server, as Recorded does. Entries that cannot be read are left out: they hold
-// up their own claims only.
+// Entries implements Recorder. It reads from the API server, like Recorded. Invalid entries are skipped; they block
+// only their own claims.
 func (a *Annotations) Entries(ctx context.Context) (map[string]Entry, error) {
 	var claims karpv1.NodeClaimList
 	if err := a.Live.List(ctx, &claims); err != nil {

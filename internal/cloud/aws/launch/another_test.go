@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// counted are records that count how often all of them are listed.
+// counted are records that count the calls of Entries.
 type counted struct {
 	*records
 	lists atomic.Int32
@@ -29,8 +29,8 @@ func (c *counted) Entries(ctx context.Context) (map[string]Entry, error) {
 	return c.records.Entries(ctx)
 }
 
-// Claims that come again one by one after a refusal neither each ask EC2 nor each have all claims listed; who comes after the pause
-// does.
+// Claims that are retried individually after a refusal neither each call EC2 nor each list all claims. Only the first
+// retry after the pause does.
 func TestRefusalPauses(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
@@ -46,9 +46,9 @@ func TestRefusalPauses(t *testing.T) {
 				}
 			}
 			if asked, listed := w.count("CreateFleet", "InvalidParameterValue"), int(records.lists.Load()); asked != round || listed != round-1 {
-				t.Errorf("round %d of 30 claims: EC2 was asked %d times and claims were listed %d times, want %d and %d", round, asked, listed, round, round-1)
+				t.Errorf("round %d of 30 claims: EC2 was called %d times and claims were listed %d times, want %d and %d", round, asked, listed, round, round-1)
 			}
-			w.pass(min(time.Second<<(round-1), 10*time.Second)) // as the claims wait
+			w.pass(min(time.Second<<(round-1), 10*time.Second)) // the retry interval of the claims
 		}
 		w.sim.Clear(fault)
 		machines := map[string]string{}
@@ -59,7 +59,8 @@ func TestRefusalPauses(t *testing.T) {
 	})
 }
 
-// Where the request of the day comes to nothing, the one before it keeps its addresses, and has its launch templates made again.
+// If the current request cannot be sent, the previous one keeps its addresses, and its launch templates are created
+// again.
 func TestAnotherComesToNothing(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -82,7 +83,7 @@ func TestAnotherComesToNothing(t *testing.T) {
 				w.launch(ctx, l, names(3)...)
 				before := w.subnets.held()
 				if len(before) != 1 {
-					t.Fatalf("addresses are set aside in %v, want one subnet", before)
+					t.Fatalf("addresses are reserved in %v, want one subnet", before)
 				}
 				first := w.templateNames(ctx)
 				w.reclass("b")
@@ -90,7 +91,7 @@ func TestAnotherComesToNothing(t *testing.T) {
 				w.pass(time.Second)
 				w.launch(ctx, l, rest...)
 				if diff := cmp.Diff(before, w.subnets.held()); diff != "" {
-					t.Errorf("addresses set aside (-want +got):\n%s", diff)
+					t.Errorf("reserved addresses (-want +got):\n%s", diff)
 				}
 				w.sim.Clear(fault)
 				_, err = w.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(first[0])})
@@ -98,7 +99,7 @@ func TestAnotherComesToNothing(t *testing.T) {
 				w.pass(time.Minute)
 				machines := w.launchOnce(ctx, l, rest...)
 				if n := len(w.alive()); n != 3 || len(machines) != len(rest) {
-					t.Errorf("%d instances for %d claims, want the 3 that were asked for", n, len(machines))
+					t.Errorf("%d instances for %d claims, want 3", n, len(machines))
 				}
 				if again := w.templateNames(ctx); !slices.Contains(again, first[0]) {
 					t.Errorf("launch templates %v, want also %s", again, first[0])
@@ -108,8 +109,8 @@ func TestAnotherComesToNothing(t *testing.T) {
 	}
 }
 
-// Where another process has put a request of the day on record first, that is asked for, and neither the addresses of the one before
-// nor those of our own of the day stay set aside.
+// If another process has recorded a current request first, that one is sent, and the addresses of the previous request
+// and of this process's current request are released.
 func TestAnotherOfSomebodyElse(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
@@ -121,7 +122,7 @@ func TestAnotherOfSomebodyElse(t *testing.T) {
 		w.sim.Clear(fault)
 		w.pass(time.Second)
 		machines := w.launchOnce(ctx, second, names(3)...)
-		held := w.subnets.held() // also those of the first
+		held := w.subnets.held() // includes those of the first
 		w.reclass("c")
 		if diff := cmp.Diff(machines, w.launchOnce(ctx, first, names(3)...)); diff != "" {
 			t.Errorf("machines of the two processes (-want +got):\n%s", diff)
@@ -129,7 +130,7 @@ func TestAnotherOfSomebodyElse(t *testing.T) {
 		w.boughtOnce(machines)
 		for id, n := range held {
 			if got := w.subnets.held()[id]; got != n/2 {
-				t.Errorf("%d addresses of subnet %s are set aside, want %d: those of the machines", got, id, n/2)
+				t.Errorf("%d addresses of subnet %s are reserved, want %d: those of the machines", got, id, n/2)
 			}
 		}
 		if n := w.count("CreateFleet", "IdempotentParameterMismatch"); n != 0 {
@@ -138,7 +139,7 @@ func TestAnotherOfSomebodyElse(t *testing.T) {
 	})
 }
 
-// held are the addresses that are set aside, by subnet.
+// held returns the reserved addresses by subnet.
 func (s *oneSubnet) held() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +152,8 @@ func (s *oneSubnet) held() map[string]int64 {
 	return held
 }
 
-// Of two subnets in the zone, as good as each other, a request that is refused again and again stays with the one that it has: no
-// second one is put on record.
+// With two equivalent subnets in the zone, a request that is refused repeatedly stays with its subnet, and no second
+// request is recorded.
 func TestRefusedStaysInItsSubnet(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})

@@ -7,34 +7,34 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// batcher collects what has the same key, until nothing was added for a while, for so long at most, or until it is full,
-// and then has it done in one go.
+// batcher collects items with the same key until no item was added for the idle time, the maximum time is over, or the
+// batch is full. It then processes the batch as a whole.
 type batcher[T any] struct {
 	clock clock.Clock
 	idle  time.Duration
 	most  time.Duration
 	full  int
 	do    func(key string, items []T)
-	// told is told of every batch: its size, and for how long it was collected. It may be nil.
+	// told receives the size of every batch, and how long it was collected. It may be nil.
 	told func(size int, took time.Duration)
 
 	mu   sync.Mutex
 	open map[string]*window[T]
 }
 
-// window is a batch that is still open.
+// window is a batch that is still being collected.
 type window[T any] struct {
 	items []T
 	began time.Time
 	last  time.Time
-	fill  chan struct{} // closed when it is full
+	fill  chan struct{} // closed when the batch is full
 }
 
 func newBatcher[T any](c clock.Clock, idle time.Duration, full int, do func(key string, items []T)) *batcher[T] {
 	return &batcher[T]{clock: c, idle: idle, most: time.Second, full: full, do: do, open: map[string]*window[T]{}}
 }
 
-// add returns at once; do is called from another goroutine.
+// add adds an item and returns immediately. do is called in another goroutine.
 func (b *batcher[T]) add(key string, item T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *batcher[T]) run(key string, w *window[T]) {
 	b.do(key, w.items)
 }
 
-// left is how long the window stays open; when that is over it is closed.
+// left returns how long the window stays open, and closes it when that time is over.
 func (b *batcher[T]) left(key string, w *window[T]) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

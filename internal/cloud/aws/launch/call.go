@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// EC2API is what the package asks of EC2; *ec2.Client has it.
+// EC2API has the methods of *ec2.Client that the package calls.
 type EC2API interface {
 	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
 	CreateLaunchTemplate(context.Context, *ec2.CreateLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error)
@@ -24,11 +24,11 @@ type EC2API interface {
 	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
 }
 
-// callTimeout is how long an answer of EC2 may take.
+// callTimeout is the timeout of one call to EC2.
 const callTimeout = 30 * time.Second
 
-// send makes one call with its governor, timeout and report. The SDK does not repeat it: what is to be done about an
-// error depends on whether the call buys.
+// send makes one call with its rate limiter, timeout and report. The SDK does not retry it: the handling of an error
+// depends on whether the call launches instances.
 func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	var none Out
 	g := l.governors[name]
@@ -65,12 +65,12 @@ func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 	return out, nil
 }
 
-// service is the one that is called here.
+// service is the name of the AWS service in call reports.
 const service = "EC2"
 
 func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
-// noteRequestID keeps the id by which AWS knows the request.
+// noteRequestID stores AWS's ID of the request.
 func noteRequestID(id *string) middleware.DeserializeMiddleware {
 	return middleware.DeserializeMiddlewareFunc("NoteRequestID", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleDeserialize(ctx, in)
@@ -79,7 +79,8 @@ func noteRequestID(id *string) middleware.DeserializeMiddleware {
 	})
 }
 
-// persist makes a call that does no harm when it is made twice, until it is carried out or refused, five times at most.
+// persist makes an idempotent call and retries it until it is executed or refused. It retries at most five times,
+// except after throttling.
 func persist[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	for try := 1; ; try++ {
 		out, err := send(ctx, l, name, do, in)

@@ -11,9 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// commit puts the purchase on record: on the other claims, then on the lead, with the request. It returns the seats that take part
-// and fails the others. The token is never given up for another one because something cannot be written: whoever else reads it on
-// a claim may be asking with it already, and then it is one purchase.
+// commit records the fleet launch on the other claims, and then on the coordinator, with the request. It returns the
+// seats that take part and fails the others. The token is never replaced by another one because a write fails: another
+// process may have read it on a claim and may have sent it already, and both must then result in one launch.
 func (l *Launcher) commit(ctx context.Context, p *purchase, own request, seats []*seat) []*seat {
 	lead, others := seats[0], l.record(ctx, p.entry, seats[1:])
 	var err error
@@ -28,7 +28,7 @@ func (l *Launcher) commit(ctx context.Context, p *purchase, own request, seats [
 		lead.entry, lead.open = entry, true
 		return append([]*seat{lead}, others...)
 	}
-	lead.known = false // it may have been written all the same, or somebody else has written
+	lead.known = false // it may have been written in spite of the error, or another process wrote it
 	l.fail(lead, p.undecided(err))
 	p.unsure = true
 	switch {
@@ -50,10 +50,10 @@ func (l *Launcher) commit(ctx context.Context, p *purchase, own request, seats [
 	return nil
 }
 
-// narrow makes the request for some of a purchase's claims: those on which it is on record, or about to be.
+// narrow makes the request for a subset of the claims: those on which the fleet launch is recorded, or is about to be.
 func (l *Launcher) narrow(ctx context.Context, p *purchase, seats []*seat) (request, error) {
 	l.giveBack(p)
-	p.plan, p.order = seats[0].plan, seats[0].order // it names its claim, should it be the only one
+	p.plan, p.order = seats[0].plan, seats[0].order // the plan names its claim, in case it is the only one
 	var some places
 	for _, s := range seats {
 		if s.order.Claim.UID == p.entry.Lead.UID {
@@ -66,7 +66,7 @@ func (l *Launcher) narrow(ctx context.Context, p *purchase, seats []*seat) (requ
 	return l.prepare(ctx, p, some)
 }
 
-// record writes the entry on the claims after the lead, and fails the seats of those on which it cannot be written.
+// record writes the entry on all claims except the coordinator, and fails the seats whose claim cannot be written.
 func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*seat {
 	errs := make([]error, len(seats))
 	var group errgroup.Group
@@ -88,13 +88,14 @@ func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*se
 			recorded = append(recorded, s)
 			continue
 		}
-		s.known = false // it may have been written all the same, or somebody else has written
+		s.known = false // it may have been written in spite of the error, or another process wrote it
 		l.fail(s, fmt.Errorf("recording the purchase for NodeClaim %q: %w", s.name(), errs[i]))
 	}
 	return recorded
 }
 
-// prepare makes the launch templates and the request, for some places of the purchase or for all.
+// prepare creates the launch templates and returns the request, for some places of the fleet launch or, if some is nil,
+// for all.
 func (l *Launcher) prepare(ctx context.Context, p *purchase, some places) (request, error) {
 	for _, v := range p.plan.variants {
 		if err := l.ensure(ctx, p.plan.templates[v]); err != nil {
@@ -117,7 +118,7 @@ func (l *Launcher) prepare(ctx context.Context, p *purchase, some places) (reque
 	return request{Made: p.plan.order.origin(), Sent: sent}, nil
 }
 
-// templateError is the claims' error for a launch template that cannot be made.
+// templateError returns the claims' error for a launch template that cannot be created.
 func (l *Launcher) templateError(err error) error {
 	if f := fateOf(err); f == throttled || f == lost {
 		return err

@@ -22,23 +22,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// template is a launch template that is to exist.
+// template is the desired state of a launch template.
 type template struct {
-	// name is a hash of the rest: another content is another template.
+	// name is a hash of the other fields, so different contents have different templates.
 	name string
 	data *ec2types.RequestLaunchTemplateData
 	tags map[string]string
 }
 
-// templateFor is what machines of one template have in common beyond the order.
+// templateFor holds the attributes that the machines of one template share beyond the order.
 type templateFor struct {
 	image string
 	pods  int64
-	// efas is how many elastic fabric adapters the machine has, if the claim asks for any.
+	// efas is the number of Elastic Fabric Adapters of the machine, if the claim requests any.
 	efas int64
 }
 
-// variantOf is the template that a way needs.
+// variantOf returns the template variant that a way needs.
 func (o *Order) variantOf(w cloud.Choice) templateFor {
 	v := templateFor{image: o.Image(w.Type.Name), pods: w.Type.Capacity["pods"]}
 	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asks.IsZero() {
@@ -47,7 +47,7 @@ func (o *Order) variantOf(w cloud.Choice) templateFor {
 	return v
 }
 
-// template makes the launch template of a variant. Errors are those of userdata.Render.
+// template returns the launch template of a variant. Errors are those of userdata.Render.
 func (o *Order) template(s *Selection, v templateFor) (template, error) {
 	user, err := userdata.Render(o.userData(s, v))
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 	return template{name: templateName(data, tags), data: data, tags: tags}, nil
 }
 
-// templateName is karpenter.k8s.aws/ and 64 bits of a hash, decimal.
+// templateName returns karpenter.k8s.aws/ followed by 64 bits of a hash, in decimal.
 func templateName(data *ec2types.RequestLaunchTemplateData, tags map[string]string) string {
 	text, err := json.Marshal([]any{data, tags})
 	if err != nil {
@@ -119,7 +119,8 @@ func (o *Order) imageName(id string) string {
 	return ""
 }
 
-// interfaces are those that the class lists; or one EFA on each card, if the claim asks for EFAs; or one.
+// interfaces returns the network interfaces: those in the class; otherwise one EFA per network card if the claim
+// requests EFAs; otherwise one.
 func (o *Order) interfaces(v templateFor) []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	var list []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 	for _, i := range o.Class.Spec.NetworkInterfaces {
@@ -142,7 +143,7 @@ func (o *Order) networkInterface(card, device int32, kind string) ec2types.Launc
 		NetworkCardIndex: aws.Int32(card), DeviceIndex: aws.Int32(device), InterfaceType: aws.String(kind), Groups: o.groups(),
 	}
 	if kind == awsv1.InterfaceTypeEFAOnly {
-		return i // it carries no IP traffic
+		return i // the interface has no IP traffic
 	}
 	spec := &o.Class.Spec
 	i.AssociatePublicIpAddress = spec.AssociatePublicIPAddress
@@ -168,7 +169,8 @@ func (o *Order) groups() []string {
 	return ids
 }
 
-// metadataOptions are those of the class. Without any, which the CRD's defaults do not let happen, tokens are required.
+// metadataOptions returns the options of the class. If it has none, which the defaults of the CRD prevent, tokens are
+// required.
 func metadataOptions(m *awsv1.MetadataOptions, ipv6 bool) *ec2types.LaunchTemplateInstanceMetadataOptionsRequest {
 	options := &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{InstanceMetadataTags: ec2types.LaunchTemplateInstanceMetadataTagsStateDisabled}
 	if m == nil {
@@ -188,10 +190,10 @@ func metadataOptions(m *awsv1.MetadataOptions, ipv6 bool) *ec2types.LaunchTempla
 	return options
 }
 
-// withoutIPv6Metadata are the regions whose EC2 does not know httpProtocolIPv6.
+// withoutIPv6Metadata lists the regions in which EC2 does not support httpProtocolIPv6.
 var withoutIPv6Metadata = []string{"us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1", "us-isof-south-1", "us-isof-east-1"}
 
-// familyDevices are the volumes of a family, in GiB by device, where the class has none.
+// familyDevices are the default volumes of a family for classes without any, in GiB by device.
 var familyDevices = map[awsv1.Family][]awsv1.BlockDeviceMapping{
 	awsv1.FamilyAL2:          {gp3("/dev/xvda", 20)},
 	awsv1.FamilyAL2023:       {gp3("/dev/xvda", 20)},
@@ -239,10 +241,10 @@ func int32Of(n *int64) *int32 {
 	if n == nil {
 		return nil
 	}
-	return aws.Int32(int32(min(*n, math.MaxInt32))) // what EC2 refuses either way, and not what is left of it
+	return aws.Int32(int32(min(*n, math.MaxInt32))) // EC2 refuses the value with or without the limit
 }
 
-// inRegion strips what the region's EC2 does not know.
+// inRegion removes fields that EC2 in the region does not support.
 func (t *template) inRegion(region string) {
 	if slices.Contains(withoutIPv6Metadata, region) {
 		t.data.MetadataOptions.HttpProtocolIpv6 = ""
@@ -250,7 +252,8 @@ func (t *template) inRegion(region string) {
 	}
 }
 
-// podsOf is the least number of pods on the types that are sold in a zone: the addresses that a machine takes there.
+// podsOf returns the minimum number of pods over the types that are available in a zone. It is the number of addresses
+// that a machine uses there.
 func podsOf(ways []cloud.Choice, zone string) int64 {
 	least := int64(0)
 	for _, w := range ways {

@@ -17,65 +17,70 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// AnnotationPurchase, on a claim, is the purchase that it is part of: an Entry as JSON. It is written before EC2 is asked. On
-// the first of the claims it holds for an hour what EC2 is asked for as well, so that whoever goes on asks for the same.
+// AnnotationPurchase, on a claim, describes the fleet launch that the claim is part of: an Entry as JSON. It is written
+// before CreateFleet is called. On the coordinator it also holds the CreateFleet requests for an hour, so that every
+// process sends the same ones.
 const AnnotationPurchase = karpv1.OwnAnnotationPrefix + "purchase"
 
-// Tags of instances: TagPurchase is the token of the purchase that one came from. TagPlaces are the places that were
-// bought for, if not all; see places.
+// Tags of instances. TagPurchase is the token of the fleet launch that the instance came from. TagPlaces has the places
+// that the request is for, if not all (see places).
 const (
 	TagPurchase = "karpenter-go.github.io/purchase"
 	TagPlaces   = "karpenter-go.github.io/purchase-places"
 )
 
-// Entry is a claim's part in a purchase. The zero Entry is none.
+// Entry describes a claim's part in a fleet launch. The zero Entry means none.
 type Entry struct {
-	// Batch is an id that nobody else uses. Attempt counts the purchases of the batch, from 1.
+	// Batch is a unique ID. Attempt counts the fleet launches of the batch, from 1.
 	Batch   string `json:"batch"`
 	Attempt int    `json:"attempt"`
-	// Size is how many instances are asked for, Place the claim's among the members, sorted by name, from 0.
+	// Size is the number of requested instances. Place is the claim's index among the members, sorted by name, from 0.
 	Size  int `json:"size"`
 	Place int `json:"place"`
-	// At is when it was written.
+	// At is when the entry was written.
 	At time.Time `json:"at"`
-	// Made is what the machine is made from. The class may be another when the claim is launched again.
+	// Made describes what the machine is made from. The class may have changed when the claim is launched again.
 	Made Origin `json:"made,omitzero"`
-	// Was is the token of the purchase that the claim was part of before, empty for none.
+	// Was holds the tokens of the fleet launches that the claim was part of before, newest first, separated by spaces.
+	// It is empty if there are none.
 	Was string `json:"was,omitempty"`
-	// Lead is the claim that keeps the requests of the purchase. Entries of earlier versions name none.
+	// Lead is the coordinator: the claim that stores the requests of the fleet launch. Entries of earlier versions have
+	// none.
 	Lead Lead `json:"lead,omitzero"`
-	// Requests, on the lead, are those that may have been sent under the token; see requests.text.
+	// Requests, on the coordinator, are those that may have been sent with the token (see requests.text).
 	Requests string `json:"requests,omitempty"`
 }
 
-// Lead is the claim in the first place of a purchase.
+// Lead is the coordinator: the claim in the first place of a fleet launch.
 type Lead struct {
 	Claim string    `json:"claim"`
 	UID   types.UID `json:"uid"`
-	// Was is the token that it had on record when the purchase was begun.
+	// Was is the token that the claim had on record when the fleet launch began.
 	Was string `json:"was,omitempty"`
 }
 
-// object is as much of the claim as a Recorder needs.
+// object returns a claim with the fields that a Recorder needs.
 func (l Lead) object() *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: l.Claim, UID: l.UID}}
 }
 
-// Origin is the class that a machine was made from, as far as drift and the profiles in use are told by it.
+// Origin describes the class that a machine was made from. It holds what drift detection and the tracking of used
+// profiles need.
 type Origin struct {
-	// Hash is awsv1.EC2NodeClass.Hash, HashVersion its awsv1.HashVersion.
+	// Hash is the value of awsv1.EC2NodeClass.Hash, and HashVersion its awsv1.HashVersion.
 	Hash        string `json:"hash"`
 	HashVersion string `json:"hashVersion"`
 	// Profile is the name of the instance profile.
 	Profile string `json:"profile"`
 }
 
-// origin of a machine that is bought for the order.
+// origin returns the origin of a machine that is launched for the order.
 func (o *Order) origin() Origin {
 	return Origin{Hash: o.Class.Hash(), HashVersion: awsv1.HashVersion, Profile: o.Class.Status.InstanceProfile}
 }
 
-// Token is the client token of the purchase, and the value of TagPurchase. At most 64 characters; empty for the zero Entry.
+// Token returns the client token of the fleet launch, which is also the value of TagPurchase. It has at most 64
+// characters and is empty for the zero Entry.
 func (e Entry) Token() string {
 	if e.Batch == "" {
 		return ""
@@ -83,12 +88,13 @@ func (e Entry) Token() string {
 	return e.Batch + "-" + strconv.Itoa(e.Attempt)
 }
 
-// mostPast is how many tokens are kept of a claim's past. One that takes part in more purchases is soon gone.
+// mostPast is the number of earlier tokens that are kept per claim. A claim that takes part in more fleet launches is
+// deleted soon anyway.
 const mostPast = 20
 
 const unknownPast = "?"
 
-// past is what the entry after this one has as Was.
+// past returns the value of Was for the entry after this one.
 func (e Entry) past() string {
 	if e.Batch == "" {
 		return ""
@@ -96,14 +102,14 @@ func (e Entry) past() string {
 	past := append([]string{e.Token()}, strings.Fields(e.Was)...)
 	if len(past) > mostPast {
 		past = append(past[:mostPast], unknownPast)
-	} else if e.Lead == (Lead{}) { // an earlier version wrote it
+	} else if e.Lead == (Lead{}) { // written by an earlier version
 		past = append(past, unknownPast)
 	}
 	return strings.Join(past, " ")
 }
 
-// never says that the claim was not part of the purchase with the token and will not be: it went from was, empty for none, to
-// others.
+// never reports whether the claim certainly was not part of the fleet launch with the given token, and will not be: its
+// record went from the token was (empty for none) to other tokens.
 func (e Entry) never(token, was string) bool {
 	past := strings.Fields(e.Was)
 	if e.Lead == (Lead{}) || e.Token() == was || e.Token() == token || slices.Contains(past, token) {
@@ -127,7 +133,7 @@ func (e Entry) check() error {
 	return nil
 }
 
-// EntryOf reads AnnotationPurchase; the zero Entry if the claim has none.
+// EntryOf parses AnnotationPurchase. It returns the zero Entry if the claim has none.
 func EntryOf(claim *karpv1.NodeClaim) (Entry, error) {
 	text := claim.Annotations[AnnotationPurchase]
 	if text == "" {
@@ -144,20 +150,20 @@ func EntryOf(claim *karpv1.NodeClaim) (Entry, error) {
 	return e, nil
 }
 
-// ErrChanged is what a Recorder says when a claim has another entry than expected: somebody else buys for it.
+// ErrChanged is returned by a Recorder if a claim has another entry than expected: another process launches for it.
 var ErrChanged = errors.New("another purchase has begun for the claim")
 
-// ErrNoRecord is what a Recorder says of a claim that can keep no entry: it is gone, or may not be changed, or nobody can read
-// what it has.
+// ErrNoRecord is returned by a Recorder if a claim cannot store an entry: the claim is gone, it may not be changed, or
+// its entry is invalid.
 var ErrNoRecord = errors.New("the claim can keep no record of a purchase")
 
-// Recorder keeps entries with the claims, where they outlive this process. Annotations is one.
+// Recorder stores entries with the claims, so that they survive the process. Annotations is one implementation.
 type Recorder interface {
-	// Recorded is the claim's entry, the zero Entry without one. Errors: ErrNoRecord, and those that pass.
+	// Recorded returns the claim's entry, or the zero Entry if there is none. Errors: ErrNoRecord, and temporary ones.
 	Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error)
-	// Record replaces the entry before by after, durably before it returns. If the claim has another one than before,
-	// nothing is written and the error is ErrChanged. Other errors: ErrNoRecord, and those that pass.
+	// Record replaces the entry before by after, and returns when the change is durable. If the claim has an entry
+	// other than before, nothing is written and the error is ErrChanged. Other errors: ErrNoRecord, and temporary ones.
 	Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error
-	// Entries are those of all claims that have one, by name of the claim, as they are now: no cache may answer.
+	// Entries returns the current entries of all claims that have one, by claim name. It must not read from a cache.
 	Entries(ctx context.Context) (map[string]Entry, error)
 }

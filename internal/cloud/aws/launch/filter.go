@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// mostTypes that a purchase names.
+	// mostTypes is the maximum number of instance types in a request.
 	mostTypes = 60
-	// mostWays is how many overrides EC2 takes in one fleet
+	// mostWays is the maximum number of overrides in one fleet
 	// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/fleet-quotas.html).
 	mostWays = 300
 )
 
-// Selection is what may be bought for a claim: ways of one capacity type and tenancy.
+// Selection holds what may be launched for a claim: ways of one capacity type and tenancy.
 type Selection struct {
 	// CapacityType is on-demand or spot.
 	CapacityType string
@@ -29,8 +29,8 @@ type Selection struct {
 	Ways []cloud.Choice
 }
 
-// Select filters the types for a claim. An error is a *cloud.InsufficientCapacityError that says which filter left
-// nothing.
+// Select filters the types for a claim. The error is a *cloud.InsufficientCapacityError with the filter that excluded
+// the last type.
 func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, error) {
 	need := cloud.NeedOf(claim)
 	least := minValuesOf(claim)
@@ -53,7 +53,8 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 	return s, nil
 }
 
-// available are the offerings that can be bought for the need now, cheapest first. Capacity reservations are not acted on.
+// available returns the offerings that can be launched for the need now, cheapest first. Capacity reservations are not
+// supported.
 func available(need cloud.Need, types []cloud.InstanceType) []cloud.Choice {
 	return keep(need.Choices(types), func(c cloud.Choice) bool {
 		return c.Offering.Available && c.Offering.CapacityType != karpv1.CapacityTypeReserved
@@ -72,7 +73,8 @@ func noWay(need cloud.Need, types []cloud.InstanceType) error {
 	return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("all %d offerings that the claim allows are unavailable: %s ...", len(allowed), strings.Join(names, ", "))}
 }
 
-// withoutExotic drops types with special hardware, unless nothing else is left: pods that need none should not take it.
+// withoutExotic removes types with special hardware, unless there are no others, so that pods which do not need the
+// hardware do not occupy it.
 func withoutExotic(ways []cloud.Choice) []cloud.Choice {
 	ordinary := keep(ways, func(c cloud.Choice) bool { return !c.Type.Special })
 	if len(ordinary) == 0 {
@@ -81,7 +83,7 @@ func withoutExotic(ways []cloud.Choice) []cloud.Choice {
 	return ordinary
 }
 
-// withoutDearSpot drops spot that costs more than the cheapest on demand.
+// withoutDearSpot removes spot offerings that cost more than the cheapest on-demand offering.
 func withoutDearSpot(ways []cloud.Choice) []cloud.Choice {
 	k := slices.IndexFunc(ways, sold(karpv1.CapacityTypeOnDemand))
 	if k < 0 {
@@ -101,7 +103,7 @@ func keep(ways []cloud.Choice, wanted func(cloud.Choice) bool) []cloud.Choice {
 	return slices.DeleteFunc(slices.Clone(ways), func(c cloud.Choice) bool { return !wanted(c) })
 }
 
-// tenancyOf is dedicated if nothing else is allowed.
+// tenancyOf returns dedicated if no other tenancy is allowed.
 func tenancyOf(need cloud.Need) string {
 	if wanted, restricted := need.Labels[awsv1.LabelInstanceTenancy]; restricted && !wanted.Has(awsv1.TenancyDefault) {
 		return awsv1.TenancyDedicated
@@ -109,7 +111,7 @@ func tenancyOf(need cloud.Need) string {
 	return awsv1.TenancyDefault
 }
 
-// variety is how many values of a label the types must have.
+// variety is the minimum number of different values of a label that the types must have.
 type variety struct {
 	key   string
 	least int
@@ -125,7 +127,8 @@ func minValuesOf(claim *karpv1.NodeClaim) []variety {
 	return least
 }
 
-// fewer cuts the ways to what a fleet takes: the cheapest types, and among them those that the variety needs.
+// fewer reduces the ways to the limits of a fleet. It keeps the types that the variety needs, and then the cheapest
+// ones.
 func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
 	chosen := varied(ways, least)
 	for _, w := range ways {
@@ -140,7 +143,7 @@ func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
 	return cheapestOfEach(ways)
 }
 
-// varied are the cheapest types that the variety needs.
+// varied returns the cheapest types that satisfy the variety.
 func varied(ways []cloud.Choice, least []variety) map[string]bool {
 	chosen := map[string]bool{}
 	for _, v := range least {
@@ -154,7 +157,7 @@ func varied(ways []cloud.Choice, least []variety) map[string]bool {
 	return chosen
 }
 
-// cheapestOfEach cuts to mostWays, and leaves every type at least its cheapest way.
+// cheapestOfEach reduces the ways to mostWays. It keeps at least the cheapest way of each type.
 func cheapestOfEach(ways []cloud.Choice) []cloud.Choice {
 	first := map[string]bool{}
 	rank := make([]int, len(ways))
@@ -191,7 +194,7 @@ func meets(ways []cloud.Choice, least []variety) bool {
 	return true
 }
 
-// valueOf is the value of a label that a way has, empty without one.
+// valueOf returns the value of a label of a way, or an empty string if it has none.
 func valueOf(w cloud.Choice, key string) string {
 	switch key {
 	case karpv1.LabelCapacityType:

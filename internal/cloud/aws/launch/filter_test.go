@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// sale is an offering that is available.
+// sale returns an available offering.
 func sale(zone, capacityType string, price float64) cloud.Offering {
 	return cloud.Offering{Zone: zone, CapacityType: capacityType, Price: price, Available: true}
 }
@@ -43,7 +43,7 @@ func TestSelect(t *testing.T) {
 		name  string
 		claim *karpv1.NodeClaim
 		types []cloud.InstanceType
-		want  string // capacity type, then ways; or what the error says
+		want  string // capacity type, then ways; or a part of the error
 	}{
 		{"spot before on demand", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("b", "spot", 1), sale("a", "spot", 1))}, "spot default: x/a x/b"},
 		{"on demand where spot is not allowed", claimOf(oneOf(karpv1.LabelCapacityType, "on-demand")), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("a", "spot", 1))}, "on-demand default: x/a"},
@@ -81,7 +81,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// At most 60 types and 300 ways are named; the cheapest, but never at the cost of minValues.
+// A request has at most 60 types and 300 ways. The cheapest are kept, but minValues take precedence.
 func TestSelectFewer(t *testing.T) {
 	var types []cloud.InstanceType
 	for i := range 80 {
@@ -135,16 +135,16 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("1,000 places are a tag of %d characters, EC2 takes 256", n)
 	}
 	if placesOf("") != nil || placesOf("not base64!") != nil {
-		t.Error("a text that names no places does not mean all")
+		t.Error("a text without places does not mean all")
 	}
 	e := Entry{Batch: "b", Attempt: 1, Size: 3, Place: 2}
 	entries := map[string]Entry{"x": {Batch: "b", Attempt: 1, Size: 3}, "other": {Batch: "b", Attempt: 2, Size: 3, Place: 1}}
 	if diff := cmp.Diff(places{0, 2}, among(entries, e)); diff != "" {
-		t.Errorf("places of the claims that are there (-want +got):\n%s", diff)
+		t.Errorf("places of the claims that exist (-want +got):\n%s", diff)
 	}
 	entries["y"] = Entry{Batch: "b", Attempt: 1, Size: 3, Place: 1}
 	if p := among(entries, e); p != nil {
-		t.Errorf("all claims are there: places %v, want nil", p)
+		t.Errorf("all claims exist: places %v, want nil", p)
 	}
 }
 

@@ -18,17 +18,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// plan is what a claim's purchase would be. Claims whose plans have the same key are bought for together.
+// plan is the fleet launch that a claim would need. Claims whose plans have the same key are launched together.
 type plan struct {
 	order     *Order
 	selection Selection
-	// templates by variant, and the variants in the order of their first way.
+	// templates is by variant. variants are ordered by their first way.
 	templates map[templateFor]template
 	variants  []templateFor
 	tags      map[string]string
 }
 
-// newPlan selects and renders. Errors: *cloud.InsufficientCapacityError, and those of user data.
+// newPlan selects the ways and renders the templates. Errors: *cloud.InsufficientCapacityError, and those of user data.
 func newPlan(o *Order, region string) (*plan, error) {
 	s, err := Select(o.Claim, o.Types)
 	if err != nil {
@@ -53,11 +53,12 @@ func newPlan(o *Order, region string) (*plan, error) {
 	return p, nil
 }
 
-// mostConfigs is how many launch templates EC2 takes in one fleet.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (LaunchTemplateConfigs)
+// mostConfigs is the maximum number of launch templates in one fleet
+// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html, LaunchTemplateConfigs).
 const mostConfigs = 50
 
-// inConfigs are the ways, cheapest first, of mostConfigs templates: those of the types that minValues need, then the cheapest.
+// inConfigs reduces the ways, cheapest first, to those of mostConfigs templates: first the templates of the types that
+// minValues need, then the cheapest.
 func (o *Order) inConfigs(ways []cloud.Choice) []cloud.Choice {
 	needed := map[templateFor]bool{}
 	first := varied(ways, minValuesOf(o.Claim))
@@ -71,12 +72,12 @@ func (o *Order) inConfigs(ways []cloud.Choice) []cloud.Choice {
 	return keep(ways, func(w cloud.Choice) bool { return needed[o.variantOf(w)] })
 }
 
-// varied says whether the ways have the minValues that the claim asks for, if it does.
+// varied reports whether the ways satisfy the claim's minValues, if it has any.
 func (o *Order) varied(ways []cloud.Choice) bool {
 	return meets(ways, minValuesOf(o.Claim)) || o.Claim.Annotations[karpv1.AnnotationMinValuesRelaxed] == "true"
 }
 
-// key is a hash of all that the purchase would ask for, save how often.
+// key returns a hash of everything in the request except the number of instances.
 func (p *plan) key() string {
 	request := p.request(Entry{Size: 1}, nil, nil)
 	text, err := json.Marshal(request)
@@ -87,7 +88,7 @@ func (p *plan) key() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// zones of the ways, sorted.
+// zones returns the zones of the ways, sorted.
 func (p *plan) zones() []string {
 	zones := map[string]bool{}
 	for _, w := range p.selection.Ways {
@@ -96,8 +97,8 @@ func (p *plan) zones() []string {
 	return slices.Sorted(maps.Keys(zones))
 }
 
-// request is the fleet request for an entry, for some places of it. Subnets are by zone; a zone without one is left out,
-// unless subnets is nil.
+// request returns the fleet request for an entry, for some of its places. subnets is by zone. A zone without a subnet
+// is omitted, unless subnets is nil.
 func (p *plan) request(e Entry, some places, subnets map[string]string) *ec2.CreateFleetInput {
 	tags, size := maps.Clone(p.tags), e.Size
 	if e.Batch != "" {
@@ -131,8 +132,8 @@ func (p *plan) request(e Entry, some places, subnets map[string]string) *ec2.Cre
 	return request
 }
 
-// strategies say how EC2 chooses among the overrides. With prices that somebody laid over EC2's, ours are the ones to go
-// by, which EC2 sees as priorities.
+// strategies sets how EC2 chooses among the overrides. If a price overlay applies, its prices take precedence and are
+// passed to EC2 as priorities.
 func (p *plan) strategies(request *ec2.CreateFleetInput) {
 	overlaid := p.order.Claim.Annotations[karpv1.AnnotationPriceOverlayApplied] != ""
 	switch {
@@ -176,18 +177,18 @@ func compareOverrides(a, b ec2types.FleetLaunchTemplateOverridesRequest) int {
 	return cmp.Or(cmp.Compare(*a.Priority, *b.Priority), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(*a.AvailabilityZone, *b.AvailabilityZone))
 }
 
-// bought is an instance as its purchase, or a search for it, tells.
+// bought is an instance as described by the response of its fleet launch, or by a search for it.
 type bought struct {
 	id, typeName, zone, image, capacityType string
-	// claim and places of the instance's tags, empty without them.
+	// claim and places are from the instance's tags, and empty if it has none.
 	claim, places string
-	// gone is set for one that has ended, or is about to.
+	// gone is set if the instance has terminated or is terminating.
 	gone bool
-	// made is what the instance is made from, if the answer that brought it tells; none for one that was searched for.
+	// made is what the instance is made from, if the response has it. It is empty for an instance from a search.
 	made Origin
 }
 
-// boughtOf lists the instances of an answer by id. They are made from what was asked for.
+// boughtOf returns the instances in a response, sorted by ID. made is the origin in the request.
 func boughtOf(out *ec2.CreateFleetOutput, made Origin) []bought {
 	var list []bought
 	for _, i := range out.Instances {

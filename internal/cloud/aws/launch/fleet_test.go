@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// plainOrder is for two types, of which one has room for more pods.
+// plainOrder returns an order for two types, one of which allows more pods.
 func plainOrder() *Order {
 	large := typed("y", sale("a", "spot", 3), sale("b", "spot", 2))
 	large.Capacity = map[string]int64{"pods": 58, awsv1.ResourceEFA: 2}
@@ -47,8 +47,8 @@ func planOf(t *testing.T, o *Order) *plan {
 	return p
 }
 
-// Overrides are types times zones with a subnet, a launch template for each number of pods; the token, the size and the
-// tags are those of the entry.
+// The overrides are the types times the zones with a subnet, with one launch template per number of pods. The token,
+// the size and the tags are those of the entry.
 func TestRequest(t *testing.T) {
 	p := planOf(t, plainOrder())
 	request := p.request(Entry{Batch: "b", Attempt: 2, Size: 7}, nil, map[string]string{"a": "subnet-a", "b": "subnet-b"})
@@ -77,7 +77,7 @@ func TestRequest(t *testing.T) {
 	}
 	if part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3}, map[string]string{"a": "subnet-a"}); *part.TargetCapacitySpecification.TotalTargetCapacity != 1 ||
 		len(part.LaunchTemplateConfigs[0].Overrides) != 1 || tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "" || tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim" {
-		t.Errorf("a part of a purchase in one zone: %+v", part)
+		t.Errorf("a part of a fleet launch in one zone: %+v", part)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// Claims are bought for together if, and only if, their requests are the same.
+// Claims are launched together if, and only if, their requests are the same.
 func TestKey(t *testing.T) {
 	plain := planOf(t, plainOrder()).key()
 	for _, test := range []struct {
@@ -138,7 +138,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Every field of a class that machines are made by is in its launch template.
+// Every field of a class that affects machines is in its launch template.
 func TestTemplateData(t *testing.T) {
 	size := resource.MustParse("1500Mi")
 	for _, test := range []struct {
@@ -205,7 +205,7 @@ func TestTemplateData(t *testing.T) {
 	}
 }
 
-// The same content has the same name, and EC2 of isolated regions is not told of IPv6 metadata.
+// Templates with the same content have the same name. In isolated regions the template has no field for IPv6 metadata.
 func TestTemplateName(t *testing.T) {
 	name := func(region string, change func(*Order)) (string, ec2types.LaunchTemplateInstanceMetadataProtocolIpv6) {
 		o := plainOrder()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// gate lets one in at a time, like a mutex, and those who wait may give up: it is held during calls to EC2.
+// gate is a mutex whose waiters can give up when their context ends. It is held during calls to EC2.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
@@ -19,7 +19,7 @@ func (g gate) enter(ctx context.Context) error {
 	}
 }
 
-// tryEnter says whether nobody was in.
+// tryEnter enters the gate if it is free, and reports whether it did.
 func (g gate) tryEnter() bool {
 	select {
 	case g <- struct{}{}:

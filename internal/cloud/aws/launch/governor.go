@@ -9,18 +9,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Rate is a token bucket: so many calls at once, and so many a second.
+// Rate is a token bucket: a burst of calls, and a refill rate per second.
 type Rate struct {
 	Burst     int
 	PerSecond float64
 }
 
-// PublishedRate is what EC2 allows a new account for calls such as CreateFleet
+// PublishedRate is EC2's limit for a new account and calls such as CreateFleet
 // (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
 var PublishedRate = Rate{Burst: 50, PerSecond: 5}
 
-// governor keeps calls of one kind below the rate that EC2 allows. It begins at the published rate; each throttled call
-// halves it, each that passes gives a part back. Nobody's call is refused: it waits.
+// governor is a rate limiter that keeps calls of one kind below EC2's limit. It starts at the published rate. Each
+// throttled call halves the rate, and each successful call restores a part of it. It delays calls and never rejects
+// them.
 type governor struct {
 	clock clock.Clock
 	most  Rate
@@ -32,8 +33,8 @@ type governor struct {
 }
 
 const (
-	slowest     = 0.1 // calls a second, however often EC2 throttles
-	recovery    = 40  // calls that must pass from a standstill to the full rate
+	slowest     = 0.1 // calls per second, however often EC2 throttles
+	recovery    = 40  // successful calls from zero to the full rate
 	backOffMost = 10 * time.Second
 )
 
@@ -41,7 +42,7 @@ func newGovernor(c clock.Clock, most Rate) *governor {
 	return &governor{clock: c, most: most, rate: most.PerSecond, tokens: float64(most.Burst), at: c.Now()}
 }
 
-// wait returns when the next call may go out.
+// wait returns when the next call may be sent.
 func (g *governor) wait(ctx context.Context) error {
 	for {
 		d := g.take()
@@ -54,7 +55,7 @@ func (g *governor) wait(ctx context.Context) error {
 	}
 }
 
-// take takes a token, or says how long it takes until there may be one.
+// take takes a token and returns zero, or returns the time until one may be available.
 func (g *governor) take() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +69,7 @@ func (g *governor) take() time.Duration {
 	return max(time.Millisecond, time.Duration((1-g.tokens)/g.rate*float64(time.Second)))
 }
 
-// passed and throttled tell what became of a call.
+// passed and throttled record the result of a call.
 func (g *governor) passed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +82,7 @@ func (g *governor) throttled() {
 	g.rate, g.tokens = max(slowest, g.rate/2), 0
 }
 
-// backOff waits before try number n (from 1) of a call: a random part of 250 ms, doubled each time, 10 s at most.
+// backOff waits before try number n (from 1) of a call: a random part of 250 ms, doubled each time, at most 10 s.
 func backOff(ctx context.Context, c clock.Clock, n int) error {
 	most := min(backOffMost, 250*time.Millisecond<<min(n, 10))
 	return pause(ctx, c, most/2+rand.N(most/2))

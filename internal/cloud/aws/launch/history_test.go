@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// Two processes are killed one after the other, each at every step. The requests of each are others, and for half an hour EC2
-// shows none of the instances.
+// Two processes are killed one after the other, each at every step. Their requests differ, and EC2 shows none of the
+// instances for half an hour.
 func TestKilledTwice(t *testing.T) {
 	claims := names(3)
 	for first := 2; first <= 6; first++ {
@@ -38,14 +38,14 @@ func TestKilledTwice(t *testing.T) {
 	}
 }
 
-// liveFor has a process launch for the claims until it dies.
+// liveFor runs a process that launches for the claims until it is killed.
 func (w *world) liveFor(ctx context.Context, l *Launcher, claims ...string) {
 	brief, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	w.launch(brief, l, claims...)
 }
 
-// mortal has a launcher's process die at a step, before or after it takes place.
+// mortal kills a launcher's process at a step, before or after the step takes effect.
 func mortal(dies int, after bool) func(*Options) {
 	return func(o *Options) {
 		p := &process{EC2API: o.EC2, Recorder: o.Recorder, dies: dies, after: after}
@@ -53,9 +53,9 @@ func mortal(dies int, after bool) func(*Options) {
 	}
 }
 
-// Random histories: processes come and are killed, answers are lost, calls throttled, pools run dry and refill, reads are
-// stale, two processes run at once; in every other history EC2 shows no instance for an hour. In the end each claim has one machine
-// and there are no others.
+// Random histories: processes start and are killed, responses are lost, calls are throttled, capacity runs out and
+// returns, reads are stale, two processes run at once. In every other history EC2 shows no instance for an hour. In the
+// end each claim has one machine, and there are no others.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -75,14 +75,14 @@ func TestRandomHistories(t *testing.T) {
 				}
 				w.sim.Clear(0)
 				w.must(w.sim.Refill("m5.large", zoneA, ""))
-				w.pass(4 * time.Minute) // marks of what was sold out end
+				w.pass(4 * time.Minute) // marks of unavailable offerings expire
 				w.boughtOnce(w.launchUntil(ctx, w.launcher(hidden), claims...))
 			})
 		})
 	}
 }
 
-// misfortune makes something go wrong.
+// misfortune injects a random fault.
 func (w *world) misfortune(r *rand.Rand) {
 	w.sim.Clear(0)
 	w.class.Spec.Tags = map[string]string{"weather": fmt.Sprint(r.IntN(3))}
@@ -104,7 +104,7 @@ func (w *world) misfortune(r *rand.Rand) {
 	}
 }
 
-// slow is EC2 far away: each list takes two seconds to get there and two to come back.
+// slow is a distant EC2: each list takes two seconds to arrive and two to return.
 type slow struct{ EC2API }
 
 func (s slow) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
@@ -114,8 +114,8 @@ func (s slow) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesIn
 	return s.EC2API.DescribeInstances(ctx, in, o...)
 }
 
-// Whoever lists machines while they are being bought sees of each that a claim may be about to show it, from the first
-// list that has it: nobody takes one for a leak, however young leaks may be, and however stale EC2's lists are.
+// When machines are listed while they are being launched, each has its possible claims from the first list that
+// contains it. None is treated as a leak, however young leaks may be, and however stale EC2's lists are.
 func TestNoneIsTakenForALeak(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNoneIsTakenForALeak(t *testing.T) {
 				look := func() {
 					machines, err := w.launcher(func(o *Options) { o.EC2 = slow{w.ec2} }).Machines(ctx)
 					if err != nil {
-						return // as EC2 answers just then
+						return // the time of EC2's response
 					}
 					for i := range machines {
 						if m := &machines[i]; !m.Terminating && (!m.Noted || len(m.Claimants) == 0) {
@@ -160,7 +160,7 @@ func TestNoneIsTakenForALeak(t *testing.T) {
 				w.pass(4 * time.Minute)
 				for claim, machine := range w.launchUntil(ctx, w.launcher(), claims...) {
 					if unclaimed[machine] {
-						t.Errorf("machine %s of %s was listed as if nobody could come to show it", machine, claim)
+						t.Errorf("machine %s of %s was listed as if no claim could have it", machine, claim)
 					}
 				}
 			})

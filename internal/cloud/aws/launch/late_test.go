@@ -15,7 +15,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// warm has EC2 show launch templates for classes of these teams, the last of which is that of the class from then on.
+// warm creates launch templates for classes with these team tags, and waits until EC2 shows them. The class has the
+// last tag from then on.
 func (w *world) warm(ctx context.Context, teams ...string) {
 	for _, team := range teams {
 		w.class.Spec.Tags = map[string]string{"team": team}
@@ -29,8 +30,8 @@ func (w *world) warm(ctx context.Context, teams ...string) {
 	}
 }
 
-// As long as there is a request to ask with, its token finds what was bought, however many answers are lost and however
-// late EC2 shows the instances. A process that is new makes the request again, since nothing has changed.
+// As long as there is a request to send, its token finds the launched instances, however many responses are lost and
+// however late EC2 shows the instances. A new process makes the same request again, because nothing has changed.
 func TestLateAndLost(t *testing.T) {
 	for _, lost := range []int{1, 5, 6, 14} {
 		t.Run(fmt.Sprint(lost, " answers"), func(t *testing.T) {
@@ -51,7 +52,8 @@ func TestLateAndLost(t *testing.T) {
 	}
 }
 
-// Two processes at once, five and more answers lost in a row, instances that EC2 shows up to forty seconds late, or not for an hour.
+// Two processes at once, five and more responses lost in a row, and instances that EC2 shows up to forty seconds late,
+// or not for an hour.
 func TestTwoProcessesLateAndLost(t *testing.T) {
 	for seed := range uint64(60) {
 		in(t, awssim.Options{Seed: seed, Lag: 40 * time.Second}, func(ctx context.Context, w *world) {
@@ -85,7 +87,7 @@ func TestTwoProcessesLateAndLost(t *testing.T) {
 	}
 }
 
-// late is EC2 that shows no instance for a while.
+// late is an EC2 that shows no instance for a while.
 type late struct {
 	EC2API
 	until time.Time
@@ -98,14 +100,14 @@ func (e late) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesIn
 	return e.EC2API.DescribeInstances(ctx, in, o...)
 }
 
-// hidden has a launcher's EC2 show no instance for so long.
+// hidden makes a launcher's EC2 show no instance for the given time.
 func (w *world) hidden(d time.Duration) func(*Options) {
 	until := time.Now().Add(d)
 	return func(o *Options) { o.EC2 = late{o.EC2, until} }
 }
 
-// A process takes over a purchase when the class is another and EC2 shows nothing for minutes: it asks for what stands on record,
-// and has the machines that were bought, and no others.
+// A process continues a fleet launch after the class has changed, while EC2 shows no instances for minutes. It sends
+// the recorded request and gets the machines that were launched, and no others.
 func TestShownAfterAMinute(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.buyAndDie(ctx, names(4)...)
@@ -121,9 +123,9 @@ func TestShownAfterAMinute(t *testing.T) {
 	})
 }
 
-// The same with a record that an earlier version wrote, or whose request was taken off or cannot be read: what was asked for is not
-// known, and if EC2 shows nothing of it for a minute, it is bought again. That is one instance for each claim, which no claim can
-// come to show, so that the collector ends it when it is seen.
+// The same with a record of an earlier version, or whose request was removed or is invalid. The request is unknown, and
+// if EC2 shows none of its instances for a minute, the machines are launched again. That is one extra instance per
+// claim. No claim can have it, so the garbage collector terminates it when it appears.
 func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
 	for name, spoil := range map[string]func(*Entry){
 		"earlier version":   earlier,
@@ -149,7 +151,7 @@ func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
 					t.Errorf("the claims have other machines after %v", waited)
 				}
 				if n := len(w.alive()); n != 4+len(claims) {
-					t.Errorf("%d instances were bought for %d claims, want %d", n, len(claims), 4+len(claims))
+					t.Errorf("%d instances were launched for %d claims, want %d", n, len(claims), 4+len(claims))
 				}
 				w.leaksAreSeen(ctx, machines)
 			})
@@ -157,10 +159,10 @@ func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
 	}
 }
 
-// earlier makes an entry one of a version that kept no requests.
+// earlier converts an entry to a version that stored no requests.
 func earlier(e *Entry) { e.Was, e.Lead, e.Requests = "", Lead{}, "" }
 
-// spoil changes all entries on record.
+// spoil modifies all recorded entries.
 func (w *world) spoil(change func(*Entry)) {
 	for uid, e := range w.records.snapshot() {
 		change(&e)
@@ -176,7 +178,7 @@ func (w *world) lose(claim string, others ...string) []string {
 	return others
 }
 
-// leaksAreSeen checks that the collector would end all instances but the claims' machines.
+// leaksAreSeen checks that the garbage collector would terminate all instances except the claims' machines.
 func (w *world) leaksAreSeen(ctx context.Context, machines map[string]string) {
 	w.Helper()
 	listed, err := w.launcher().Machines(ctx)

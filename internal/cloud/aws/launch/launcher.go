@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Options of a Launcher. All but Observe and those with a default are needed.
+// Options configure a Launcher. All are required except Observe and those with a default.
 type Options struct {
 	EC2         EC2API
 	Recorder    Recorder
@@ -30,29 +30,29 @@ type Options struct {
 	Unavailable *instance.Unavailable
 	ClusterName string
 	Region      string
-	// Clock is the real one when nil.
+	// Clock is the real clock when nil.
 	Clock clock.Clock
-	// Rates of calls by operation; PublishedRate for those that are not named.
+	// Rates are the limits of calls by operation, PublishedRate for operations without an entry.
 	Rates map[string]Rate
-	// Settle is how long an instance may exist before every search finds it: a minute when zero. EC2 promises no bound
-	// (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
+	// Settle is the time after which every search is assumed to find an instance, a minute when zero. EC2 guarantees no
+	// bound (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
 	Settle time.Duration
-	// Observe is told of every call to EC2.
+	// Observe receives every call to EC2.
 	Observe func(call.Call)
-	// Unasked is told what EC2's answers contained although it was not asked for; it may be nil.
+	// Unasked receives items in EC2's responses that the request did not ask for. It may be nil.
 	Unasked func(call.Unasked)
-	// Observer is told of what comes of them.
+	// Observer receives the results of the calls.
 	Observer Observer
 }
 
 const (
-	// purchaseFor is how long one purchase is worked on. A claim that asks again later goes on with it.
+	// purchaseFor is how long one process works on a fleet launch. If the claim is retried later, the work continues.
 	purchaseFor = 5 * time.Minute
-	// remembered is how long a purchase that is decided is kept in memory. Later the claim's record tells of it.
+	// remembered is how long a decided fleet launch is kept in memory. Later the claim's record has the information.
 	remembered = 30 * time.Minute
 )
 
-// Launcher buys. It may be used from several goroutines.
+// Launcher launches instances. It is safe for concurrent use.
 type Launcher struct {
 	opts       Options
 	governors  map[string]*governor
@@ -65,11 +65,11 @@ type Launcher struct {
 	mu        sync.Mutex
 	seats     map[types.UID]*seat
 	purchases map[string]*purchase // by token
-	recent    map[string]time.Time // when instances were bought
+	recent    map[string]time.Time // when instances were launched
 	swept     time.Time
 }
 
-// New makes a Launcher.
+// New returns a Launcher.
 func New(o Options) *Launcher {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -94,30 +94,31 @@ func New(o Options) *Launcher {
 	return l
 }
 
-// rates that EC2 publishes for the calls that are made here.
+// rates are EC2's published limits for the calls of this package.
 var rates = map[string]Rate{
 	"CreateFleet": PublishedRate, "CreateLaunchTemplate": PublishedRate, "DeleteLaunchTemplate": PublishedRate,
 	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5}, "CreateTags": {100, 10},
 }
 
-// seat is a claim that is being bought for, or has been.
+// seat is a claim for which an instance is being launched, or has been.
 type seat struct {
 	order *Order
 	plan  *plan
-	// entry is what the claim has recorded, if known. open says that its purchase is not decided yet.
+	// entry is the claim's record, if known is set. open means that its fleet launch is not decided yet.
 	entry Entry
 	known bool
 	open  bool
 
-	done    chan struct{} // closed when the rest is set
+	done    chan struct{} // closed when the fields below are set
 	machine *cloud.Machine
 	err     error
 }
 
 func (s *seat) name() string { return s.order.Claim.Name }
 
-// Launch buys an instance for the claim, or finds the one that was bought. The purchase goes on when ctx ends; whoever asks
-// again gets its result. Errors: *cloud.InsufficientCapacityError, *cloud.CreateError; anything else is worth another try.
+// Launch launches an instance for the claim, or returns the one that was launched before. The launch continues when ctx
+// ends, and a repeated call gets its result. Errors: *cloud.InsufficientCapacityError, *cloud.CreateError. All other
+// errors can be retried.
 func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error) {
 	s := l.sit(ctx, o)
 	select {
@@ -128,7 +129,7 @@ func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error)
 	}
 }
 
-// sit is the claim's seat: the one that it has, or a new one that knows what the last one knew.
+// sit returns the claim's seat: the current one, or a new one with the knowledge of the last one.
 func (l *Launcher) sit(ctx context.Context, o *Order) *seat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *Launcher) sit(ctx context.Context, o *Order) *seat {
 	return s
 }
 
-// sweep forgets what is long decided. The lock is held.
+// sweep drops old decided fleet launches. The caller holds the lock.
 func (l *Launcher) sweep() {
 	now := l.opts.Clock.Now()
 	if now.Sub(l.swept) < time.Minute {
@@ -178,7 +179,7 @@ func (l *Launcher) sweep() {
 	}
 }
 
-// serve settles what the claim's record tells of, and joins a batch if nothing came of it.
+// serve continues the fleet launch in the claim's record, and joins a batch if it resulted in no instance.
 func (l *Launcher) serve(ctx context.Context, s *seat) {
 	ctx, cancel := context.WithTimeout(ctx, purchaseFor)
 	defer cancel()
@@ -212,7 +213,7 @@ func (l *Launcher) serve(ctx context.Context, s *seat) {
 	l.batches.add(p.key(), s)
 }
 
-// planError is the claim's error for a plan that cannot be made.
+// planError returns the claim's error for a plan that cannot be made.
 func planError(err error) error {
 	var insufficient *cloud.InsufficientCapacityError
 	if errors.As(err, &insufficient) {
@@ -240,17 +241,17 @@ func (l *Launcher) succeed(s *seat, b bought) {
 	l.mu.Lock()
 	l.recent[b.id] = l.opts.Clock.Now()
 	l.mu.Unlock()
-	if b.made == (Origin{}) { // it was found by its tag
+	if b.made == (Origin{}) { // found by its tag
 		b.made = s.entry.Made
 	}
-	if b.made == (Origin{}) { // the entry is of a version that did not note it
+	if b.made == (Origin{}) { // the entry is of a version without this field
 		b.made = s.order.origin()
 	}
 	s.machine = l.machineFor(s.order, b)
 	close(s.done)
 }
 
-// machineFor is the machine that was bought for an order.
+// machineFor returns the machine that was launched for an order.
 func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
 	m := &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: o.Claim.Name, ImageID: b.image, Created: l.opts.Clock.Now(),
@@ -272,7 +273,7 @@ func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
 		m.Labels = cloud.NeedOf(o.Claim).MachineLabels(cloud.Choice{Type: t, Offering: offering})
 		m.Capacity, m.Allocatable = t.Capacity, t.Allocatable()
 	}
-	if m.Labels == nil { // the class no longer sells the type
+	if m.Labels == nil { // the class no longer offers the type
 		m.Labels = map[string]string{}
 	}
 	m.Labels[corev1.LabelInstanceTypeStable], m.Labels[corev1.LabelTopologyZone] = b.typeName, b.zone
@@ -284,10 +285,10 @@ func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
 	return m
 }
 
-// providerID as the cloud controller writes it on nodes.
+// providerID returns the provider ID in the format that the cloud controller writes on nodes.
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
-// instanceID is the last part of a provider id.
+// instanceID returns the last part of a provider ID.
 func instanceID(providerID string) (string, error) {
 	id := providerID[strings.LastIndex(providerID, "/")+1:]
 	if !strings.HasPrefix(providerID, "aws:///") || !strings.HasPrefix(id, "i-") {
@@ -296,9 +297,9 @@ func instanceID(providerID string) (string, error) {
 	return id, nil
 }
 
-// newBatch is an id that nobody else has: 32 hexadecimal digits.
+// newBatch returns a unique ID: 32 hexadecimal digits.
 func newBatch() string {
 	var id [16]byte
-	_, _ = rand.Read(id[:]) // it never fails: crypto/rand
+	_, _ = rand.Read(id[:]) // crypto/rand never fails
 	return hex.EncodeToString(id[:])
 }

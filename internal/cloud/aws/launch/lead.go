@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// What is asked for under a token is on record with one claim of the purchase, its lead, before it is sent: the lead's entry is
-// written last, with the request, by whoever comes first, and everybody sends what stands there. So the states of a purchase are
-// those of its lead's entry:
+// The request that belongs to a token is recorded on one claim of the fleet launch, the coordinator, before it is sent.
+// The first process that writes the coordinator's entry writes it last, with the request, and every process sends the
+// recorded request. So the states of a fleet launch are those of its coordinator's entry:
 //
-//	the one before (Lead.Was) --written--> this purchase: what stands with it may have been sent, and nothing else
+//	the one before (Lead.Was) --written--> this fleet launch: its requests may have been sent, and no others
 //	         |                                       |
 //	         |                                       `--after an hour, or nothing came of it: the requests are gone
-//	         `--another purchase, and this one is not among those before it: it never was, and never will be
+//	         `--another fleet launch, whose history does not have this one: it never was recorded, and never will be
 //
-// Where the lead is gone, or can keep nothing, each process makes the request itself; see takeOver.
+// If the coordinator is gone, or cannot store anything, each process makes the request itself (see takeOver).
 
-// errVoid says that nobody has sent anything under the token and nobody will.
+// errVoid means that no process has sent anything with the token, and none will.
 var errVoid = fmt.Errorf("%w, its lead", ErrChanged)
 
-// kept is the lead's entry: that of the purchase, with requests, or the one before. Errors: errVoid, ErrNoRecord, and those of the
-// Recorder that pass.
+// kept returns the coordinator's entry: that of this fleet launch, with requests, or the one before. Errors: errVoid,
+// ErrNoRecord, and temporary errors of the Recorder.
 func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
 	lead, token := p.entry.Lead, p.entry.Token()
 	if lead == (Lead{}) {
@@ -41,9 +41,10 @@ func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
 	return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q no longer has it", token, ErrNoRecord, lead.Claim)
 }
 
-// seal has the lead keep our request, unless it keeps one already, which is ours then. It returns the lead's entry; known is that
-// entry as it was last seen, nil if it has not been. Errors: those of kept; ErrNoRecord also if what the lead keeps cannot be read;
-// ErrChanged if others go on writing it, and what else Record says at the third try; that of ctx if time runs out meanwhile.
+// seal stores the given request on the coordinator, unless one is stored already, which then becomes the one of this
+// process. It returns the coordinator's entry. known is that entry as last read, or nil. Errors: those of kept;
+// ErrNoRecord also if the stored requests are invalid; ErrChanged if other processes keep writing the entry, and any
+// other error of Record at the third try; the error of ctx if it ends meanwhile.
 func (l *Launcher) seal(ctx context.Context, p *purchase, own request, known *Entry) (Entry, error) {
 	const most = 3
 	for try := 1; ; try++ {
@@ -73,7 +74,8 @@ func (l *Launcher) seal(ctx context.Context, p *purchase, own request, known *En
 	}
 }
 
-// adopt makes the requests that the lead keeps those of the purchase, and notes that their launch templates are in use.
+// adopt makes the requests that are stored on the coordinator those of the fleet launch, and marks their launch
+// templates as used.
 func (l *Launcher) adopt(ctx context.Context, p *purchase, lead Entry) error {
 	kept, err := requestsOf(lead.Requests)
 	if err != nil {
@@ -91,8 +93,8 @@ func (l *Launcher) adopt(ctx context.Context, p *purchase, lead Entry) error {
 	return nil
 }
 
-// turnBack has the request before the one that does not match the token asked for, or those that the lead has got meanwhile. False
-// says that there are none.
+// turnBack selects the request before the one that does not match the token, or the requests that were stored on the
+// coordinator meanwhile. It returns false if there are none.
 func (l *Launcher) turnBack(ctx context.Context, p *purchase) (bool, error) {
 	if p.turn > 0 {
 		p.turn--
@@ -113,8 +115,9 @@ func (l *Launcher) turnBack(ctx context.Context, p *purchase) (bool, error) {
 	return true, l.adopt(ctx, p, now)
 }
 
-// pause after a refusal: nobody asks before it is over, however many claims come again meanwhile. It doubles as the time does
-// after which a claim comes again, so that one claim alone is not held up, and stays short of what a mended class may wait.
+// pause returns how long no call is made after a refusal, however many claims are retried meanwhile. It doubles like
+// the retry interval of a claim, so that a single claim is not delayed, and is limited so that a corrected class does
+// not wait long.
 func (p *purchase) pause() time.Duration {
 	const first, most, doublings = time.Second, 10 * time.Second, 4
 	n := int(p.refusals.Load())
@@ -124,9 +127,9 @@ func (p *purchase) pause() time.Duration {
 	return min(first<<min(n-1, doublings), most)
 }
 
-// another has a request of the day asked for beside the one that EC2 has refused, for those of its claims that are still there.
-// If the old one was, or is, carried out for somebody else, the new one does not match the token, and the old one's turn comes
-// again. Without a new one the old one is asked for again, with the plan and the addresses that it has.
+// another sends a request from the current class beside the one that EC2 has refused, for those of its claims that
+// still exist. If EC2 has executed the old request for another process, the new one does not match the token, and the
+// old one is sent again. If there is no new request, the old one is sent again, with its plan and its addresses.
 func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 	last := p.requests[p.turn]
 	_, mine := last.places().index(of.entry.Place)
@@ -135,14 +138,14 @@ func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 	}
 	plan, unsold := newPlan(of.order, l.opts.Region)
 	if unsold != nil {
-		return nil // the old one is as good as any
+		return nil // the old request is as good as any
 	}
 	entries, err := l.opts.Recorder.Entries(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for the claims of purchase %s: %w", p.entry.Token(), err)
 	}
 	day, before := &purchase{entry: p.entry, plan: plan, order: of.order}, p.aside
-	l.giveBack(p) // else other subnets would seem better, for a request that is the same
+	l.giveBack(p) // otherwise other subnets would seem better for an equal request
 	own, err := l.prepare(ctx, day, last.places().and(among(entries, of.entry), p.entry.Size))
 	if err != nil || own.is(last) {
 		err = nil
@@ -155,21 +158,21 @@ func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 		p.aside = l.setAside(before)
 	case asked.Sent == own.Sent:
 		p.plan, p.order, p.aside = day.plan, day.order, day.aside
-	default: // somebody else's of the day
+	default: // a current request of another process
 		l.giveBack(day)
 		p.plan, p.order = day.plan, day.order
 	}
 	return err
 }
 
-// keepAnother has the lead keep our request beside the others, and makes it the one that is asked for; or else that which somebody
-// else has put there first. None becomes that if the lead can keep nothing.
+// keepAnother stores the given request on the coordinator beside the others, and makes it the one that is sent. If
+// another process has stored one first, that one is sent. If the coordinator cannot store anything, nothing changes.
 func (l *Launcher) keepAnother(ctx context.Context, p *purchase, own request) error {
 	now, err := l.kept(ctx, p)
 	switch {
 	case errors.Is(err, ErrNoRecord):
 		return nil
-	case err == nil && now.Requests != p.kept: // somebody else was there first
+	case err == nil && now.Requests != p.kept: // another process was first
 		err = l.adopt(ctx, p, now)
 	case err == nil:
 		both := append(slices.Clone(p.requests), own)

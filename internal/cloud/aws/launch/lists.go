@@ -13,13 +13,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// list reads all instances that pass the filters, each once. What EC2 answers is held to the filters again: an endpoint that
-// ignores them would hand over the instances of others, which the collector ends.
+// list reads all instances that pass the filters, each once. It applies the filters to the response again: an endpoint
+// that ignores them would return foreign instances, which the garbage collector would terminate.
 func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2types.Instance, error) {
 	sieve := call.NewSieve(service, "DescribeInstances", l.opts.Unasked)
 	defer sieve.Close()
 	var instances []ec2types.Instance
-	place := map[string]int{} // by id
+	place := map[string]int{} // by ID
 	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
 	for n := 0; ; n++ {
 		if n == call.MostPages {
@@ -38,7 +38,7 @@ func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2t
 				if k, again := place[id]; !again {
 					place[id] = len(instances)
 					instances = append(instances, r.Instances[i])
-				} else if ending(&instances[k]) { // of two pages that differ, the one on which it runs
+				} else if ending(&instances[k]) { // if two pages differ, use the one on which it runs
 					instances[k] = r.Instances[i]
 				}
 			}
@@ -49,7 +49,8 @@ func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2t
 	}
 }
 
-// templateNames are the names of the launch templates that pass the filters, which are held to them like instances.
+// templateNames returns the names of the launch templates that pass the filters. It applies the filters again, like
+// list.
 func (l *Launcher) templateNames(ctx context.Context, filters ...ec2types.Filter) ([]string, error) {
 	sieve := call.NewSieve(service, "DescribeLaunchTemplates", l.opts.Unasked)
 	defer sieve.Close()
@@ -80,8 +81,8 @@ func tagFilter(key string, values ...string) ec2types.Filter {
 	return ec2types.Filter{Name: aws.String("tag:" + key), Values: values}
 }
 
-// passes says whether a thing with that id and those tags is what the filters ask for: tag:KEY, tag-key and instance-id, with
-// plain values.
+// passes reports whether a resource with that ID and those tags matches the filters. It supports tag:KEY, tag-key and
+// instance-id, with plain values.
 func passes(filters []ec2types.Filter, id string, tags []ec2types.Tag) bool {
 	has := tagMap(tags)
 	for _, f := range filters {

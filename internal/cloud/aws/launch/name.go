@@ -12,11 +12,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// tagFor is how long one instance's tags are tried.
+// tagFor is the timeout for tagging one instance.
 const tagFor = time.Minute
 
-// Tag adds those of the tags that the instance does not have. It keeps to the rate that EC2 allows, so it may wait. Errors:
-// cloud.ErrNotFound if there is no such instance.
+// Tag adds those tags that the instance does not have. It is rate limited, so it may wait. It returns cloud.ErrNotFound
+// if there is no such instance.
 func (l *Launcher) Tag(ctx context.Context, providerID string, tags map[string]string) error {
 	i, err := l.read(ctx, providerID)
 	if err != nil {

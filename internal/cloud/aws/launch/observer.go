@@ -9,22 +9,22 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// Observer is told what happens; each function may be nil and is called from several goroutines.
+// Observer receives notifications. Each function may be nil and is called concurrently.
 type Observer struct {
-	// Refused is told of each thing that EC2 did not launch.
+	// Refused receives each item that EC2 did not launch.
 	Refused func(Refusal)
-	// NotEnded is told of an instance that EC2 did not end.
+	// NotEnded receives an instance that EC2 did not terminate.
 	NotEnded func(zone, zoneID string)
-	// Batched is told of each batch of calls: how many were in it, and for how long it was collected.
+	// Batched receives the size of each batch of calls, and how long it was collected.
 	Batched func(batcher string, size int, took time.Duration)
 }
 
-// Refusal is something that EC2 did not launch. Zone and ZoneID are empty where the request as a whole was refused.
+// Refusal is an item that EC2 did not launch. Zone and ZoneID are empty if the request as a whole was refused.
 type Refusal struct {
 	Zone, ZoneID, CapacityType, Reason string
 }
 
-// tellRefusals tells the observer what came of a purchase.
+// tellRefusals notifies the observer of the refusals in a fleet launch.
 func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
 	if l.opts.Observer.Refused == nil || len(p.requests) == 0 {
 		return
@@ -41,7 +41,7 @@ func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
 	}
 }
 
-// tellRefused tells the observer of a request that was refused as a whole.
+// tellRefused notifies the observer of a request that was refused as a whole.
 func (l *Launcher) tellRefused(p *purchase, err error) {
 	if l.opts.Observer.Refused != nil {
 		l.opts.Observer.Refused(Refusal{CapacityType: p.selection().CapacityType, Reason: ReasonOf(err.Error())})
@@ -57,7 +57,7 @@ func zoneIDOf(class *awsv1.EC2NodeClass, zone string) string {
 	return ""
 }
 
-// tellNotEnded tells the observer of an instance that was not ended.
+// tellNotEnded notifies the observer of an instance that was not terminated.
 func (l *Launcher) tellNotEnded(i *ec2types.Instance) {
 	if l.opts.Observer.NotEnded == nil || i.Placement == nil {
 		return
@@ -65,7 +65,7 @@ func (l *Launcher) tellNotEnded(i *ec2types.Instance) {
 	l.opts.Observer.NotEnded(aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.AvailabilityZoneId))
 }
 
-// batched is told by a batcher.
+// batched returns the notification function of a batcher.
 func (l *Launcher) batched(name string) func(size int, took time.Duration) {
 	return func(size int, took time.Duration) {
 		if l.opts.Observer.Batched != nil {

@@ -7,30 +7,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Order is a claim with all that is needed to buy for it. Nobody changes what it points to.
+// Order is a claim with everything that is needed to launch for it. What it points to must not be modified.
 type Order struct {
 	Claim *karpv1.NodeClaim
-	// Class of the claim, ready, with its status.
+	// Class is the claim's node class. It is ready and has its status.
 	Class *awsv1.EC2NodeClass
-	// Types that the class sells, with today's offerings.
+	// Types are the types of the class with current offerings.
 	Types []cloud.InstanceType
-	// Image is the id of the image that a type runs.
+	// Image returns the ID of the image for a type.
 	Image func(typeName string) string
-	// Cluster is what the machines are told of it.
+	// Cluster holds the cluster facts for user data.
 	Cluster userdata.Cluster
-	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which it does by default.
-	// Else they ask for none.
+	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which is EC2's
+	// default. Otherwise they use none.
 	OpenReservations bool
 }
 
-// Subnets say where addresses are taken from.
+// Subnets selects subnets and tracks their free addresses.
 type Subnets interface {
-	// Choose is the subnet of the class in the zone to launch into, and sets so many of its addresses aside; false if
-	// the class has none there.
+	// Choose returns the subnet of the class to launch into in the zone, and reserves the given number of its
+	// addresses. It returns false if the class has none there.
 	Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool)
-	// ChooseCrowded is Choose for when no zone has room for more, as far as is foreseen: false only if EC2 said that no address
-	// is left.
+	// ChooseCrowded is Choose for the case that no zone is expected to have enough addresses. It returns false only if
+	// EC2 has reported that no address is left.
 	ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool)
-	// Return gives back addresses that were set aside and not used.
+	// Return releases reserved addresses that were not used.
 	Return(id string, addresses int64)
 }

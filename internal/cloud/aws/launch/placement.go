@@ -10,18 +10,18 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// placementFor is how long what EC2 said of an instance's network is believed. Machines, which the collector of garbage
-// asks for every two minutes, renews it for all instances in one go.
+// placementFor is how long EC2's information about an instance's network is used. Machines, which the garbage collector
+// calls every two minutes, refreshes it for all instances at once.
 const placementFor = 10 * time.Minute
 
-// Placement is where an instance is in the network.
+// Placement is the network placement of an instance.
 type Placement struct {
 	Subnet string
-	// Groups are the ids of its security groups, sorted.
+	// Groups are the IDs of its security groups, sorted.
 	Groups []string
 }
 
-// placements are those that EC2 has told.
+// placements caches EC2's information.
 type placements struct {
 	mu   sync.Mutex
 	last map[string]placed // by instance
@@ -32,7 +32,7 @@ type placed struct {
 	at time.Time
 }
 
-// Placement is where the instance is. Errors: cloud.ErrNotFound, ErrNotShown, or those of EC2.
+// Placement returns the network placement of the instance. Errors: cloud.ErrNotFound, ErrNotShown, or those of EC2.
 func (l *Launcher) Placement(ctx context.Context, providerID string) (Placement, error) {
 	id, err := instanceID(providerID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Launcher) Placement(ctx context.Context, providerID string) (Placement,
 	return placementOf(i), nil
 }
 
-// notePlacements keeps where instances are. A complete list replaces what was known.
+// notePlacements stores the placements of instances. A complete list replaces the earlier ones.
 func (l *Launcher) notePlacements(instances []ec2types.Instance, complete bool) {
 	l.placements.mu.Lock()
 	defer l.placements.mu.Unlock()

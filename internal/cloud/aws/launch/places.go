@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// places are places of a purchase, ascending: the first instance is for the claim in the first of them, and so on. Nil is
-// all of them.
+// places are places of a fleet launch, ascending. The first instance belongs to the claim in the first place, and so
+// on. Nil means all places.
 type places []int
 
-// text is a bit per place, the lowest first, in base64: at most 167 characters for 1,000 places. Empty for all.
+// text encodes one bit per place, the lowest first, in base64: at most 167 characters for 1,000 places. It returns an
+// empty string for all.
 func (p places) text() string {
 	if len(p) == 0 {
 		return ""
@@ -21,7 +22,7 @@ func (p places) text() string {
 	return base64.RawStdEncoding.EncodeToString(bits)
 }
 
-// placesOf is the inverse. A text that is none means all.
+// placesOf is the inverse of text. An invalid text means all.
 func placesOf(text string) places {
 	bits, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
@@ -36,7 +37,7 @@ func placesOf(text string) places {
 	return p
 }
 
-// index is which instance, by id, is for a place; false if none was bought for it.
+// index returns the index of the instance, by ID, for a place. It returns false if the request is not for that place.
 func (p places) index(place int) (int, bool) {
 	if p == nil {
 		return place, true
@@ -44,7 +45,8 @@ func (p places) index(place int) (int, bool) {
 	return slices.BinarySearch(p, place)
 }
 
-// among are the places of the claims that have the token on record, and some more; nil if that is all of them.
+// among returns the places of the claims that have the token on record, plus the given ones. It returns nil if these
+// are all places.
 func among(entries map[string]Entry, of Entry, more ...int) places {
 	p := places(slices.Clone(more))
 	for _, e := range entries {
@@ -60,7 +62,7 @@ func among(entries map[string]Entry, of Entry, more ...int) places {
 	return p
 }
 
-// and are the places that are in both, of so many.
+// and returns the places in both sets, out of the given number.
 func (p places) and(q places, of int) places {
 	var both places
 	for place := range of {

@@ -14,62 +14,64 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// purchase is what is asked for under one token. Its states:
+// purchase is a fleet launch: the requests that are sent with one token, and their result. Its states:
 //
-//	recorded, the request with its lead --ask--> answered                        decided: instances, or why not
-//	             |--> throttled: ask again            the same request
-//	             |--> lost: ask again             the same request, unless all instances are there by now
-//	             |--> sold out: decided, but if an answer was lost before: as refused
-//	             |--> refused: undecided, asked again with a request of the day as well
-//	             `--> mismatched: the request before it; where there is none: search --complete, or Settle is over--> decided
-//	no request is on record, and there is none to ask with, since nothing is on sale or a template cannot be made: undecided,
-//	until nobody can be asking any more and Settle is over; then as mismatched
-//	out of time: undecided; whoever asks next goes on
+//	recorded, the request on the coordinator --send--> response      decided: instances, or the error
+//	             |--> throttled: send again         the same request
+//	             |--> lost: send again            the same request, unless all instances are shown by now
+//	             |--> no capacity: decided; if a response was lost before: as refused
+//	             |--> refused: undecided; a request from the current class is sent as well
+//	             `--> mismatched: the previous request; without one: search --complete, or Settle is over--> decided
+//	no request is recorded, and none can be made, since no offering is available or a template cannot be created: undecided
+//	until no process can be sending any more and Settle is over; then as mismatched
+//	timeout: undecided; the next call continues
 //
-// That nothing was bought is for EC2 to say, by its answer to the token; that no search shows an instance proves nothing, it
-// may come to light later. Only where nobody can ask, or the token was used by a request that nobody has any more, must a
-// search do. As long as a purchase is undecided no claim is told the error after which it is given up. One that has no machine at
-// its launch timeout is deleted all the same, which nobody asks this package about; what was bought for it is a leak then.
+// Only EC2's response to the token shows that nothing was launched. A search that finds no instance proves nothing,
+// because the instance may appear later. A search decides only if no request can be made, or if the token was used by a
+// request that is no longer known. While a fleet launch is undecided, no claim gets the error after which it is
+// deleted. A claim without a machine at its launch timeout is deleted in any case, without a call to this package; its
+// instance is a leak then.
 type purchase struct {
-	entry Entry // Place is that of whoever made it
+	entry Entry // Place is that of the claim that created the object
 
-	gate  gate   // held while it is being decided
+	gate  gate   // held while the fleet launch is being decided
 	order *Order // of one of its claims
-	plan  *plan  // that its request is from; none if another process made that
-	// requests that may have been sent, turn the one that is sent next. kept is how they stand with the lead, empty if they
-	// do not.
+	plan  *plan  // plan of its request; nil if another process made the request
+	// requests are those that may have been sent, and turn is the index of the next one to send. kept is their stored
+	// form on the coordinator, empty if they are not stored.
 	requests requests
 	turn     int
 	kept     string
-	// refused is set if EC2 has refused the one whose turn it is; refusal is the last one, at refusedAt, refusals counts them.
+	// refused is set if EC2 has refused the request at turn. refusal is the last refusal, at refusedAt, and refusals
+	// counts them.
 	refused   bool
 	refusal   error
 	refusals  atomic.Int32
 	refusedAt time.Time
-	// asked is when a request was last sent; unsure is set when an answer may have been lost.
+	// asked is when a request was last sent. unsure is set when a response may have been lost.
 	asked   time.Time
 	unsure  bool
-	aside   map[string]held // addresses set aside, by subnet
+	aside   map[string]held // reserved addresses, by subnet
 	decided *outcome
 }
 
-// selection is what is bought, without the ways.
+// selection returns the capacity type and tenancy of the launch, without the ways.
 func (p *purchase) selection() *Selection {
 	return &Selection{CapacityType: string(p.requests[p.turn].Sent.TargetCapacitySpecification.DefaultTargetCapacityType), Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
 }
 
-// outcome is what came of a purchase.
+// outcome is the result of a fleet launch.
 type outcome struct {
-	instances []bought // by id
-	places    places   // that they are for
+	instances []bought // sorted by ID
+	places    places   // the places that they are for
 	refusals  []ec2types.CreateFleetError
-	// err is why nothing of what was asked for is left.
+	// err is set if EC2 reported that nothing of the request is available.
 	err error
-	// searched is set if the instances were found by their tag: why there are not more is not known.
+	// searched is set if the instances were found by their tag. The cause of missing instances is unknown then.
 	searched bool
 }
 
-// at is the instance of the claim at a place, nil if there is none.
+// at returns the instance of the claim at a place, or nil if there is none.
 func (o *outcome) at(place int, claim string) *bought {
 	for i := range o.instances {
 		if o.instances[i].claim == claim {
@@ -83,7 +85,7 @@ func (o *outcome) at(place int, claim string) *bought {
 	return &o.instances[i]
 }
 
-// found is the outcome of a search.
+// found returns the outcome of a search.
 func found(instances []bought) *outcome {
 	out := &outcome{instances: instances, searched: true}
 	if len(instances) > 0 {
@@ -92,10 +94,10 @@ func found(instances []bought) *outcome {
 	return out
 }
 
-// nothing is the outcome of a purchase that nobody has made or will make.
+// nothing returns the outcome of a fleet launch that was not and will not be requested.
 func nothing() *outcome { return &outcome{places: places{}} }
 
-// complete says that there can be no more instances.
+// complete reports whether there can be no further instances.
 func (o *outcome) complete(size int) bool {
 	if o.places != nil {
 		size = len(o.places)
@@ -103,10 +105,10 @@ func (o *outcome) complete(size int) bool {
 	return len(o.instances) >= size
 }
 
-// mostAttempts that one batch makes before its claims are told to come again.
+// mostAttempts is the maximum number of attempts of one batch. After that, its claims get an error and are retried.
 const mostAttempts = 5
 
-// buy is called with claims whose plans are alike.
+// buy launches for claims with equal plans.
 func (l *Launcher) buy(_ string, seats []*seat) {
 	ctx, cancel := context.WithTimeout(context.Background(), purchaseFor)
 	defer cancel()
@@ -123,7 +125,7 @@ func (l *Launcher) buy(_ string, seats []*seat) {
 	}
 }
 
-// attempt makes one purchase and returns the seats that need another one.
+// attempt makes one fleet launch and returns the seats that need another one.
 func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*seat {
 	lead := seats[0]
 	entry.Size, entry.At = len(seats), l.opts.Clock.Now().UTC()
@@ -134,7 +136,7 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 		l.failAll(seats, err)
 		return nil
 	}
-	p.gate.tryEnter() // until it is on record or given up; nobody else has it yet
+	p.gate.tryEnter() // held until the launch is recorded or abandoned; no other goroutine has the object yet
 	l.mu.Lock()
 	l.purchases[entry.Token()] = p
 	l.mu.Unlock()
@@ -151,8 +153,9 @@ func (l *Launcher) attempt(ctx context.Context, entry Entry, seats []*seat) []*s
 	return l.deal(out, l.still(ctx, p, seats))
 }
 
-// still are the seats whose claims have the purchase on record. It is asked when an answer was lost: another process may
-// have come to the end that nothing came of the purchase, and have gone on to another one, whose instance the claim has.
+// still returns the seats whose claims still have the fleet launch on record. It is called after a response was lost.
+// Another process may have determined that nothing came of this fleet launch, and have started another one, whose
+// instance the claim has.
 func (l *Launcher) still(ctx context.Context, p *purchase, seats []*seat) []*seat {
 	if !p.unsure {
 		return seats
@@ -167,7 +170,7 @@ func (l *Launcher) still(ctx context.Context, p *purchase, seats []*seat) []*sea
 	})
 }
 
-// stands checks that the claim of an order has the purchase on record. Errors: ErrChanged, those of the Recorder.
+// stands checks that the claim of an order has the fleet launch on record. Errors: ErrChanged, those of the Recorder.
 func (l *Launcher) stands(ctx context.Context, p *purchase, o *Order) error {
 	now, err := l.opts.Recorder.Recorded(ctx, o.Claim)
 	if err == nil && now.Token() != p.entry.Token() {
@@ -176,7 +179,8 @@ func (l *Launcher) stands(ctx context.Context, p *purchase, o *Order) error {
 	return err
 }
 
-// resume decides the purchase that the claim has on record, and returns the claim's instance; nil if nothing came of it.
+// resume decides the fleet launch that the claim has on record, and returns the claim's instance, or nil if there is
+// none.
 func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	l.mu.Lock()
 	p := l.purchases[s.entry.Token()]
@@ -204,8 +208,8 @@ func (l *Launcher) resume(ctx context.Context, s *seat) (*bought, error) {
 	return b, nil
 }
 
-// undecided is the claims' error while it is not known what comes of the purchase. It is never the one after which a claim is
-// given up, cloud.InsufficientCapacityError: then nobody would ask with the token again, and what was bought would be a leak.
+// undecided returns the claims' error while the result is unknown. It is never a cloud.InsufficientCapacityError, after
+// which the claim is deleted: then no process would use the token again, and a launched instance would be a leak.
 func (p *purchase) undecided(err error) error {
 	var soldOut *cloud.InsufficientCapacityError
 	if errors.As(err, &soldOut) {
@@ -214,9 +218,9 @@ func (p *purchase) undecided(err error) error {
 	return fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
 }
 
-// decide finds out what comes of the purchase, once. Where it has no request, since another process began it, the lead keeps
-// one, or else the order of one of its claims, at its place, gives one. A refusal is shared by all who waited for it, and by those
-// who come in the pause after it.
+// decide determines the outcome of the fleet launch, once. If it has no request, because another process started it,
+// the stored one is used, or else one is made from the order of one of its claims, at its place. A refusal is returned
+// to all callers that waited for it, and to those that call during the pause after it.
 func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	refusals := p.refusals.Load()
 	if err := p.gate.enter(ctx); err != nil {
@@ -234,19 +238,20 @@ func (l *Launcher) decide(ctx context.Context, p *purchase, of *seat) (*outcome,
 		return nil, p.undecided(err)
 	}
 	p.decided = out
-	if !p.unsure && len(out.refusals) > 0 { // else it may be EC2's answer of long ago, repeated
+	if !p.unsure && len(out.refusals) > 0 { // otherwise it may repeat an old response of EC2
 		marks(l.opts.Unavailable, out.refusals, p.order.Class.Name, p.selection())
 	}
 	l.giveBack(p)
 	l.tellRefusals(p, out)
-	p.plan, p.order, p.requests, p.kept = nil, nil, nil, "" // they are large, and no longer needed
+	p.plan, p.order, p.requests, p.kept = nil, nil, nil, "" // frees memory
 	return out, nil
 }
 
-// errLeftOut says that the purchase has never been for the claim and never will be.
+// errLeftOut means that the fleet launch has never been for the claim and never will be.
 var errLeftOut = errors.New("it is for other claims")
 
-// leavesOut says so of a claim that has it on record: its record was written without a sign of it.
+// leavesOut reports whether the requests leave out a claim that has the launch on record. Its record was written
+// although the write returned an error.
 func (p *purchase) leavesOut(of *seat) bool {
 	return p.kept != "" && !slices.ContainsFunc(p.requests, func(r request) bool {
 		_, wanted := r.places().index(of.entry.Place)
@@ -270,7 +275,8 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome,
 		p.refused = false
 	}
 	if p.unsure {
-		// Whoever began it may have come to the end that nothing came of it, and have gone on to another purchase.
+		// The process that started it may have determined that nothing came of it, and have started another fleet
+		// launch.
 		if err := l.stands(ctx, p, of.order); err != nil {
 			return nil, err
 		}
@@ -278,7 +284,7 @@ func (l *Launcher) settle(ctx context.Context, p *purchase, of *seat) (*outcome,
 	return l.ask(ctx, p)
 }
 
-// last is when its request may last have been sent, by whomever.
+// last returns when a request may last have been sent, by any process.
 func (p *purchase) last() time.Time {
 	if begun := p.entry.At.Add(purchaseFor); begun.After(p.asked) {
 		return begun
@@ -286,7 +292,8 @@ func (p *purchase) last() time.Time {
 	return p.asked
 }
 
-// ask sends the request until it is answered. One that does not match the token was not carried out: an earlier one was.
+// ask sends the request until there is a response. A request that does not match the token was not executed: an earlier
+// one was.
 func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	const most = 5
 	absences := 0
@@ -306,7 +313,7 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 			continue
 		case lost:
 			p.unsure = true
-			if ctx.Err() == nil { // an endpoint that does not know client tokens would launch again
+			if ctx.Err() == nil { // an endpoint without support for client tokens would launch again
 				if out := l.shown(ctx, p); out != nil {
 					return out, nil
 				}
@@ -325,9 +332,10 @@ func (l *Launcher) ask(ctx context.Context, p *purchase) (*outcome, error) {
 	}
 }
 
-// refuse ends a purchase of which EC2 says that nothing of it is left, unless it may have made it before. Another refusal ends
-// nothing: somebody else may have got, or get, through with the same token. So it is asked with again, when a claim comes again,
-// and by a request of the day as well, which EC2 takes only if it has made nothing.
+// refuse handles a refused request. If EC2 reports that nothing of it is available, the fleet launch is decided, unless
+// an earlier send may have launched it. No other refusal decides it, because another process may have succeeded, or may
+// succeed, with the same token. So the request is sent again when a claim is retried, and also a request from the
+// current class, which EC2 accepts only if nothing was launched.
 func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome, error) {
 	l.tellRefused(p, err)
 	failed := refusedError(err)
@@ -349,7 +357,8 @@ func (l *Launcher) refuse(ctx context.Context, p *purchase, err error) (*outcome
 	return nil, failed
 }
 
-// remake makes the launch templates again that EC2 does not see, as far as they are known. A failure shows with the next request.
+// remake creates the launch templates again that EC2 does not find, as far as their contents are known. An error shows
+// with the next request.
 func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	plan := p.plan
 	if plan == nil {
@@ -369,7 +378,7 @@ func (l *Launcher) remake(ctx context.Context, p *purchase) {
 	}
 }
 
-// deal gives the instances to the claims, and returns the seats that need another attempt.
+// deal assigns the instances to the claims, and returns the seats that need another attempt.
 func (l *Launcher) deal(out *outcome, seats []*seat) []*seat {
 	var rest []*seat
 	for _, s := range seats {

@@ -25,8 +25,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// Claims that are alike are bought with one call, and each has the same machine whenever it asks again, from a new process
-// as well.
+// Equal claims are launched with one call, and each gets the same machine at every repeated call, also from a new
+// process.
 func TestLaunch(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		l := w.launcher()
@@ -43,12 +43,12 @@ func TestLaunch(t *testing.T) {
 		}
 		w.boughtOnce(first)
 		if id := w.calls[len(w.calls)-1].RequestID; id == "" {
-			t.Error("calls are reported without EC2's request id")
+			t.Error("calls are reported without EC2's request ID")
 		}
 	})
 }
 
-// The machine and the instance are what claim and class say.
+// The machine and the instance have the attributes of the claim and the class.
 func TestMachine(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		l := w.launcher()
@@ -80,12 +80,12 @@ func TestMachine(t *testing.T) {
 		}
 		w.must(l.Terminate(ctx, m.ProviderID))
 		if read, err = l.Machine(ctx, m.ProviderID); err != nil || !read.Terminating {
-			t.Errorf("while it ends: %+v, %v", read, err)
+			t.Errorf("while it terminates: %+v, %v", read, err)
 		}
 		w.must(l.Terminate(ctx, m.ProviderID))
 		w.pass(time.Minute)
 		if err := l.Terminate(ctx, m.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
-			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+			t.Errorf("after its termination: %v, want %v", err, cloud.ErrNotFound)
 		}
 		if err := l.Terminate(ctx, "kwok://x"); err == nil || errors.Is(err, cloud.ErrNotFound) {
 			t.Errorf("a foreign provider id: %v", err)
@@ -93,7 +93,7 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// A process is killed before and after each of its steps; the next one ends with one machine for each claim.
+// A process is killed before and after each of its steps. The next process ends with one machine per claim.
 func TestKilledAnywhere(t *testing.T) {
 	claims := names(3)
 	steps := 0
@@ -109,7 +109,7 @@ func TestKilledAnywhere(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("step %d, after %v", step, after), func(t *testing.T) {
 				in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
-					w.pass(10 * time.Second) // the profile and all that is seen
+					w.pass(10 * time.Second) // the profile and all instances are shown
 					p := &process{EC2API: w.ec2, Recorder: w.records, dies: step, after: after}
 					brief, cancel := context.WithTimeout(ctx, 5*time.Second)
 					defer cancel()
@@ -139,12 +139,12 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// Whatever is wrong with the API for a while, there is one machine for each claim in the end.
+// After any temporary API fault, there is one machine per claim in the end.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault awssim.Fault
-		for_  time.Duration // then it is over
+		for_  time.Duration // then the fault is removed
 	}{
 		{"one answer lost", awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet", Count: 1}, 0},
 		{"all answers lost", awssim.Fault{Kind: awssim.FaultLose, Action: "CreateFleet"}, 0},
@@ -187,20 +187,20 @@ func TestThrottledOnce(t *testing.T) {
 	})
 }
 
-// buyAndDie has a process buy for the claims that is killed right after EC2 has made the fleet.
+// buyAndDie runs a process that launches for the claims and is killed right after EC2 has created the fleet.
 func (w *world) buyAndDie(ctx context.Context, list ...string) {
 	before := len(w.alive())
 	for dies := 1; len(w.alive()) == before; dies++ {
 		clear(w.records.entries)
 		p := &process{EC2API: w.ec2, Recorder: w.records, dies: dies, after: true}
-		brief, cancel := context.WithTimeout(ctx, time.Minute) // it has come to that step by then
+		brief, cancel := context.WithTimeout(ctx, time.Minute) // it reaches that step within this time
 		w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
 		cancel()
 	}
 }
 
-// The token was used by another request, which an earlier version did not keep: the instances of that one are adopted, and only the
-// rest is bought.
+// The token was used by another request, which an earlier version did not store. The instances of that request are
+// adopted, and only the rest is launched.
 func TestMismatch(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
@@ -208,11 +208,11 @@ func TestMismatch(t *testing.T) {
 		w.spoil(earlier)
 		before := w.records.snapshot()
 		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
-		w.class.Spec.Tags = map[string]string{"team": "b"} // another request
+		w.class.Spec.Tags = map[string]string{"team": "b"} // makes another request
 		machines := w.launchUntil(ctx, w.launcher(), names(3)...)
 		w.boughtOnce(machines)
 		if w.count("CreateFleet", "IdempotentParameterMismatch") == 0 {
-			t.Error("no request had the token of another one")
+			t.Error("no request had a token that another one had used")
 		}
 		kept := 0
 		for uid, e := range w.records.snapshot() {
@@ -221,14 +221,14 @@ func TestMismatch(t *testing.T) {
 			}
 		}
 		if kept != 2 {
-			t.Errorf("%d claims kept their purchase, want the 2 that have an instance of it", kept)
+			t.Errorf("%d claims kept their fleet launch, want the 2 that have an instance of it", kept)
 		}
 	})
 }
 
-// A claim that is launched again after its class has changed has the machine of the first launch, and that machine is of the
-// class as it was: whether the purchase is still in memory, or is found by its tag in another process, or asked for again as it
-// stands on record, or its token is known to EC2 with another request.
+// A claim that is launched again after its class has changed gets the machine of the first launch, with the origin of
+// that launch. This holds if the fleet launch is still in memory, if another process finds it by its tag, if its
+// recorded request is sent again, and if EC2 knows its token with another request.
 func TestOriginOfEarlierMachine(t *testing.T) {
 	in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
 		w.pass(10 * time.Second)
@@ -246,7 +246,7 @@ func TestOriginOfEarlierMachine(t *testing.T) {
 		w.again(ctx, "asked again", first, before.ProviderID, want)
 		w.again(ctx, "another process that asks for what is on record", w.launcher(w.hidden(time.Hour)), before.ProviderID, want)
 		if w.count("CreateFleet", "IdempotentParameterMismatch") != 0 {
-			t.Error("what is on record does not match its token")
+			t.Error("the recorded request does not match its token")
 		}
 		kept := w.records.snapshot()
 		w.spoil(earlier)
@@ -257,7 +257,7 @@ func TestOriginOfEarlierMachine(t *testing.T) {
 		}
 		w.pass(10 * time.Second)
 		w.again(ctx, "another process that finds it", w.launcher(), before.ProviderID, want)
-		for uid, e := range w.records.snapshot() { // as a version wrote it that did not note the class
+		for uid, e := range w.records.snapshot() { // a version that did not record the class
 			earlier(&e)
 			e.Made = Origin{}
 			w.records.entries[uid] = e
@@ -277,7 +277,7 @@ func (w *world) again(ctx context.Context, when string, l *Launcher, id string, 
 	}
 }
 
-// Claims whose record cannot be written are not bought for; the others of their batch are.
+// No machine is launched for claims whose record cannot be written. The other claims of the batch get theirs.
 func TestRecordFails(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.records.refuse = func(claim string, _ Entry) error {
@@ -292,14 +292,15 @@ func TestRecordFails(t *testing.T) {
 			t.Fatalf("%d instances; %+v", len(w.alive()), results)
 		}
 		if e := w.records.entries["uid-claim-002"]; e.Attempt != 1 || e.Size != 3 || e.Place != 2 {
-			t.Errorf("the record says %+v, want place 2 of 3, attempt 1: others may have read it", e)
+			t.Errorf("the record is %+v, want place 2 of 3, attempt 1: other processes may have read it", e)
 		}
 		w.records.refuse = nil
 		w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
 	})
 }
 
-// Two processes that buy for the same claims at the same time, each seeing the other's records as they come, buy once.
+// Two processes that launch for the same claims at the same time, and see each other's records as they are written,
+// launch once.
 func TestTwoProcessesAtOnce(t *testing.T) {
 	for seed := range uint64(40) {
 		in(t, awssim.Options{Seed: seed, Lag: 100 * time.Millisecond}, func(ctx context.Context, w *world) {
@@ -331,7 +332,7 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	}
 }
 
-// withSlowRecords lets records be written and read at any moment of the next 60 ms.
+// withSlowRecords delays writes and reads of records by up to 60 ms.
 func withSlowRecords(w *world, chance *rand.Rand) func(*Options) {
 	return func(o *Options) { o.Recorder = &slowRecords{records: w.records, chance: chance} }
 }
@@ -361,7 +362,7 @@ func (s *slowRecords) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 	return s.records.Record(ctx, claim, before, after)
 }
 
-// What is sold out is remembered, and told: the next try buys elsewhere.
+// An unavailable offering is remembered and reported. The next try launches elsewhere.
 func TestSoldOut(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 1))
@@ -377,7 +378,7 @@ func TestSoldOut(t *testing.T) {
 			t.Errorf("%d claims found no capacity and %d instances run, want 2 and 1", short, len(w.alive()))
 		}
 		if !w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA, Class: "other"}) {
-			t.Error("the offering is not marked for all classes")
+			t.Error("the offering is not marked as unavailable for all classes")
 		}
 		wide := []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA, zoneB)}
 		m, err := l.Launch(ctx, w.order("wide", wide...))
@@ -386,15 +387,15 @@ func TestSoldOut(t *testing.T) {
 		}
 		calls := w.count("CreateFleet", "OK")
 		if _, err := l.Launch(ctx, w.order("narrow")); err == nil {
-			t.Error("what is sold out was bought")
+			t.Error("an unavailable offering was launched")
 		}
 		if w.count("CreateFleet", "OK") != calls {
-			t.Error("EC2 was asked for what it has just said is sold out")
+			t.Error("EC2 was called for what it had just reported as unavailable")
 		}
 	})
 }
 
-// A subnet without addresses is marked, and addresses that were set aside and not used are given back.
+// A subnet without free addresses is marked, and reserved addresses that were not used are released.
 func TestSubnetFull(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		var full string
@@ -410,15 +411,15 @@ func TestSubnetFull(t *testing.T) {
 			t.Errorf("%v; subnet marked: %v", r.err, w.unavailable.HasSubnet(full))
 		}
 		if w.subnets.aside[full] != 0 {
-			t.Errorf("%d addresses are set aside for nothing", w.subnets.aside[full])
+			t.Errorf("%d addresses are reserved without a use", w.subnets.aside[full])
 		}
 		if w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}) {
-			t.Error("the type is marked, which is not to blame")
+			t.Error("the type is marked as unavailable, but it is not the cause")
 		}
 	})
 }
 
-// Failures that are nobody's shortage have their reason.
+// Failures other than a lack of capacity have a reason.
 func TestCreateErrors(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -459,7 +460,7 @@ func TestCreateErrors(t *testing.T) {
 	}
 }
 
-// Machines lists who owns what before anything is tagged with its claim.
+// Machines lists the owner of each machine before any machine is tagged with its claim.
 func TestMachines(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		machines := w.launchUntil(ctx, w.launcher(), names(5)...)
@@ -471,7 +472,7 @@ func TestMachines(t *testing.T) {
 		}
 		for claim, machine := range machines {
 			if owners[claim] != machine {
-				t.Errorf("%s owns %s, and is listed with %q", claim, machine, owners[claim])
+				t.Errorf("%s has %s, and is listed with %q", claim, machine, owners[claim])
 			}
 		}
 		if len(listed) != 5 {
@@ -480,7 +481,7 @@ func TestMachines(t *testing.T) {
 	})
 }
 
-// Reads and terminations of many are few calls, and one that does not exist spoils none of the others.
+// Many reads and terminations need few calls, and an instance that does not exist does not affect the others.
 func TestBatchedReads(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		l := w.launcher()
@@ -510,7 +511,7 @@ func TestBatchedReads(t *testing.T) {
 	})
 }
 
-// Launch templates are made once, kept while they are used, and found again by another process.
+// Launch templates are created once, kept while they are used, and found by another process.
 func TestTemplates(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		l := w.launcher()
@@ -530,7 +531,7 @@ func TestTemplates(t *testing.T) {
 		if n := w.templates(ctx); n != 0 {
 			t.Errorf("%d launch templates after an hour without use, want 0", n)
 		}
-		w.launchUntil(ctx, l, "three") // it believes in a template that is gone
+		w.launchUntil(ctx, l, "three") // it assumes that a deleted template exists
 		w.must(l.DeleteTemplates(ctx, "default"))
 		if n := w.templates(ctx); n != 0 {
 			t.Errorf("%d launch templates of a class that is deleted, want 0", n)
@@ -544,7 +545,7 @@ func (w *world) templates(ctx context.Context) int {
 	return len(out.LaunchTemplates)
 }
 
-// A caller that gives up has lost nothing: the purchase goes on, and who asks again gets it.
+// If the context of a caller ends, the launch continues, and the next call gets its result.
 func TestCallerGivesUp(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultSlow, Action: "CreateFleet", Delay: 20 * time.Second})
@@ -562,7 +563,7 @@ func TestCallerGivesUp(t *testing.T) {
 	})
 }
 
-// Claims that differ are not bought together, and the governor keeps their calls below what EC2 allows.
+// Claims that differ are not launched together, and the rate limiter keeps their calls below EC2's limits.
 func TestGovernor(t *testing.T) {
 	in(t, awssim.Options{Lag: 0}, func(ctx context.Context, w *world) {
 		l := w.launcher()
@@ -573,7 +574,7 @@ func TestGovernor(t *testing.T) {
 			o.Claim.Annotations = map[string]string{}
 			o.Claim.Spec.Requirements = slices.Clone(o.Claim.Spec.Requirements)
 			o.Class = w.class.DeepCopy()
-			o.Class.UID = o.Claim.UID // another class each
+			o.Class.UID = o.Claim.UID // each has another class
 			go func() { _, err := l.Launch(ctx, o); done <- err }()
 		}
 		for range 100 {
@@ -583,7 +584,7 @@ func TestGovernor(t *testing.T) {
 			t.Errorf("%d of 100 calls were throttled", n)
 		}
 		if took := time.Since(began); took < 9*time.Second || took > 20*time.Second {
-			t.Errorf("100 calls took %v, want a little more than the 10 s that EC2's rate of 50 and 5 a second takes", took)
+			t.Errorf("100 calls took %v, want slightly more than the 10 s that EC2's burst of 50 and rate of 5 per second allow", took)
 		}
 		if n := len(w.alive()); n != 100 {
 			t.Errorf("%d instances, want 100", n)
@@ -591,8 +592,8 @@ func TestGovernor(t *testing.T) {
 	})
 }
 
-// A thousand claims of four kinds at once are four calls, at EC2's published limits, and are done as soon as their batches
-// are: the second that a window may stay open, and what the calls take.
+// A thousand claims of four kinds at once need four calls, at EC2's published limits. They finish as soon as their
+// batches do: after the second that a window may stay open, and the duration of the calls.
 func TestThousandClaims(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		l, began, done := w.launcher(), time.Now(), make(chan error)
@@ -619,7 +620,8 @@ func TestThousandClaims(t *testing.T) {
 	})
 }
 
-// An instance gets the tags that it lacks and keeps those that it has; one that is gone is not found.
+// Tag adds the tags that an instance lacks and keeps those that it has. For an instance that is gone it returns
+// ErrNotFound.
 func TestTag(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.class.Spec.Tags["Name"] = "ours"
@@ -636,17 +638,17 @@ func TestTag(t *testing.T) {
 		before := w.count("CreateTags", "OK")
 		w.must(l.Tag(ctx, m.ProviderID, tags))
 		if n := w.count("CreateTags", "OK"); before != 1 || n != before {
-			t.Errorf("tagged by %d calls, and again by %d although nothing was missing", before, n-before)
+			t.Errorf("tagged by %d calls, and again by %d although no tag was missing", before, n-before)
 		}
 		w.must(l.Terminate(ctx, m.ProviderID))
 		w.pass(time.Minute)
 		if err := l.Tag(ctx, m.ProviderID, map[string]string{"late": "yes"}); !errors.Is(err, cloud.ErrNotFound) {
-			t.Errorf("after its end: %v, want %v", err, cloud.ErrNotFound)
+			t.Errorf("after its termination: %v, want %v", err, cloud.ErrNotFound)
 		}
 	})
 }
 
-// endless is EC2 whose lists have no end.
+// endless is an EC2 whose lists have no end.
 type endless struct{ EC2API }
 
 func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
@@ -659,7 +661,7 @@ func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstance
 	return out, err
 }
 
-// A list without an end is an error, in the end, and no list of machines.
+// Reading a list without an end results in an error instead of a list of machines.
 func TestEndlessList(t *testing.T) {
 	in(t, awssim.Options{Limits: map[string]awssim.Limit{}}, func(ctx context.Context, w *world) {
 		l := w.launcher(func(o *Options) { o.EC2 = endless{o.EC2} })

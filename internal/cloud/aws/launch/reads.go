@@ -19,14 +19,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// mostFilterValues is how many values EC2 takes in one request's filters
+// mostFilterValues is the maximum number of values in one request's filters
 // (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Filter.html).
 const mostFilterValues = 200
 
-// readFor is how long a batch of reads or terminations is tried.
+// readFor is the timeout of a batch of reads or terminations.
 const readFor = time.Minute
 
-// lookup is an instance that somebody asks about, or wants to end.
+// lookup is a request to read or terminate an instance.
 type lookup struct {
 	id       string
 	done     chan struct{}
@@ -34,10 +34,10 @@ type lookup struct {
 	err      error
 }
 
-// ErrNotShown means that an instance was bought so lately that EC2 need not show it yet.
+// ErrNotShown means that an instance was launched so recently that EC2 may not show it yet.
 var ErrNotShown = errors.New("EC2 does not show it yet")
 
-// Machine reads one instance, or says cloud.ErrNotFound, or ErrNotShown.
+// Machine reads one instance. Errors: cloud.ErrNotFound, ErrNotShown, and others.
 func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machine, error) {
 	i, err := l.read(ctx, providerID)
 	if err != nil {
@@ -82,7 +82,8 @@ func (l *Launcher) queue(ctx context.Context, b *batcher[*lookup], id string) (*
 	}
 }
 
-// look reads many instances at once. They are named by a filter: one that is gone is then missing, and no error.
+// look reads many instances at once. It selects them by a filter, so that an instance that is gone is missing from the
+// result and not an error.
 func (l *Launcher) look(_ string, batch []*lookup) {
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)
 	defer cancel()
@@ -107,7 +108,8 @@ func idsOf(batch []*lookup) []string {
 	return slices.Compact(ids)
 }
 
-// Terminate ends the instance: nil while it ends, cloud.ErrNotFound when it has.
+// Terminate terminates the instance. It returns nil while the instance is terminating, and cloud.ErrNotFound when it
+// has terminated.
 func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	i, err := l.read(ctx, providerID)
 	if err != nil {
@@ -130,7 +132,8 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	return nil
 }
 
-// end terminates many instances at once. EC2 ends none of them if one is unknown to it: then each is ended alone.
+// end terminates many instances at once. If EC2 does not know one of them, it terminates none; then each is terminated
+// individually.
 func (l *Launcher) end(_ string, batch []*lookup) {
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)
 	defer cancel()
@@ -153,9 +156,10 @@ func (l *Launcher) terminate(ctx context.Context, ids []string) error {
 	return err
 }
 
-// Machines lists the cluster's instances, those that are ending included. An instance that is not tagged with its claim
-// yet has that of the record, so that nobody takes it for a stray. The records are read after the instances: a purchase
-// stands on its claims before EC2 hears of it, so that of every instance that is listed the record has been seen.
+// Machines lists the cluster's instances, including those that are terminating. An instance that is not tagged with its
+// claim yet gets the claim from the records, so that it is not treated as a leak. The records are read after the
+// instances: a fleet launch is recorded on its claims before EC2 is called, so the records of all listed instances are
+// seen.
 func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	instances, err := l.list(ctx,
 		ec2types.Filter{Name: aws.String("tag-key"), Values: []string{awsv1.TagNodePool}},
@@ -190,8 +194,8 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	return machines, nil
 }
 
-// ownersOf deals the instances of each purchase, which are sorted by id, to the claims that have it on record, as the
-// purchase itself does.
+// ownersOf assigns the instances of each fleet launch, which are sorted by ID, to the claims that have it on record, in
+// the same way as the fleet launch itself.
 func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[string]string {
 	purchases := map[string][]bought{}
 	for i := range instances {
@@ -208,8 +212,8 @@ func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[strin
 	return owners
 }
 
-// claimantsOf are, by purchase, the claims that have it on record, sorted. Who owns which of its instances is known only when
-// all of them are shown.
+// claimantsOf returns the claims that have each fleet launch on record, sorted, by token. The owner of each instance is
+// known only when all of them are shown.
 func claimantsOf(entries map[string]Entry) map[string][]string {
 	claimants := map[string][]string{}
 	for _, claim := range slices.Sorted(maps.Keys(entries)) {
@@ -219,7 +223,7 @@ func claimantsOf(entries map[string]Entry) map[string][]string {
 	return claimants
 }
 
-// machineOf reads an instance. Its capacity is left to whoever knows the instance types.
+// machineOf converts an instance. It sets no capacity, which requires the instance types.
 func machineOf(i *ec2types.Instance) *cloud.Machine {
 	b, tags := boughtFrom(i), tagMap(i.Tags)
 	labels := map[string]string{
@@ -240,7 +244,7 @@ func machineOf(i *ec2types.Instance) *cloud.Machine {
 	}
 }
 
-// ending says that the instance has ended or is about to.
+// ending reports whether the instance has terminated or is terminating.
 func ending(i *ec2types.Instance) bool {
 	return i.State != nil && (i.State.Name == ec2types.InstanceStateNameShuttingDown || i.State.Name == ec2types.InstanceStateNameTerminated)
 }

@@ -47,10 +47,10 @@ func TestAnnotations(t *testing.T) {
 	asked := second
 	asked.Requests = "what is asked for"
 	if err := a.Record(ctx, stale, second, asked); err != nil {
-		t.Errorf("adding what is asked for: %v", err)
+		t.Errorf("adding a request: %v", err)
 	}
 	if err := a.Record(ctx, stale, second, first); !errors.Is(err, ErrChanged) {
-		t.Errorf("recording over what somebody else has added: %v, want %v", err, ErrChanged)
+		t.Errorf("recording over what another process has added: %v, want %v", err, ErrChanged)
 	}
 	if err := a.Record(ctx, stale, asked, second); err != nil {
 		t.Errorf("taking it off: %v", err)
@@ -66,7 +66,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// A claim that is gone, or whose change the API server refuses for good, can keep no record; other failures pass.
+// A claim that is gone, or whose change the API server rejects permanently, cannot store a record. Other failures are
+// temporary.
 func TestAnnotationsNoRecord(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
@@ -116,7 +117,7 @@ func TestAnnotationsNoRecord(t *testing.T) {
 	}
 }
 
-// Whether a claim was ever part of a purchase is told by its past, if enough of that is known.
+// The history of a claim shows whether it was ever part of a fleet launch, if enough of the history is known.
 func TestNever(t *testing.T) {
 	lead := Lead{Claim: "claim", UID: "uid"}
 	first := Entry{Batch: "a", Attempt: 1, Size: 1, Lead: lead}
@@ -153,11 +154,11 @@ func TestNever(t *testing.T) {
 		}
 	}
 	if n := len(strings.Fields(long.Was)); n > mostPast+1 {
-		t.Errorf("%d tokens of the past are kept, want %d at most", n, mostPast+1)
+		t.Errorf("%d earlier tokens are kept, want %d at most", n, mostPast+1)
 	}
 }
 
-// Between two processes that read the same claim, one writes.
+// If two processes read the same claim, one of them writes.
 func TestAnnotationsRace(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
@@ -172,14 +173,14 @@ func TestAnnotationsRace(t *testing.T) {
 		}
 	}}}
 	if err := between.Record(t.Context(), claim, Entry{}, Entry{Batch: "ours", Attempt: 1, Size: 1}); err == nil {
-		t.Error("a record that somebody else has written meanwhile was overwritten")
+		t.Error("a record that another process has written meanwhile was overwritten")
 	}
 	if e, err := other.Recorded(t.Context(), claim); err != nil || e.Batch != "theirs" {
 		t.Errorf("recorded: %+v, %v", e, err)
 	}
 }
 
-// afterRead does something after each read.
+// afterRead calls a function after each read.
 type afterRead struct {
 	client.Reader
 	do func()
@@ -208,7 +209,7 @@ func TestEntryOf(t *testing.T) {
 	}
 }
 
-// The rate halves with each throttled call, down to a floor, and comes back with those that pass.
+// The rate halves with each throttled call, down to a minimum, and recovers with successful calls.
 func TestGovernorRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGovernor(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
@@ -251,7 +252,8 @@ func TestGovernorRate(t *testing.T) {
 	})
 }
 
-// A batch ends when nothing comes for a while, after a second, or when it is full; others of another key do not wait for it.
+// A batch ends when no item is added for a while, after a second, or when it is full. Batches with other keys do not
+// wait for it.
 func TestBatcher(t *testing.T) {
 	const idle = 100 * time.Millisecond
 	for _, test := range []struct {
@@ -259,7 +261,7 @@ func TestBatcher(t *testing.T) {
 		full int
 		gaps []time.Duration // before each item
 		want []int           // sizes of the batches
-		last time.Duration   // when the last is done
+		last time.Duration   // when the last batch is processed
 	}{
 		{"together", 9, []time.Duration{0, 0, 0}, []int{3}, idle},
 		{"kept open", 9, []time.Duration{0, 90 * time.Millisecond, 90 * time.Millisecond}, []int{3}, 280 * time.Millisecond},

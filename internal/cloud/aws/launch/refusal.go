@@ -18,16 +18,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// fate is what became of a call.
+// fate is the result of a call.
 type fate int
 
 const (
-	passed     fate = iota // it was carried out
-	throttled              // it was not carried out; later it may be
-	lost                   // it may have been carried out
+	passed     fate = iota // it was executed
+	throttled              // it was not executed, but may succeed later
+	lost                   // it may have been executed
 	mismatched             // the client token was used by another request
-	untemplate             // a launch template is not there, or not seen yet
-	refused                // it was not carried out and never will
+	untemplate             // a launch template does not exist, or is not visible yet
+	refused                // it was not executed and never will be
 )
 
 // Codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
@@ -36,7 +36,7 @@ var (
 	outageCodes   = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "ServerInternal", "IdempotentRequestInProgress"}
 	templateCodes = []string{"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"}
 	goneCodes     = []string{"InvalidInstanceID.NotFound"}
-	// sellOutCodes say that what was asked for is not to be had now.
+	// sellOutCodes mean that the requested capacity is not available now.
 	sellOutCodes = []string{"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded"}
 )
@@ -46,7 +46,7 @@ const (
 	codeNoSpotRole  = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 )
 
-// fateOf tells from the error of a call what became of it. An error without a code of EC2's says nothing: the answer may
+// fateOf derives the result of a call from its error. An error without an EC2 code proves nothing: the response may
 // have been lost.
 func fateOf(err error) fate {
 	if err == nil {
@@ -54,7 +54,7 @@ func fateOf(err error) fate {
 	}
 	code := codeOf(err)
 	switch {
-	case slices.Contains(sellOutCodes, code): // EC2 says that with a status of 500, too
+	case slices.Contains(sellOutCodes, code): // EC2 uses status 500 for these, too
 		return refused
 	case code == "" || slices.Contains(outageCodes, code) || isServerFault(err) && !slices.Contains(throttleCodes, code):
 		return lost
@@ -68,20 +68,21 @@ func fateOf(err error) fate {
 	return refused
 }
 
-// isServerFault says that EC2 says so, or answered with a status of that kind.
+// isServerFault reports whether EC2 classifies the error as a server fault, or responded with such a status.
 func isServerFault(err error) bool {
 	var refusal smithy.APIError
 	var response *awshttp.ResponseError
 	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer || errors.As(err, &response) && response.HTTPStatusCode() >= 500
 }
 
-// codeOf is EC2's code of an error, empty if it is not one of EC2's.
+// codeOf returns EC2's code of an error, or an empty string if the error is not from EC2.
 func codeOf(err error) string { return call.CodeOf(err) }
 
-// ReasonSpotRole says that the account has never had spot instances, and that we may not make the role that they need.
+// ReasonSpotRole means that the account has never had spot instances, and that the controller may not create the role
+// that they need.
 const ReasonSpotRole = "SpotSLRCreationFailed"
 
-// reasons are reasons of failures by a part of their text; the first that is found counts.
+// reasons maps failures to reasons by a part of their text. The first match is used.
 var reasons = []struct{ part, with, reason string }{
 	{"ServiceLinkedRole", "", ReasonSpotRole},
 	{"Not authorized for images", "", "AMIAuthorizationFailure"},
@@ -105,14 +106,14 @@ var reasons = []struct{ part, with, reason string }{
 	{codeNoAddresses, "", codeNoAddresses},
 }
 
-// remedies are what to do about a reason, where AWS's own text does not say it.
+// remedies describe what to do about a reason if AWS's own text does not.
 var remedies = map[string]string{
 	ReasonSpotRole:                   "create the service-linked role AWSServiceRoleForEC2Spot, or allow iam:CreateServiceLinkedRole",
 	"SecurityGroupSubnetVPCMismatch": "let spec.securityGroupSelectorTerms and spec.subnetSelectorTerms select from one VPC",
 	"AMIAuthorizationFailure":        "share the image with this account, or select another in spec.amiSelectorTerms",
 }
 
-// ReasonOf is the CamelCase reason for a failure of EC2's.
+// ReasonOf returns the CamelCase reason for a failure text of EC2.
 func ReasonOf(text string) string {
 	for _, r := range reasons {
 		if strings.Contains(text, r.part) && strings.Contains(text, r.with) {
@@ -122,10 +123,10 @@ func ReasonOf(text string) string {
 	return launchFailed
 }
 
-// launchFailed is the reason of everything else.
+// launchFailed is the reason for all other failures.
 const launchFailed = "LaunchFailed"
 
-// unauthorizedBy says what forbids a call, as far as AWS tells.
+// unauthorizedBy describes what denies a call, as far as AWS reports it.
 func unauthorizedBy(text string) string {
 	switch {
 	case strings.Contains(text, "permissions boundary"):
@@ -136,7 +137,7 @@ func unauthorizedBy(text string) string {
 	return ""
 }
 
-// createError turns a failure into what the claim's condition shows.
+// createError converts a failure to the error in the claim's condition.
 func createError(text string, cause error) *cloud.CreateError {
 	reason := ReasonOf(text)
 	if hint := unauthorizedBy(text); reason == "Unauthorized" && hint != "" {
@@ -148,7 +149,7 @@ func createError(text string, cause error) *cloud.CreateError {
 	return &cloud.CreateError{Reason: reason, Message: text, Err: cause}
 }
 
-// refusedError is the claim's error for a call that EC2 refused as a whole.
+// refusedError returns the claim's error for a call that EC2 refused as a whole.
 func refusedError(err error) error {
 	if slices.Contains(sellOutCodes, codeOf(err)) {
 		return &cloud.InsufficientCapacityError{Message: err.Error()}
@@ -156,8 +157,8 @@ func refusedError(err error) error {
 	return createError(err.Error(), err)
 }
 
-// fleetError is the error of a claim for which a fleet has no instance: insufficient capacity if all that EC2 says is that
-// nothing is left, otherwise the first thing that is wrong.
+// fleetError returns the error of a claim for which a fleet has no instance. It is insufficient capacity if EC2 reports
+// nothing else, and otherwise the first other error.
 func fleetError(refusals []ec2types.CreateFleetError) error {
 	if len(refusals) == 0 {
 		return &cloud.CreateError{Reason: "LaunchFailed", Message: "EC2 launched fewer instances than asked for, and did not say why"}
@@ -193,8 +194,8 @@ func placeOf(r ec2types.CreateFleetError) (typeName, zone, subnet string) {
 	return string(o.InstanceType), aws.ToString(o.AvailabilityZone), aws.ToString(o.SubnetId)
 }
 
-// marks notes in u what a fleet's errors say is gone. What may be the fault of the class, or of dedicated tenancy, is
-// noted for the class only, so that it hides nothing from others.
+// marks records in u what is unavailable according to a fleet's errors. Errors that the class or dedicated tenancy may
+// cause are recorded for the class only, so that they do not affect other classes.
 func marks(u *instance.Unavailable, refusals []ec2types.CreateFleetError, class string, s *Selection) {
 	for _, r := range refusals {
 		code := aws.ToString(r.ErrorCode)

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// answered is an error that came with a status.
+// answered returns an error with an HTTP status.
 func answered(status int, code string) error {
 	return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
 		Err: apiError(code, smithy.FaultUnknown)}}

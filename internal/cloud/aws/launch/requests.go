@@ -16,40 +16,41 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// request is what may have been asked for under a token.
+// request is a request that may have been sent with a token.
 type request struct {
-	// Made is what its machines are made from.
+	// Made describes what its machines are made from.
 	Made Origin                `json:"made"`
 	Sent *ec2.CreateFleetInput `json:"sent"`
 }
 
-// requests are those that may have been sent under one token, the oldest first. EC2 has carried out one of them at most, and
-// says which: the others do not match the token then. There is more than one if EC2 refused a request after an answer to it may
-// have been lost.
+// requests are those that may have been sent with one token, oldest first. EC2 has executed at most one of them. The
+// others do not match the token then, and EC2 reports it. There is more than one if EC2 refused a request after a
+// response to it may have been lost.
 type requests []request
 
-// mostRequests are kept for one purchase.
+// mostRequests is the maximum number of requests that are stored for one fleet launch.
 const mostRequests = 4
 
-// requestsKept is how long they are. Claims that have no machine by then are gone, and EC2 knows tokens for much longer
-// (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html).
+// requestsKept is how long requests are stored. Claims without a machine are deleted before that, and EC2 keeps tokens
+// much longer (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html).
 const requestsKept = time.Hour
 
-// text is JSON, compressed, in base64: 1,100 characters for one type in one zone, 5,400 for the 300 overrides that EC2 takes at
-// most, of an annotation's 262,144.
+// text returns the requests as JSON, compressed, in base64. It has 1,100 characters for one type in one zone, and 5,400
+// for the maximum of 300 overrides. An annotation can have 262,144.
 func (r requests) text() string {
 	var text bytes.Buffer
 	coder := base64.NewEncoder(base64.StdEncoding, &text)
 	packer := gzip.NewWriter(coder)
 	if err := errors.Join(json.NewEncoder(packer).Encode(r), packer.Close(), coder.Close()); err != nil {
-		panic("writing fleet requests: " + err.Error()) // strings and finite numbers always have a JSON form, and a buffer takes all
+		// strings and finite numbers always have a JSON form, and writes to a buffer do not fail
+		panic("writing fleet requests: " + err.Error())
 	}
 	return text.String()
 }
 
-// requestsOf is the inverse of text. There is at least one.
+// requestsOf is the inverse of text. It returns at least one request, or an error.
 func requestsOf(text string) (requests, error) {
-	const most = 16 << 20 // bytes; what a hostile text unpacks to has no bound
+	const most = 16 << 20 // bytes; limits the decompression of a malicious text
 	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewBufferString(text)))
 	if err != nil {
 		return nil, fmt.Errorf("unpacking fleet requests: %w", err)
@@ -73,10 +74,10 @@ func requestsOf(text string) (requests, error) {
 	return r, nil
 }
 
-// is says whether EC2 takes the two for one request.
+// is reports whether EC2 treats the two as the same request.
 func (r request) is(other request) bool { return reflect.DeepEqual(r.Sent, other.Sent) }
 
-// places that the request is for.
+// places returns the places that the request is for.
 func (r request) places() places {
 	for _, s := range r.Sent.TagSpecifications {
 		if text := tagMap(s.Tags)[TagPlaces]; text != "" {
@@ -86,7 +87,7 @@ func (r request) places() places {
 	return nil
 }
 
-// templates are the names of the launch templates that the request needs.
+// templates returns the names of the launch templates that the request needs.
 func (r request) templates() []string {
 	var names []string
 	for _, c := range r.Sent.LaunchTemplateConfigs {
@@ -97,8 +98,8 @@ func (r request) templates() []string {
 	return names
 }
 
-// sweepRequests takes the requests that are no longer needed off their claims, and returns the launch templates that the others
-// need. It goes on with the others if a claim cannot be written.
+// sweepRequests removes requests that are no longer needed from their claims, and returns the launch templates that the
+// others need. If a claim cannot be written, it continues with the others.
 func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 	entries, err := l.opts.Recorder.Entries(ctx)
 	if err != nil {
@@ -111,7 +112,7 @@ func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 			continue
 		}
 		if l.opts.Clock.Since(e.At) < requestsKept {
-			kept, _ := requestsOf(e.Requests) // nobody can ask for what cannot be read
+			kept, _ := requestsOf(e.Requests) // invalid requests cannot be sent
 			for _, r := range kept {
 				for _, name := range r.templates() {
 					needed[name] = true

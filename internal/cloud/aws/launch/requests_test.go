@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// largest is the request with most in it that EC2 takes: 300 overrides over 60 types and 5 zones, all prices different, for 1,000
-// claims, with all the tags that a class may have.
+// largest returns the largest request that EC2 accepts: 300 overrides over 60 types and 5 zones, with different prices,
+// for 1,000 claims, with the maximum number of tags of a class.
 func largest(w *world) request {
 	tags := map[string]string{}
 	for i := range 42 {
@@ -59,7 +59,8 @@ func largest(w *world) request {
 	return request{Made: p.order.origin(), Sent: p.request(entry, some, subnets)}
 }
 
-// A request that is read again is the one that was written, whatever it holds, and does not take much room on the claim.
+// A request that is decoded equals the one that was encoded, whatever it contains, and its text is short enough for an
+// annotation.
 func TestRequestsText(t *testing.T) {
 	in(t, awssim.Options{}, func(_ context.Context, w *world) {
 		small, err := newPlan(w.order("one"), "us-east-1")
@@ -82,7 +83,7 @@ func TestRequestsText(t *testing.T) {
 			w.must(err)
 			for i, r := range test.r {
 				if len(got) != len(test.r) || !got[i].is(r) || got[i].Made != r.Made {
-					t.Errorf("%s: number %d of %d is another", test.name, i, len(got))
+					t.Errorf("%s: number %d of %d differs", test.name, i, len(got))
 				}
 			}
 			if again := got.text(); again != text {
@@ -104,7 +105,7 @@ func TestRequestsOfNonsense(t *testing.T) {
 	}
 }
 
-// Requests are taken off an hour after their purchase was begun, and until then the launch templates that they name stay.
+// Requests are removed an hour after their fleet launch began. Until then the launch templates that they name are kept.
 func TestSweepRequests(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.launchUntil(ctx, w.launcher(), "early")
@@ -112,7 +113,7 @@ func TestSweepRequests(t *testing.T) {
 		w.class.Spec.Tags = map[string]string{"team": "b"}
 		w.launchUntil(ctx, w.launcher(), names(2)...)
 		next := w.launcher()
-		for _, name := range w.templateNames(ctx) { // as if they had not been used for long
+		for _, name := range w.templateNames(ctx) { // as if they had been unused for long
 			next.templates.entry(name).exists = true
 		}
 		kept := func() string {
@@ -152,7 +153,8 @@ func (w *world) templateNames(ctx context.Context) []string {
 	return list
 }
 
-// refusing is EC2 that loses so many answers to CreateFleet, refuses the next call, and works from then on.
+// refusing is an EC2 that loses the responses to the given number of CreateFleet calls, refuses the next call, and
+// works from then on.
 type refusing struct {
 	EC2API
 	mu     sync.Mutex
@@ -173,13 +175,13 @@ func (e *refusing) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o 
 	return e.EC2API.CreateFleet(ctx, in, o...)
 }
 
-// After a refusal the token is asked with by what the class says by then, for the claims that are still there. Another process,
-// whose class is another again, finds out which of the two requests was carried out.
+// After a refusal, a request from the current class is sent with the token, for the claims that still exist. Another
+// process, whose class differs again, finds out which of the two requests was executed.
 func TestAnotherRequest(t *testing.T) {
 	for _, test := range []struct {
 		name               string
 		losses, instances  int
-		mismatched, places int // requests that do not match the token; places of the last request on record
+		mismatched, places int // requests that do not match the token; places of the last recorded request
 	}{
 		{"nothing was bought before", 0, 2, 0, 2},
 		{"the first was carried out", 1, 3, 2, 2},
@@ -197,7 +199,7 @@ func TestAnotherRequest(t *testing.T) {
 				token := w.records.entries["uid-claim-001"].Token()
 				rest := w.lose("claim-002", "claim-000", "claim-001")
 				w.reclass("b")
-				w.pass(time.Second) // as the claims wait
+				w.pass(time.Second) // the retry interval of the claims
 				machines := w.launchOnce(ctx, first, rest...)
 				w.reclass("c")
 				if diff := cmp.Diff(machines, w.launchOnce(ctx, w.launcher(hide), rest...)); diff != "" {
@@ -222,19 +224,19 @@ func TestAnotherRequest(t *testing.T) {
 	}
 }
 
-// reclass gives the class another tag, so that its requests are others.
+// reclass gives the class another tag, so that its requests differ.
 func (w *world) reclass(team string) {
 	w.class = w.class.DeepCopy()
 	w.class.Spec.Tags = map[string]string{"team": team}
 }
 
-// A purchase whose last record was never written was not asked for. Whoever takes it over writes it; if its lead is part of another
-// one by then, its claims are free for another one as well.
+// A fleet launch whose last record was never written was not sent. The process that continues it writes the record. If
+// its coordinator is part of another fleet launch by then, its claims are free for another one as well.
 func TestNeverAskedFor(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		before func(ctx context.Context, w *world)
-		token  bool // whether the claims stay part of the purchase
+		token  bool // whether the claims stay part of the fleet launch
 	}{
 		{"the lead comes with the others", func(context.Context, *world) {}, true},
 		{"the lead has gone on", func(ctx context.Context, w *world) { w.launchOnce(ctx, w.launcher(), "claim-000") }, false},
@@ -242,13 +244,13 @@ func TestNeverAskedFor(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
-				p := &process{EC2API: w.ec2, Recorder: w.records, dies: 3, after: true} // the template, and the records of two
+				p := &process{EC2API: w.ec2, Recorder: w.records, dies: 3, after: true} // the template, and two records
 				brief, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), names(3)...)
 				token := w.records.entries["uid-claim-001"].Token()
 				if n := len(w.records.snapshot()); n != 2 || token == "" {
-					t.Fatalf("%d records, want those of the 2 claims behind the lead", n)
+					t.Fatalf("%d records, want those of the 2 claims besides the coordinator", n)
 				}
 				w.reclass("b")
 				test.before(ctx, w)
@@ -266,7 +268,7 @@ func TestNeverAskedFor(t *testing.T) {
 	}
 }
 
-// A claim that can keep no record takes no part, and the others do, whichever it is.
+// A claim that cannot store a record takes no part, and the others do, whichever claim it is.
 func TestNoRecord(t *testing.T) {
 	for _, gone := range names(3) {
 		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
@@ -289,7 +291,7 @@ func TestNoRecord(t *testing.T) {
 	}
 }
 
-// Claims that come again after a refusal do not each ask EC2.
+// Claims that are retried after a refusal do not each call EC2.
 func TestRefusalIsShared(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
@@ -307,15 +309,15 @@ func TestRefusalIsShared(t *testing.T) {
 			if n := w.count("CreateFleet", "InvalidParameterValue"); n != round {
 				t.Errorf("%d refused calls after %d tries of 30 claims", n, round)
 			}
-			w.pass(time.Second << (round - 1)) // as the claims wait
+			w.pass(time.Second << (round - 1)) // the retry interval of the claims
 		}
 		w.sim.Clear(0)
 		w.boughtOnce(w.launchOnce(ctx, l, names(30)...))
 	})
 }
 
-// A claim whose record was written without a sign of it, and that is left out of the request, does not have that sent again: the
-// others may have been given up.
+// A claim whose record was written although the write returned an error, and which the request leaves out, does not
+// cause the request to be sent again: the other claims may have been deleted.
 func TestLeftOut(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "MaxFleetCountExceeded", Status: 400})
@@ -326,11 +328,11 @@ func TestLeftOut(t *testing.T) {
 				t.Errorf("%s was launched, want a failure", name)
 			}
 		}
-		w.boughtOnce(w.launchOnce(ctx, w.launcher(), "claim-001")) // the other one is about to be given up
+		w.boughtOnce(w.launchOnce(ctx, w.launcher(), "claim-001")) // the other claim is about to be deleted
 	})
 }
 
-// The same over annotations, as the API server keeps them.
+// The same with annotations, as the API server stores them.
 func TestTakenOverByAnnotations(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
@@ -357,22 +359,22 @@ func TestTakenOverByAnnotations(t *testing.T) {
 		w.must(err)
 		for name, e := range entries {
 			if e.Requests != "" || e.Token() == "" {
-				t.Errorf("%s has on record %+v, want no request", name, e)
+				t.Errorf("%s has the record %+v, want no request", name, e)
 			}
 		}
 	})
 }
 
-// What EC2 had sold out when it was first asked is no news when it repeats its answer to another process.
+// If EC2 repeats an old response to another process, the lack of capacity in it is not recorded as current.
 func TestOldAnswerMarksNothing(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 2))
 		w.buyAndDie(ctx, names(3)...)
 		w.must(w.sim.Refill("m5.large", zoneA, "on-demand"))
-		w.unavailable = instance.NewUnavailable(time.Now) // as another process knows it
+		w.unavailable = instance.NewUnavailable(time.Now) // the state of another process
 		w.boughtOnce(w.launchOnce(ctx, w.launcher(w.hidden(time.Hour)), names(3)...))
 		if w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}) {
-			t.Error("an old answer has marked what is on sale")
+			t.Error("an old response has marked an available offering")
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// shown is the outcome if EC2 shows all instances that the purchase can have, else nil.
+// shown returns the outcome if EC2 shows all instances that the fleet launch can have, otherwise nil.
 func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
 	instances, err := l.tagged(ctx, p.entry.Token())
 	if out := found(instances); err == nil && out.complete(p.entry.Size) {
@@ -23,8 +23,8 @@ func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
 	return nil
 }
 
-// search finds the instances of a purchase that was made, or may have been, and that cannot be asked for again: all of them, or
-// those that EC2 shows when it was last asked for longer than Settle ago.
+// search finds the instances of a fleet launch that was sent, or may have been, and that cannot be sent again. It
+// returns when all of them are shown, or those that EC2 shows when the last request is longer ago than Settle.
 func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 	until := p.asked.Add(l.opts.Settle)
 	for try := 1; ; try++ {
@@ -38,7 +38,7 @@ func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 	}
 }
 
-// tagged lists the instances of a purchase by id, those that have ended included.
+// tagged lists the instances of a fleet launch by ID, including terminated ones.
 func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
 	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
 	return list, nil
 }
 
-// boughtFrom reads an instance.
+// boughtFrom converts an instance.
 func boughtFrom(i *ec2types.Instance) bought {
 	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId), capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
 	if i.Placement != nil {

@@ -11,7 +11,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// TagsOf are the tags of everything that is made for a claim of the class: those of the class, then ours.
+// TagsOf returns the tags of all resources that are created for a claim of the class: the class's tags, then the
+// controller's own.
 func TagsOf(class *awsv1.EC2NodeClass, pool, cluster string) map[string]string {
 	tags := maps.Clone(class.Spec.Tags)
 	if tags == nil {
@@ -28,7 +29,7 @@ func TagsOf(class *awsv1.EC2NodeClass, pool, cluster string) map[string]string {
 
 func poolOf(claim *karpv1.NodeClaim) string { return claim.Labels[karpv1.LabelNodePool] }
 
-// ec2Tags are tags in the order of their keys, so that the same tags make the same request.
+// ec2Tags returns tags sorted by key, so that the same tags result in the same request.
 func ec2Tags(tags map[string]string) []ec2types.Tag {
 	list := make([]ec2types.Tag, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

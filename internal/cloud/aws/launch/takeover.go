@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// takeOver finds what a purchase without a request has bought, or has it ask for what stands with its lead. Only where that keeps
-// nothing does it ask for what seems right today.
+// takeOver finds the instances of a fleet launch without a request, or loads the requests that its coordinator stores.
+// Only if there are none does it make a request from the current class.
 func (l *Launcher) takeOver(ctx context.Context, p *purchase, of *seat) (*outcome, error) {
 	lead, noLead := l.kept(ctx, p)
 	sealed := noLead == nil && lead.Token() == p.entry.Token()
@@ -35,7 +35,7 @@ func (l *Launcher) takeOver(ctx context.Context, p *purchase, of *seat) (*outcom
 	return l.askAnew(ctx, p, of, noLead == nil)
 }
 
-// credit notes what the instances are made from, if that is known.
+// credit sets what the instances are made from, if it is known.
 func (p *purchase) credit(out *outcome) {
 	if len(p.requests) != 1 {
 		return
@@ -45,13 +45,13 @@ func (p *purchase) credit(out *outcome) {
 	}
 }
 
-// askAnew makes the request of a purchase that has none on record, and puts it there if the lead takes it.
+// askAnew makes the request of a fleet launch that has none on record, and stores it on the coordinator if possible.
 func (l *Launcher) askAnew(ctx context.Context, p *purchase, of *seat, withLead bool) (*outcome, error) {
 	entries, err := l.opts.Recorder.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Claims that are gone, or on which it was never written, are not bought for.
+	// No machine is launched for claims that are gone, or on which the fleet launch was never recorded.
 	some := among(entries, of.entry)
 	if withLead {
 		some = among(entries, of.entry, 0)

@@ -14,17 +14,17 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// TemplateIdle is how long a launch template is kept that nothing is launched with.
+// TemplateIdle is how long an unused launch template is kept.
 const TemplateIdle = time.Hour
 
-// templates are the launch templates that are known to exist. Names are hashes of contents, so that a template that has
-// the name has the contents too.
+// templates are the launch templates that are known to exist. Their names are hashes of their contents, so a template
+// with the right name has the right contents.
 type templates struct {
 	mu    sync.Mutex
 	known map[string]*known
 }
 
-// known is a launch template by name; its gate is held while it is made or deleted.
+// known is the state of a launch template. Its gate is held while the template is created or deleted.
 type known struct {
 	gate   gate
 	exists bool
@@ -40,7 +40,7 @@ func (t *templates) entry(name string) *known {
 	return t.known[name]
 }
 
-// ensure makes the launch template unless it is known to exist.
+// ensure creates the launch template unless it is known to exist.
 func (l *Launcher) ensure(ctx context.Context, t template) error {
 	k := l.templates.entry(t.name)
 	if err := k.gate.enter(ctx); err != nil {
@@ -62,7 +62,8 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 	return nil
 }
 
-// forget has the launch template made again: EC2 says that it is not there.
+// forget marks the launch template as missing, so that it is created again. It is called when EC2 reports that the
+// template does not exist.
 func (l *Launcher) forget(ctx context.Context, name string) {
 	if k := l.templates.entry(name); k.gate.enter(ctx) == nil {
 		k.exists = false
@@ -70,7 +71,7 @@ func (l *Launcher) forget(ctx context.Context, name string) {
 	}
 }
 
-// touch notes that the launch template is in use.
+// touch marks the launch template as used.
 func (l *Launcher) touch(ctx context.Context, name string) error {
 	k := l.templates.entry(name)
 	if err := k.gate.enter(ctx); err != nil {
@@ -81,8 +82,8 @@ func (l *Launcher) touch(ctx context.Context, name string) error {
 	return nil
 }
 
-// AdoptTemplates learns of the cluster's launch templates, at the start: those that nothing uses are then deleted by
-// SweepTemplates like our own.
+// AdoptTemplates loads the cluster's launch templates at startup, so that SweepTemplates deletes unused ones of earlier
+// processes.
 func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	names, err := l.templateNames(ctx, tagFilter(awsv1.TagCluster, l.opts.ClusterName))
 	if err != nil {
@@ -101,8 +102,8 @@ func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	return nil
 }
 
-// SweepTemplates deletes the launch templates that nothing was launched with for TemplateIdle and that no request on record names,
-// after it has taken off those that are no longer needed. It returns what could not be done, and goes on with the rest.
+// SweepTemplates removes requests that are no longer needed. It then deletes the launch templates that were unused for
+// TemplateIdle and that no recorded request names. It returns the errors, and continues after each.
 func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	needed, err := l.sweepRequests(ctx)
 	if needed == nil {
@@ -112,7 +113,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	l.templates.mu.Lock()
 	var idle []string
 	for name, k := range l.templates.known {
-		if k.gate.tryEnter() { // one that is held is being used
+		if k.gate.tryEnter() { // a template whose gate is held is in use
 			switch {
 			case now.Sub(k.used) < TemplateIdle:
 			case k.exists:
@@ -133,7 +134,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// DeleteTemplates deletes all launch templates that were made for a class, which is about to go.
+// DeleteTemplates deletes all launch templates of a class that is being deleted.
 func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
 	names, err := l.templateNames(ctx, tagFilter(awsv1.TagCluster, l.opts.ClusterName), tagFilter(awsv1.TagNodeClass, class))
 	failed := []error{err}
@@ -143,7 +144,7 @@ func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
 	return errors.Join(failed...)
 }
 
-// deleteTemplate deletes a launch template that was not used for so long.
+// deleteTemplate deletes a launch template that was unused for the given time.
 func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Duration) error {
 	k := l.templates.entry(name)
 	if err := k.gate.enter(ctx); err != nil {

@@ -16,9 +16,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Trial is a launch that is asked for without being made, to find out whether it may be: what a purchase would launch, of one type.
-// Policies look at the type, the volumes, the metadata options and the tenancy of a launch.
-// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html#amazonec2-policy-keys
+// Trial is a dry run of a launch of one type, to find out whether the launch is allowed. Policies can depend on the
+// type, the volumes, the metadata options and the tenancy of a launch
+// (https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html#amazonec2-policy-keys).
 type Trial struct {
 	Type  string
 	Image string
@@ -26,11 +26,11 @@ type Trial struct {
 	price float64
 }
 
-// trialTypes is how many types are tried: a policy may allow some and not others.
+// trialTypes is the number of types to try: a policy may allow some types and not others.
 const trialTypes = 2
 
-// Trials are those of the cheapest ordinary types that one of the orders may launch, cheapest first. An order for which nothing is
-// left, or no user data can be made, has none.
+// Trials returns the trials for the cheapest ordinary types that the orders may launch, cheapest first. An order
+// without available types or with invalid user data has none.
 func Trials(orders []*Order) []Trial {
 	tenancy := awsv1.TenancyDefault
 	var trials []Trial
@@ -62,8 +62,8 @@ func Trials(orders []*Order) []Trial {
 	return trials[:min(len(trials), trialTypes)]
 }
 
-// DefaultTrial is that of a class which no pool uses: m5.large or m6g.large, which every region has, with an image of the class.
-// Errors are those of user data.
+// DefaultTrial returns the trial of a class that no pool uses: m5.large or m6g.large, which every region has, with an
+// image of the class. Errors are those of user data.
 func (o *Order) DefaultTrial() (Trial, error) {
 	image := o.Class.Status.AMIs[0]
 	if k := slices.IndexFunc(o.Class.Status.AMIs, ordinary); k >= 0 {
@@ -80,14 +80,14 @@ func (o *Order) DefaultTrial() (Trial, error) {
 	return Trial{Type: typeName, Image: image.ID, Data: t.data}, err
 }
 
-// ordinary says whether the image is for machines without accelerators.
+// ordinary reports whether the image is for machines without accelerators.
 func ordinary(image awsv1.AMI) bool {
 	return !slices.ContainsFunc(image.Requirements, func(r corev1.NodeSelectorRequirement) bool {
 		return r.Operator == corev1.NodeSelectorOpExists && (r.Key == awsv1.LabelInstanceGPUCount || r.Key == awsv1.LabelInstanceAcceleratorCount)
 	})
 }
 
-// Instance is the dry run of one instance in a subnet.
+// Instance returns the request for a dry run of one instance in a subnet.
 func (t Trial) Instance(subnet string, tags []ec2types.TagSpecification) (*ec2.RunInstancesInput, error) {
 	in, err := runInput(t.Data)
 	if err != nil {
@@ -101,8 +101,9 @@ func (t Trial) Instance(subnet string, tags []ec2types.TagSpecification) (*ec2.R
 	return in, nil
 }
 
-// runInput says to RunInstances what launch template data says: its members have the same names, and a member that RunInstances
-// does not have is an error. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
+// runInput converts launch template data to a RunInstances request. The members have the same names. A member that
+// RunInstances does not have is an error
+// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html).
 func runInput(data *ec2types.RequestLaunchTemplateData) (*ec2.RunInstancesInput, error) {
 	text, err := json.Marshal(data)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// What is tried is what would be launched: every member of the launch template's data is in the request, with the volumes and
+// The dry run equals the launch: every member of the launch template's data is in the request, with the volumes and
 // metadata options of the class.
 func TestTrialIsTheLaunch(t *testing.T) {
 	o := plainOrder()
@@ -62,8 +62,8 @@ func TestTrialIsTheLaunch(t *testing.T) {
 	}
 }
 
-// The cheapest types of all pools are tried, special hardware only where nothing else is allowed, and dedicated tenancy if a pool
-// asks for it.
+// The cheapest types of all pools are tried. Special hardware is tried only if nothing else is allowed, and dedicated
+// tenancy if a pool requires it.
 func TestTrials(t *testing.T) {
 	order := func(change func(*Order)) *Order {
 		o := plainOrder()

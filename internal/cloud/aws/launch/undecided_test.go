@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// unheard are records that are written for one claim without saying so, once.
+// unheard are records whose write for one claim succeeds but returns an error, once.
 type unheard struct {
 	*records
 	mu    sync.Mutex
@@ -52,8 +52,8 @@ func (h *hesitant) Choose(class *awsv1.EC2NodeClass, zone string, addresses int6
 	return h.oneSubnet.Choose(class, zone, addresses)
 }
 
-// A claim whose record was written, although its answer was lost, comes again while the purchase of its batch is narrowed, is
-// the first to ask with its token, and is refused: the batch goes on with a request of the day.
+// A claim's record was written although the response was lost. The claim is retried while the fleet launch of its batch
+// is narrowed, is the first to use its token, and is refused. The batch continues with a current request.
 func TestRefusedBeforeTheBatch(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "InvalidParameterValue", Status: 400})
@@ -73,7 +73,7 @@ func TestRefusedBeforeTheBatch(t *testing.T) {
 						machines[name] = m.ProviderID
 						return
 					}
-					<-time.After(time.Second) // as the claim waits
+					<-time.After(time.Second) // the retry interval of the claim
 				}
 			})
 		}
@@ -94,7 +94,7 @@ func (w *world) mustStay(err error) {
 	}
 }
 
-// lostThenSoldOut loses the first answer to CreateFleet, and refuses the second call.
+// lostThenSoldOut loses the first response to CreateFleet, and refuses the second call.
 type lostThenSoldOut struct {
 	EC2API
 	mu    sync.Mutex
@@ -114,7 +114,7 @@ func (e *lostThenSoldOut) CreateFleet(ctx context.Context, in *ec2.CreateFleetIn
 	return e.EC2API.CreateFleet(ctx, in, o...)
 }
 
-// What may have been bought is not given up because EC2 says afterwards that it is sold out.
+// A claim that may have an instance is not deleted because EC2 reports a lack of capacity afterwards.
 func TestLostThenSoldOut(t *testing.T) {
 	in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 1}, func(ctx context.Context, w *world) {
 		w.warm(ctx, "a")
@@ -127,8 +127,8 @@ func TestLostThenSoldOut(t *testing.T) {
 	})
 }
 
-// A process takes over a purchase when what was asked for is no longer on sale, as far as is known: it asks for what stands on
-// record, and has what was bought, or what EC2 has after all.
+// A process continues a fleet launch when its types are believed to be unavailable. It sends the recorded request, and
+// gets what was launched, or what EC2 has after all.
 func TestTakenOverWhenSoldOut(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
 	t.Run("bought", func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestTakenOverWhenSoldOut(t *testing.T) {
 			for _, r := range w.launch(ctx, w.launcher(), names(3)...) {
 				var gone *cloud.InsufficientCapacityError
 				if !errors.As(r.err, &gone) {
-					t.Errorf("error is %v, want one by which the claim is given up", r.err)
+					t.Errorf("error is %v, want one after which the claim is deleted", r.err)
 				}
 			}
 		})
@@ -171,10 +171,10 @@ func (w *world) launchOnce(ctx context.Context, l *Launcher, list ...string) map
 	return machines
 }
 
-// recordAndDie has a process record a purchase for the claims that is killed before EC2 is asked.
+// recordAndDie runs a process that records a fleet launch for the claims and is killed before EC2 is called.
 func (w *world) recordAndDie(ctx context.Context, list ...string) {
 	w.Helper()
-	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // it has made the template, and recorded
+	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // it has created the template and the records
 	brief, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
@@ -183,8 +183,8 @@ func (w *world) recordAndDie(ctx context.Context, list ...string) {
 	}
 }
 
-// The same without a request on record, as an earlier version leaves it. As long as the one who began it may still be asking, or
-// EC2 may still show what it bought, nothing is decided; then the claim is given up.
+// The same without a recorded request, as an earlier version leaves it. As long as the process that started the launch
+// may still be sending, or EC2 may still show an instance, nothing is decided. Then the claim is deleted.
 func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
 	t.Run("for a while", func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
 			for _, r := range w.launch(ctx, l, names(3)...) {
 				w.mustStay(r.err)
 			}
-			w.pass(3*time.Minute + time.Second) // the mark ends
+			w.pass(3*time.Minute + time.Second) // the mark expires
 			w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
 		})
 	})
@@ -212,7 +212,7 @@ func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
 			w.unavailable.Mark(soldOut)
 			var gone *cloud.InsufficientCapacityError
 			if err := w.launch(ctx, l, "one")["one"].err; !errors.As(err, &gone) {
-				t.Errorf("error is %v, want one by which the claim is given up", err)
+				t.Errorf("error is %v, want one after which the claim is deleted", err)
 			}
 		})
 	})

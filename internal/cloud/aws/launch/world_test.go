@@ -36,7 +36,7 @@ const (
 	zoneB   = "us-east-1b"
 )
 
-// world is a simulated cloud, the unmodified SDK with its retries, and what a Launcher needs.
+// world is a simulated cloud, the unmodified SDK with its retries, and the dependencies of a Launcher.
 type world struct {
 	*awstest.World
 	sim         *awssim.Cloud
@@ -63,7 +63,7 @@ func in(t *testing.T, opts awssim.Options, test func(ctx context.Context, w *wor
 		w.makeAssortment()
 		w.sim.ResetCalls()
 		test(ctx, w)
-		w.pass(2 * purchaseFor) // whatever is under way comes to its end
+		w.pass(2 * purchaseFor) // lets pending work finish
 	})
 }
 
@@ -102,7 +102,7 @@ func (w *world) makeClass(ctx context.Context) {
 	}
 }
 
-// catalogue of a few types, read once.
+// testTypes is a catalog of a few types, read once.
 var testTypes = sync.OnceValues(func() ([]catalog.Type, error) {
 	all := catalog.Load()
 	var few []catalog.Type
@@ -125,12 +125,12 @@ func (w *world) makeAssortment() {
 	w.prices = instance.NewPrices("us-east-1", catalog.Load())
 }
 
-// types are what the class sells now.
+// types returns the current types of the class.
 func (w *world) types() []cloud.InstanceType {
 	return w.assortment.Catalogue(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Has})
 }
 
-// launcher is a new process over the same records.
+// launcher returns a new process with the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
 	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster, Region: "us-east-1", Observe: func(c call.Call) {
 		w.mu.Lock()
@@ -143,7 +143,7 @@ func (w *world) launcher(change ...func(*Options)) *Launcher {
 	return New(o)
 }
 
-// order is for a claim of m5.large on demand in zone A; requirements replace those.
+// order returns an order for a claim of m5.large on demand in zone A. requirements replace these.
 func (w *world) order(name string, requirements ...karpv1.Requirement) *Order {
 	if len(requirements) == 0 {
 		requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA)}
@@ -168,7 +168,7 @@ func names(n int) []string {
 	return list
 }
 
-// result of a launch.
+// result is the result of a launch.
 type result struct {
 	machine *cloud.Machine
 	err     error
@@ -190,7 +190,7 @@ func (w *world) launch(ctx context.Context, l *Launcher, list ...string) map[str
 	return byName
 }
 
-// launchUntil launches again and again until every claim has its machine, as a controller does.
+// launchUntil launches repeatedly until every claim has its machine, like a controller.
 func (w *world) launchUntil(ctx context.Context, l *Launcher, list ...string) map[string]string {
 	w.Helper()
 	machines := map[string]string{}
@@ -248,7 +248,7 @@ func (w *world) count(operation, code string) int {
 	return n
 }
 
-// records is a Recorder in memory, which outlives Launchers.
+// records is an in-memory Recorder that survives Launchers.
 type records struct {
 	mu      sync.Mutex
 	entries map[types.UID]Entry
@@ -300,7 +300,7 @@ func (r *records) snapshot() map[types.UID]Entry {
 	return maps.Clone(r.entries)
 }
 
-// oneSubnet is the first subnet of the class in a zone, and counts what is set aside.
+// oneSubnet returns the first subnet of the class in a zone, and counts the reserved addresses.
 type oneSubnet struct {
 	mu    sync.Mutex
 	aside map[string]int64
@@ -331,21 +331,21 @@ func (s *oneSubnet) Return(id string, addresses int64) {
 	s.aside[id] -= addresses
 }
 
-// process is EC2 and the records as one process sees them, until it is killed at a step: from then on nothing that it does
-// has an effect.
+// process is EC2 and the records as one process uses them, until it is killed at a step. From then on, none of its
+// operations has an effect.
 type process struct {
 	EC2API
 	Recorder
 	mu    sync.Mutex
 	steps int
-	// dies at this step, counted from 1; after is whether that step still takes place.
+	// dies is the step at which the process is killed, from 1. after is whether that step still takes effect.
 	dies  int
 	after bool
 }
 
 var errDead = errors.New("the process is dead")
 
-// step says whether the next step takes place, and whether the process sees what comes of it.
+// step reports whether the next step takes effect, and whether the process sees its result.
 func (p *process) step() (happens, seen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// wrongAnswers are the ways in which an endpoint answers other than EC2 does.
+// wrongAnswers are the ways in which an endpoint deviates from EC2.
 var wrongAnswers = []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields, awssim.FaultOlderFields, awssim.FaultOddPages}
 
-// In an account with two clusters, whatever the endpoint does with filters, tokens, fields and pages: each claim has one machine,
-// the cluster's list has its own machines and no others, each once and with its claim, and what belongs to the other cluster
-// stays when everything of this one is deleted.
+// An account has two clusters. Whatever the endpoint does with filters, tokens, fields and pages: each claim has one
+// machine; the cluster's list has exactly its own machines, each once and with its claim; and the resources of the
+// other cluster remain when everything of this one is deleted.
 func TestWrongAnswers(t *testing.T) {
 	for _, kind := range wrongAnswers {
 		t.Run(string(kind), func(t *testing.T) {
@@ -47,18 +47,18 @@ func TestWrongAnswers(t *testing.T) {
 				}
 				for claim, id := range own {
 					if listed[claim] != id {
-						t.Errorf("claim %s has %s, the list says %s", claim, id, listed[claim])
+						t.Errorf("claim %s has %s, the list has %s", claim, id, listed[claim])
 					}
 				}
 				if again := w.launchUntil(ctx, next, names(5)...); again["claim-002"] != own["claim-002"] {
 					t.Errorf("claim-002 has %s and %s", own["claim-002"], again["claim-002"])
 				}
 				if (unasked > 0) != (kind == awssim.FaultIgnoreFilters) {
-					t.Errorf("%d items that were not asked for are told", unasked)
+					t.Errorf("%d items that were not requested are reported", unasked)
 				}
 				w.endAll(ctx, next, own)
 				if alive := w.alive(); len(alive) != len(foreign) {
-					t.Errorf("%d instances run when all of the cluster are terminated, want the %d of the other cluster", len(alive), len(foreign))
+					t.Errorf("%d instances run after all of the cluster are terminated, want the %d of the other cluster", len(alive), len(foreign))
 				}
 			})
 		})
@@ -115,7 +115,7 @@ func (w *world) endAll(ctx context.Context, l *Launcher, machines map[string]str
 	}
 }
 
-// templatesOf are the launch templates of a cluster, as a launcher of it reads them.
+// templatesOf returns the launch templates of a cluster, as a launcher of that cluster reads them.
 func (w *world) templatesOf(ctx context.Context, cluster string) []string {
 	w.Helper()
 	names, err := w.launcher(func(o *Options) { o.ClusterName = cluster }).templateNames(ctx, tagFilter("eks:eks-cluster-name", cluster))
@@ -124,7 +124,7 @@ func (w *world) templatesOf(ctx context.Context, cluster string) []string {
 	return names
 }
 
-// On demand machines leave open capacity reservations to others, unless they are told that they may start in them.
+// On-demand machines do not use open capacity reservations, unless the order allows it.
 func TestOpenReservations(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.sim.AddReservation(awssim.CapacityReservation{Type: "m5.large", Zone: zoneA, Total: 2})
@@ -132,14 +132,14 @@ func TestOpenReservations(t *testing.T) {
 		_, err := l.Launch(ctx, w.order("plain"))
 		w.must(err)
 		if r := w.sim.Reservations()[0]; r.Available != 2 {
-			t.Errorf("an instance took from the reservation, %d of 2 are available", r.Available)
+			t.Errorf("an instance uses the reservation, %d of 2 are available", r.Available)
 		}
 		open := w.order("open")
 		open.OpenReservations = true
 		_, err = l.Launch(ctx, open)
 		w.must(err)
 		if r := w.sim.Reservations()[0]; r.Available != 1 {
-			t.Errorf("%d of 2 are available, want 1: one instance may take from it", r.Available)
+			t.Errorf("%d of 2 are available, want 1: one instance may use it", r.Available)
 		}
 	})
 }
