@@ -29,7 +29,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
-// newControllerCommand makes the verb that runs in the cluster: it buys nodes for pending pods and lets empty ones go.
+// newControllerCommand returns the verb that runs in the cluster. It provisions nodes for pending pods and removes
+// nodes that are no longer needed.
 func newControllerCommand() *cobra.Command {
 	o := newControllerOptions()
 	command := &cobra.Command{
@@ -55,7 +56,7 @@ variable; a variable that is empty counts as not set. The cluster is the one tha
 	return command
 }
 
-// read reads the flags and the environment. What only the cluster can complete is left to readOlder.
+// read reads the flags and the environment. Settings that only the cluster holds are added by readOlder.
 func (o *controllerOptions) read(flags *pflag.FlagSet) error {
 	o.commandLine(flags)
 	if err := fromEnvironment(flags); err != nil {
@@ -70,17 +71,17 @@ func (o *controllerOptions) read(flags *pflag.FlagSet) error {
 	return o.incomplete
 }
 
-// readOlder adds the settings of before v1 that are in the cluster.
+// readOlder adds settings of versions before v1 that are stored in the cluster.
 func (o *controllerOptions) readOlder(ctx context.Context, config *rest.Config) error {
 	if err := o.takeConfigMap(ctx, config); err != nil {
-		o.incomplete = nil // what is wrong with the ConfigMap comes first
+		o.incomplete = nil // errors in the ConfigMap are reported first
 		return err
 	}
 	o.incomplete = o.complete()
 	return o.incomplete
 }
 
-// runController runs until the context ends; that is no error.
+// runController runs until the context ends. It returns nil in that case.
 func runController(ctx context.Context, o *controllerOptions) error {
 	log, flush, err := newControllerLog(o)
 	if err != nil {
@@ -134,11 +135,11 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	return nil
 }
 
-// connectTimeout bounds the questions whether the cluster is there.
+// connectTimeout bounds each request that tests the connection.
 const connectTimeout = 5 * time.Second
 
-// connect finds the cluster and asks whether it is there and serves our kinds: better one clear line now than
-// informers that never fill.
+// connect connects to the cluster and checks that the API server responds and serves the required kinds. A clear
+// error now is better than informers that never sync.
 func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -170,12 +171,12 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	return config, server, nil
 }
 
-// boundWire keeps what cannot be decoded in bounded work from the clients of a connection.
+// boundWire makes the connection set aside fields that the clients cannot decode. The work for that is bounded.
 func (o *controllerOptions) boundWire(next http.RoundTripper) http.RoundTripper {
 	return wire.Transport(next, o.unreadable.fault)
 }
 
-// serverVersion asks the API server for its version, such as v1.36.1.
+// serverVersion returns a function that queries the API server's version, such as v1.36.1.
 func serverVersion(config *rest.Config) (func(context.Context) (string, error), error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -190,10 +191,11 @@ func serverVersion(config *rest.Config) (func(context.Context) (string, error), 
 	}, nil
 }
 
-// programVersion is the version that the program was built from: of the release, the module, or else the commit.
+// programVersion returns the version that the program was built from: the release, the module's version, or else the
+// commit.
 func programVersion() string {
 	version := telemetry.VersionOf(release)
-	if version != "(devel)" { // Go's word for a build of a working copy
+	if version != "(devel)" { // Go's value for a build of a working copy
 		return version
 	}
 	return strings.TrimSuffix("devel-"+commit(), "-")

@@ -24,7 +24,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// awsOptions are the flags of the AWS provider. Names, variables and defaults are AWS specification 7.1.
+// awsOptions holds the flags of the AWS provider. Names, environment variables and defaults are those of
+// https://karpenter.sh/docs/reference/settings/.
 type awsOptions struct {
 	clusterName, clusterEndpoint, caBundle string
 	isolatedVPC, eksControlPlane           bool
@@ -38,7 +39,7 @@ type awsOptions struct {
 	instanceProfile                        string
 }
 
-// leastRefresh keeps what is asked of AWS within its limits.
+// leastRefresh is the minimum refresh interval. It keeps the number of AWS requests within AWS's limits.
 const leastRefresh = time.Minute
 
 func (a *awsOptions) addFlags(f *pflag.FlagSet) {
@@ -58,7 +59,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
 }
 
-// addFlagsOfDoctor adds those that decide what there has to be in AWS.
+// addFlagsOfDoctor adds the flags that determine which resources must exist in AWS.
 func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
 	const same = ", as the controller has it"
 	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not looked at")
@@ -70,10 +71,10 @@ func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
 }
 
-// errNoClusterName may be mended by settings of before v1, which are in the cluster.
+// errNoClusterName may be resolved by settings of versions before v1, which are stored in the cluster.
 var errNoClusterName = errors.New("--cluster-name is missing")
 
-// check refuses what the provider cannot run with.
+// check rejects options with which the provider cannot run.
 func (a *awsOptions) check() (notes []string, err error) {
 	switch {
 	case a.clusterName == "":
@@ -116,8 +117,8 @@ func (a *awsOptions) readGates() (notes []string, err error) {
 	return notes, nil
 }
 
-// addAWS sets the provider up in the order in which something may be wrong: the configuration, the network and the
-// credentials, the cluster. Nothing runs before that.
+// addAWS sets up the provider. It checks in this order: the configuration, the network and the credentials, the
+// cluster. Nothing runs before these checks.
 func (w *wiring) addAWS(ctx context.Context) error {
 	a := &w.o.aws
 	cfg, err := aws.Config(ctx, "karpenter.sh-"+programVersion())
@@ -162,7 +163,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))
 }
 
-// ownNamespace is where the program's own objects are.
+// ownNamespace returns the namespace of the program's own objects.
 func ownNamespace(given string) string {
 	if given != "" {
 		return given
@@ -173,7 +174,7 @@ func ownNamespace(given string) string {
 	return "kube-system"
 }
 
-// kubernetes is what the cluster itself can be asked about it.
+// kubernetes returns the facts about the cluster that the API server provides.
 func (a *awsOptions) kubernetes(config *rest.Config, reader client.Reader) (discovery.Kubernetes, error) {
 	asked := discovery.Kubernetes{FromEKS: a.eksControlPlane, Endpoint: a.clusterEndpoint, CABundle: a.caBundle}
 	if asked.CABundle == "" {
@@ -194,22 +195,22 @@ func (a *awsOptions) kubernetes(config *rest.Config, reader client.Reader) (disc
 		service := &corev1.Service{}
 		err := reader.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, service)
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return "", nil // it is left to the image
+			return "", nil // the image decides
 		}
 		return service.Spec.ClusterIP, err
 	}
 	return asked, nil
 }
 
-// restock asks for all catalogues to be read again, soon. It does not wait.
+// restock requests that all catalogs are read again. It does not wait.
 func (w *wiring) restock() {
 	select {
 	case w.stock <- struct{}{}:
-	default: // somebody has asked already
+	default: // a request is already pending
 	}
 }
 
-// followStock has catalogues read again whenever somebody asks, until ctx ends.
+// followStock reads the catalogs again on each request, until ctx ends.
 func (w *wiring) followStock(ctx context.Context) error {
 	for {
 		select {
@@ -223,7 +224,7 @@ func (w *wiring) followStock(ctx context.Context) error {
 	}
 }
 
-// everywhere runs on all replicas, not on the leader alone.
+// everywhere is a runnable that runs on all replicas, not only on the leader.
 type everywhere func(context.Context) error
 
 // Start implements manager.Runnable.

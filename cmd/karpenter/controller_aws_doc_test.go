@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestAWSSettingsAreDocumented: docs/aws.md has a row for each flag of the provider, with its variable and its default, and
-// none for a flag that there is not.
+// TestAWSSettingsAreDocumented checks that docs/aws.md has a row for each flag of the provider, with its environment
+// variable and its default, and no row for a flag that does not exist.
 func TestAWSSettingsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/aws.md")
 	if err != nil {
@@ -40,6 +40,6 @@ func TestAWSSettingsAreDocumented(t *testing.T) {
 		}
 	})
 	for name := range rows {
-		t.Errorf("%s has a row and is no flag", name)
+		t.Errorf("%s has a row and is not a flag", name)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// awsEvent is the event that the provider speaks of by its reason.
+// awsEvent returns the Kubernetes event for an event of the provider, by its reason.
 func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 	switch e.Reason {
 	case telemetry.ReasonSpotInterrupted:
@@ -45,7 +45,7 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }
 
-// watchSDK counts what the SDK asks of AWS.
+// watchSDK records metrics about the SDK's requests to AWS.
 func watchSDK(m *telemetry.AWS) func(*middleware.Stack) error {
 	return call.Watch(func(r call.Request) {
 		m.SDKRequests.WithLabelValues(r.Service, r.Operation, strconv.Itoa(r.Status)).Inc()
@@ -57,7 +57,7 @@ func watchSDK(m *telemetry.AWS) func(*middleware.Stack) error {
 	})
 }
 
-// observeAWS turns what the provider tells into metrics, events and lines of the log.
+// observeAWS returns an observer that turns the provider's reports into metrics, events and log lines.
 func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 	log := w.mgr.GetLogger().WithName("aws")
 	return aws.Observer{
@@ -115,7 +115,8 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 	}
 }
 
-// observeHeld tells of machines in trouble that are not replaced yet, in the log when that begins and ends.
+// observeHeld reports unhealthy machines whose replacement is held back. It logs the beginning and the end of such a
+// hold.
 func observeHeld(m *telemetry.AWS, log logr.Logger) func(interruption.Held) {
 	before := 0
 	return func(h interruption.Held) {
@@ -130,10 +131,10 @@ func observeHeld(m *telemetry.AWS, log logr.Logger) func(interruption.Held) {
 	}
 }
 
-// unaskedEvery is how often the log says that an operation answers with what was not asked for.
+// unaskedEvery is the minimum time between two log lines about unrequested content in the responses of one operation.
 const unaskedEvery = 10 * time.Minute
 
-// observeUnasked tells of answers that contain what was not asked for.
+// observeUnasked reports responses that contain content that was not requested.
 func observeUnasked(m *telemetry.AWS, log logr.Logger, clock clock.PassiveClock) func(call.Unasked) {
 	var mu sync.Mutex
 	told := map[string]time.Time{}

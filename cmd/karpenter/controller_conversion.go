@@ -14,20 +14,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/conversion"
 )
 
-// beforeCaches runs on every replica, before caches are filled: the manager does that with webhooks only.
+// beforeCaches is a runnable that runs on every replica, before caches are filled. The manager starts only webhooks
+// that early.
 type beforeCaches struct {
-	webhook.Server // for its name; the manager calls none of its methods
+	webhook.Server // for its type; the manager calls none of its methods
 	start          func(context.Context) error
 }
 
-// NeedLeaderElection is false: whoever the API server asks has to answer.
+// NeedLeaderElection returns false, because the API server may call any replica.
 func (b beforeCaches) NeedLeaderElection() bool { return false }
 
 // Start runs until the context ends.
 func (b beforeCaches) Start(ctx context.Context) error { return b.start(ctx) }
 
-// addConversion serves older versions of the API, if there is a Service by which the API server finds us. Outside a cluster
-// there is none; the definitions are then left as somebody else has them, unless the webhook is switched off, which they say.
+// addConversion serves older versions of the API, if there is a Service through which the API server reaches this
+// process. Outside a cluster there is none. The definitions then keep the conversion settings of another process,
+// unless the webhook is switched off, which is written to the definitions.
 func (w *wiring) addConversion() error {
 	log := w.mgr.GetLogger().WithName("conversion")
 	if w.o.service == "" && w.o.webhookPort != 0 {
@@ -59,7 +61,7 @@ func (w *wiring) addConversion() error {
 	return w.mgr.Add(manager.RunnableFunc(storage.Start))
 }
 
-// clientAuthority reads certificates from a file; without one there is none.
+// clientAuthority reads certificates from a file. It returns nil if no file is given.
 func clientAuthority(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

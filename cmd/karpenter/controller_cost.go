@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// watchBound works out, from time to time, what the fleet would cost at least. That takes a second of one processor at most
-// (boundWork). What it does cost is worked out whenever it is asked for (package census).
+// watchBound periodically computes a lower bound of the fleet's cost. That takes at most a second of one processor
+// (boundWork). The actual cost is computed when metrics are collected (package census).
 func (w *wiring) watchBound(ctx context.Context) error {
 	ticker := time.NewTicker(w.o.timers.Bound)
 	defer ticker.Stop()
@@ -27,8 +27,8 @@ func (w *wiring) watchBound(ctx context.Context) error {
 	}
 }
 
-// price is what the machine of a claim costs, in USD per hour, by the last snapshot of a loop: each launch would take one of its
-// own otherwise. It is 0 where that is not known.
+// price returns the price of a claim's machine in USD per hour, according to the last snapshot of a loop; taking a
+// snapshot for each launch would be too expensive. It returns 0 if the price is not known.
 func (w *wiring) price(claim *karpv1.NodeClaim) float64 {
 	snap := w.newest.Load()
 	if snap == nil {
@@ -45,7 +45,7 @@ func (w *wiring) price(claim *karpv1.NodeClaim) float64 {
 	return float64(pool.Types.PriceOf(t, claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType])) / model.Nano
 }
 
-// bound is the least price of any nodes for the pods on ours, in nano-USD per hour.
+// bound returns a lower bound of the price of nodes for the pods on managed nodes, in nano-USD per hour.
 func (w *wiring) bound(snap *model.Snapshot) int64 {
 	least, _ := leastCost(snap, w.disruption(), func(n *model.Node) bool { return n.Ours() })
 	return least

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/leading"
 )
 
-// guardLease makes the guard that refuses writes once the Lease has run out. When another process holds the Lease, this one
-// stops leading at once, without waiting for the election to give up.
+// guardLease creates the guard that rejects writes once the Lease has expired. If another process holds the Lease,
+// this process stops leading at once, before the leader election gives up.
 func (w *wiring) guardLease() {
 	w.leading = &leading.Guard{
 		Duration: w.o.electionLease,
@@ -23,8 +23,8 @@ func (w *wiring) guardLease() {
 	}
 }
 
-// guardSDK refuses calls to AWS once the Lease has run out. It refuses reads as well: the answers serve only a leader, and
-// EC2's query protocol does not tell the two apart by the HTTP method.
+// guardSDK rejects calls to AWS once the Lease has expired. It rejects reads as well: only a leader uses the
+// responses, and in EC2's query protocol the HTTP method does not distinguish reads from writes.
 func guardSDK(guard *leading.Guard) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("KarpenterLease",
@@ -37,7 +37,7 @@ func guardSDK(guard *leading.Guard) func(*middleware.Stack) error {
 	}
 }
 
-// clockDiffers tells that this machine's clock is off by another amount than before.
+// clockDiffers reports that the clock of this machine differs by another amount than before.
 func (w *wiring) clockDiffers(ahead time.Duration) {
 	if w.metrics != nil {
 		w.metrics.ClockAhead.Set(ahead.Seconds())

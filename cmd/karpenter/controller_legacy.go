@@ -19,8 +19,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// addLegacy starts the controller of Provisioners and AWSNodeTemplates, and tells it of their definitions as soon as they are
-// served, which may be never: an installation without them is complete.
+// addLegacy starts the controller of Provisioners and AWSNodeTemplates, and notifies it when their definitions are
+// served. An installation may never have these definitions.
 func (w *wiring) addLegacy(ctx context.Context) error {
 	older := w.legacy()
 	if err := older.SetupWithManager(w.mgr); err != nil {
@@ -48,7 +48,7 @@ func (w *wiring) addLegacy(ctx context.Context) error {
 	}))
 }
 
-// serveLegacy tells the controller which of the kinds are served, and returns the others.
+// serveLegacy passes the kinds that are served to the controller, and returns the others.
 func (w *wiring) serveLegacy(ctx context.Context, older *controllerlegacy.Reconciler, kinds []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
 	for i, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
@@ -75,10 +75,10 @@ func (w *wiring) legacy() *controllerlegacy.Reconciler {
 	}
 }
 
-// manyPods is how many pods a node took where network interfaces did not limit them.
+// manyPods is the maximum number of pods of a node where network interfaces did not limit them.
 const manyPods = 110
 
-// legacySettings are what older objects do not say themselves.
+// legacySettings returns the settings that older objects do not contain themselves.
 func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
 	before := w.o.older.cluster
 	s := legacy.Settings{
@@ -89,7 +89,7 @@ func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
 		s.MaxPods = manyPods
 	}
 	if provider, isAWS := w.provider.(*aws.Provider); isAWS {
-		facts, _ := provider.Sources().Cluster.Facts(ctx) // the last ones do, with an error or without; the start has waited for some
+		facts, _ := provider.Sources().Cluster.Facts(ctx) // on an error, the last known facts suffice; the start has waited for the first ones
 		_, minor, _ := strings.Cut(facts.Version, ".")
 		s.KubernetesMinor, _ = strconv.Atoi(minor)
 	}

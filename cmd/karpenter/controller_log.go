@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newControllerLog is the log, JSON or for a console, in one style. flush writes what is still buffered.
+// newControllerLog returns the log, in JSON or for a console, in one style. flush writes buffered lines.
 func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err error) {
 	level := zapcore.InfoLevel
 	if o.logLevel != "" {
@@ -47,13 +47,13 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 	return inOneStyle(zapr.NewLogger(built)).WithName("controller"), func() { _ = built.Sync() }, nil
 }
 
-// The encodings of the log, as zap calls them.
+// These are zap's names of the log encodings.
 const (
 	encodingJSON    = "json"
 	encodingConsole = "console"
 )
 
-// infoCore writes every line of level info: a thousand nodes that are launched have a thousand lines. Of the other levels it
+// infoCore writes every line of level info: a thousand launched nodes give a thousand lines. Of the other levels it
 // writes a hundred lines a second with the same message, and every hundredth of the rest.
 type infoCore struct {
 	zapcore.Core
@@ -77,7 +77,7 @@ func (c infoCore) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.
 	return c.sampled.Check(entry, to)
 }
 
-// buildFields are on every line of the log: the commit, where the build knows it.
+// buildFields returns the fields of every log line: the commit, if the build has it.
 func buildFields(commit string) map[string]any {
 	if commit == "" {
 		return nil
@@ -85,8 +85,8 @@ func buildFields(commit string) map[string]any {
 	return map[string]any{"commit": commit}
 }
 
-// commit is the revision that the program was built from: seven characters, and "-dirty" when the tree had changes. It is
-// empty where the Go command was told not to ask git (-buildvcs=false), or found no repository.
+// commit returns the revision that the program was built from: seven characters, and "-dirty" if the working tree had
+// changes. It is empty if the program was built with -buildvcs=false or outside a repository.
 func commit() string {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -11,16 +11,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// styled gives every line of the log one style, whichever library writes it: keys are lowerCamelCase, as Kubernetes
-// recommends (Kubernetes logging conventions, "Structured logging"), an object is its name or namespace/name, and a line has
-// each key once. What controller-runtime says of its own start and end is for debugging.
+// styled is a log sink that gives every line of the log one style, whichever library writes it. Keys are
+// lowerCamelCase, as Kubernetes recommends
+// (https://github.com/kubernetes/community/blob/master/contributors/devel/sig-instrumentation/logging.md); an object
+// is its name or namespace/name; each key occurs once in a line. Messages of controller-runtime about its own start
+// and end have the level debug.
 type styled struct {
 	logr.LogSink
 	// pairs are the keys and values of WithValues, in their final style.
 	pairs []any
 }
 
-// inOneStyle returns a log whose lines have that style.
+// inOneStyle returns a log whose lines have the style of styled.
 func inOneStyle(log logr.Logger) logr.Logger {
 	sink := log.GetSink()
 	if deeper, can := sink.(logr.CallDepthLogSink); can {
@@ -32,7 +34,7 @@ func inOneStyle(log logr.Logger) logr.Logger {
 // debugLevel is the verbosity of lines for debugging.
 const debugLevel = 1
 
-// machinery are the messages that controller-runtime writes for each of its parts whenever it starts and stops.
+// machinery lists the messages that controller-runtime logs for each of its parts when it starts and stops.
 var machinery = []string{"Starting EventSource", "Starting Controller", "Starting workers", "Shutdown signal received, waiting for all workers to finish",
 	"All workers finished", "starting server", "shutting down server", "Wait completed, proceeding to shutdown the manager"}
 
@@ -51,7 +53,8 @@ func (s styled) Error(err error, message string, pairs ...any) {
 	s.LogSink.Error(err, message, s.with(pairs)...)
 }
 
-// WithValues implements logr.LogSink. The values are kept here, because a later one of the same key takes their place.
+// WithValues implements logr.LogSink. The values are kept here, because a later value of the same key replaces an
+// earlier one.
 func (s styled) WithValues(pairs ...any) logr.LogSink { return styled{s.LogSink, s.with(pairs)} }
 
 // WithName implements logr.LogSink.
@@ -65,7 +68,7 @@ func (s styled) WithCallDepth(depth int) logr.LogSink {
 	return s
 }
 
-// with are the pairs of the log and further ones, each key once.
+// with returns the pairs of the log and further ones, each key once.
 func (s styled) with(pairs []any) []any {
 	all := slices.Clone(s.pairs)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -86,8 +89,9 @@ func (s styled) with(pairs []any) []any {
 	return all
 }
 
-// spare reports whether a pair says what another one says, or nothing: controller-runtime gives a reconciler's log the group
-// and kind of its objects, and the object a second time by name and namespace; sources of events are addresses of functions.
+// spare reports whether a pair repeats another one or has no information. controller-runtime gives a reconciler's log
+// the group and kind of its objects, and the object a second time by name and namespace; sources of events are
+// addresses of functions.
 func spare(before []any, key string, value any) bool {
 	switch key {
 	case "controllerGroup", "controllerKind":
@@ -109,7 +113,8 @@ func indexOf(pairs []any, key string) int {
 	return -1
 }
 
-// lowerCamel spells plan-id, PlanID and "plan id" as planID, NodeClaim as nodeClaim and EC2NodeClass as ec2NodeClass.
+// lowerCamel converts plan-id, PlanID and "plan id" to planID, NodeClaim to nodeClaim and EC2NodeClass to
+// ec2NodeClass.
 func lowerCamel(key string) string {
 	words := strings.FieldsFunc(key, func(r rune) bool { return r == '-' || r == '_' || r == ' ' || r == '.' || r == '/' })
 	if len(words) == 0 {
@@ -129,7 +134,7 @@ func lowerCamel(key string) string {
 	return b.String()
 }
 
-// lowerFirst makes the capitals lower case with which the word begins, but for one that begins a second word: PDBName becomes
+// lowerFirst lowercases the leading capitals of the word, except the one that begins a second word: PDBName becomes
 // pdbName.
 func lowerFirst(word string) string {
 	end := strings.IndexFunc(word, unicode.IsLower)

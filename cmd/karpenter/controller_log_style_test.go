@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logged is what the controller's log is after some lines, without their times.
+// logged returns the output of the controller's log for some lines, without their times.
 func logged(t *testing.T, level, encoding string, write func(logr.Logger)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -33,13 +33,14 @@ func logged(t *testing.T, level, encoding string, write func(logr.Logger)) strin
 	return regexp.MustCompile(`"time":"[^"]*",|"commit":"[^"]*",|\d{4}-\d\d-\d\dT\S+`).ReplaceAllString(string(text), "")
 }
 
-// reconciling is the log that controller-runtime gives a reconciler.
+// reconciling returns the log that controller-runtime gives a reconciler.
 func reconciling(log logr.Logger) logr.Logger {
 	return log.WithValues("controller", "nodeclaim.lifecycle", "controllerGroup", "karpenter.sh", "controllerKind", "NodeClaim").
 		WithValues("NodeClaim", klog.KRef("", "web-1"), "namespace", "", "name", "web-1").WithValues("reconcileID", "7")
 }
 
-// Every line has its keys once and in one style, and what libraries say of themselves is for debugging.
+// TestLogStyle checks that every line has its keys once and in one style, and that messages of libraries about
+// themselves have the level debug.
 func TestLogStyle(t *testing.T) {
 	write := func(log logr.Logger) {
 		log.Info("Starting EventSource", "source", "func source: 0x1b0c780")
@@ -72,7 +73,8 @@ func TestLowerCamel(t *testing.T) {
 	}
 }
 
-// A thousand nodes have a thousand lines each at info; an error that repeats itself has not.
+// TestLogKeepsEveryInfo checks that the same message is written for each of a thousand nodes at info, and that
+// repeated errors are sampled.
 func TestLogKeepsEveryInfo(t *testing.T) {
 	text := logged(t, "info", encodingJSON, func(log logr.Logger) {
 		for i := range 1000 {

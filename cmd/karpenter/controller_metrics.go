@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// addCensus adds the metrics that are worked out when they are asked for, unless the flags leave them out.
+// addCensus adds the metrics that are computed at collection time, unless the flags exclude them.
 func (w *wiring) addCensus(ctx context.Context) error {
 	if w.o.noObservability {
 		return nil

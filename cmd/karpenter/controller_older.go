@@ -16,24 +16,25 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
-// Settings by names of before v1: variables of the environment, and the ConfigMap karpenter-global-settings in the
-// controller's namespace. The new names win: a flag that was given, and a variable that says something else than the
-// flag's default, which is what a chart writes where nothing was said.
+// This file reads settings by their names before v1: environment variables, and the ConfigMap
+// karpenter-global-settings in the controller's namespace. The new names take precedence: a flag of the command line,
+// and a variable whose value differs from the flag's default (a chart writes the default for a value that is not
+// set).
 
-// older is what was set by old names.
+// older holds the settings that were given by old names.
 type older struct {
 	// given are the flags of the command line.
 	given map[string]bool
 	// notes are lines for the log that have not been written yet.
 	notes []string
-	// cluster is what Provisioners and AWSNodeTemplates are read with.
+	// cluster is the configuration for converting Provisioners and AWSNodeTemplates.
 	cluster settings.Cluster
 }
 
-// settingsPatience is for how long the ConfigMap is asked for, while the API server answers with errors.
+// settingsPatience is how long reading the ConfigMap is retried while the API server returns errors.
 const settingsPatience = 30 * time.Second
 
-// commandLine notes which flags were given; it must run before variables are read.
+// commandLine records which flags were given. It must run before variables are read.
 func (o *controllerOptions) commandLine(flags *pflag.FlagSet) {
 	o.flags, o.older.given = flags, map[string]bool{}
 	flags.Visit(func(f *pflag.Flag) { o.older.given[f.Name] = true })
@@ -54,7 +55,7 @@ func (o *controllerOptions) takeConfigMap(ctx context.Context, config *rest.Conf
 	return o.take(settings.FromConfigMap(data), where, "delete the ConfigMap if it is forgotten")
 }
 
-// globalSettings is the data of the ConfigMap; nil without one.
+// globalSettings returns the data of the ConfigMap; nil if it does not exist.
 func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Config) (map[string]string, error) {
 	client, err := typedcorev1.NewForConfig(config)
 	if err != nil {
@@ -85,8 +86,9 @@ func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Con
 	return data, nil
 }
 
-// take sets the flags that nothing else has set, and keeps the rest. Values that cannot be read, and would be used, are one
-// error that names them all; where says where they stand, and away how to be rid of them.
+// take sets the flags that are not set otherwise, and keeps the remaining settings. Values that are used and cannot
+// be parsed give one error that names all of them. where is the place of the settings, away describes how to remove
+// them.
 func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	o.older.notes = append(o.older.notes, old.Notes...)
 	var problems, instead []string
@@ -125,14 +127,14 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	return nil
 }
 
-// saidAnew reports whether a setting was given by its name of today: by a flag, or by a variable that says more than the
-// default, which charts write where nothing was said.
+// saidAnew reports whether a setting was given by its current name: by a flag, or by a variable whose value differs
+// from the default (charts write the default for values that are not set).
 func (o *controllerOptions) saidAnew(name string) bool {
 	flag := o.flags.Lookup(name)
 	return o.older.given[name] || flag.Value.String() != flag.DefValue
 }
 
-// joined is a, with what b says about what a does not.
+// joined returns a, completed by the settings of b that a lacks.
 func joined(a, b settings.Cluster) settings.Cluster {
 	if len(a.Tags) == 0 {
 		a.Tags = b.Tags
@@ -141,7 +143,7 @@ func joined(a, b settings.Cluster) settings.Cluster {
 	return a
 }
 
-// olderNotes are the lines that have not been written yet, each once.
+// olderNotes returns the lines that are not written yet, each once.
 func (o *controllerOptions) olderNotes() []string {
 	notes := o.older.notes
 	o.older.notes = nil

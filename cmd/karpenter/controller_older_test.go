@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
-// optionsOf are the options of a command line and an environment, before the cluster was asked.
+// optionsOf returns the options of a command line and an environment, before settings are read from the cluster.
 func optionsOf(t *testing.T, environment map[string]string, arguments ...string) (*controllerOptions, error) {
 	t.Helper()
 	for name, value := range environment {
@@ -34,7 +34,8 @@ func optionsOf(t *testing.T, environment map[string]string, arguments ...string)
 	return o, o.read(flags)
 }
 
-// globalSettings is an API server that has the ConfigMap of old settings in kube-system, or answers with a status.
+// globalSettings returns the connection to an API server that has the ConfigMap of old settings in kube-system, or
+// responds with the status code.
 func globalSettings(t *testing.T, data map[string]string, code int32) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,15 +76,16 @@ func TestOlderEnvironment(t *testing.T) {
 		}
 	}
 	if again := o.olderNotes(); len(again) > 0 {
-		t.Errorf("told twice: %q", again)
+		t.Errorf("reported twice: %q", again)
 	}
 }
 
-// What the ConfigMap says counts where neither a flag nor a variable says anything but the default.
+// TestOlderConfigMap checks that the ConfigMap is used where neither a flag nor a variable sets anything but the
+// default.
 func TestOlderConfigMap(t *testing.T) {
 	o, err := optionsOf(t, map[string]string{"BATCH_MAX_DURATION": "10s", "INTERRUPTION_QUEUE": "today"}, "--reserved-enis=0")
 	if err != nil || !errors.Is(o.incomplete, errNoClusterName) {
-		t.Fatalf("before the cluster was asked: %v, incomplete: %v", err, o.incomplete)
+		t.Fatalf("before the cluster was read: %v, incomplete: %v", err, o.incomplete)
 	}
 	err = o.readOlder(t.Context(), globalSettings(t, map[string]string{
 		"aws.clusterName": "blue", "batchMaxDuration": "30s", "aws.interruptionQueueName": "before", "aws.reservedENIs": "2",
@@ -103,7 +105,7 @@ func TestOlderConfigMap(t *testing.T) {
 	}
 }
 
-// Every old setting that has a flag today has one that there is.
+// TestOlderSettingsHaveFlags checks that the current flag of every old setting exists.
 func TestOlderSettingsHaveFlags(t *testing.T) {
 	all := map[string]string{
 		"batchMaxDuration": "30s", "batchIdleDuration": "2s", "aws.clusterName": "blue", "aws.clusterEndpoint": "https://example.org",
@@ -127,16 +129,16 @@ func TestOlderSettingsHaveFlags(t *testing.T) {
 	}
 }
 
-// All values that cannot be read are one error, which says how to be rid of them. Those that today's names give, or that
-// nothing depends on, keep nobody from starting: a line says so.
+// TestOlderMistakes checks that all values that cannot be parsed give one error, which describes how to remove them.
+// Values that current names override, or that are not used, do not prevent the start: a log line reports them.
 func TestOlderMistakes(t *testing.T) {
 	data := map[string]string{"aws.clusterName": "blue", "batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1", "aws.enablePodENI": "maybe", "nonsense": "5"}
 	for name, test := range map[string]struct {
 		arguments   []string
 		environment map[string]string
-		wrong       string        // the error; empty: it starts
-		notes       []string      // among those of a start
-		batch       time.Duration // of pods, after a start; 0: the default
+		wrong       string        // the error; empty: the program starts
+		notes       []string      // included in the log lines of a start
+		batch       time.Duration // of the batch of pods, after a start; 0: the default
 	}{
 		"nothing new": {
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
@@ -189,7 +191,8 @@ func TestOlderMistakes(t *testing.T) {
 	}
 }
 
-// Variables of old names are one error too, and give way to today's.
+// TestOlderEnvironmentMistakes checks that variables of old names that cannot be parsed give one error too, and that
+// current names take precedence.
 func TestOlderEnvironmentMistakes(t *testing.T) {
 	wrong := map[string]string{"LEADER_ELECT": "no", "VM_MEMORY_OVERHEAD": "7.5", "AWS_ENABLE_POD_ENI": "1", "CLUSTER_NAME": "blue"}
 	_, err := optionsOf(t, wrong)
@@ -200,7 +203,7 @@ func TestOlderEnvironmentMistakes(t *testing.T) {
 	}
 	o, err := optionsOf(t, wrong, "--disable-leader-election=false", "--vm-memory-overhead-percent=0.05")
 	if err != nil || o.noElection || o.aws.memoryOverhead != 0.05 {
-		t.Errorf("with today's flags: %v, %+v", err, o)
+		t.Errorf("with current flags: %v, %+v", err, o)
 	}
 }
 
@@ -208,7 +211,7 @@ func TestNoOlderConfigMap(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32
 		data map[string]string
-		want string // of the error, or of the notes if there is none
+		want string // the error, or a log line if there is no error
 	}{
 		"none":           {http.StatusNotFound, nil, ""},
 		"not to be read": {http.StatusForbidden, nil, "whether there are settings of before v1 is not known"},

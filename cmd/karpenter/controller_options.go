@@ -19,7 +19,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// controllerOptions are the flags of the controller verb. Names, variables and defaults are core specification 7.3.
+// controllerOptions holds the flags of the controller verb. Names, environment variables and defaults are those of
+// https://karpenter.sh/docs/reference/settings/.
 type controllerOptions struct {
 	kubeconfig    string
 	cloudProvider string
@@ -36,15 +37,15 @@ type controllerOptions struct {
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
-	// stopLeading ends the manager that runs.
+	// stopLeading ends the running manager.
 	stopLeading context.CancelCauseFunc
-	// identity is this process in the election.
+	// identity is the identity of this process in the leader election.
 	identity string
-	// unreadable names objects that cannot be read.
+	// unreadable reports objects that cannot be read.
 	unreadable *unreadables
-	// rejoins says that this process takes the place of one that ran.
+	// rejoins means that this process replaces an earlier program in the same container.
 	rejoins bool
-	// probes are served since the start.
+	// probes are served from the start.
 	probes      *probes
 	memoryLimit int64
 	cpuRequests int64
@@ -69,7 +70,7 @@ type controllerOptions struct {
 	nodePriceText       string
 	workBudget          int
 	safeToEvict         bool
-	// placement and defaultSpread are what the flags above come to.
+	// placement and defaultSpread are derived from the flags above.
 	placement     placement.Options
 	defaultSpread []corev1.TopologySpreadConstraint
 
@@ -79,35 +80,36 @@ type controllerOptions struct {
 
 	timersText string
 	timers     controller.Timers
-	// on are the feature gates that are on.
+	// on holds the enabled feature gates.
 	on map[string]bool
-	// notes are lines for the log about options that were given and change nothing.
+	// notes are log lines about options that were given and have no effect.
 	notes []string
-	// flags are those that the options were read from, and older what was set by names of before v1.
+	// flags is the flag set that the options were read from; older holds the settings that were given by names of
+	// versions before v1.
 	flags *pflag.FlagSet
 	older older
-	// incomplete is what complete had against the options before the cluster was asked for older settings.
+	// incomplete is the error of complete before older settings were read from the cluster.
 	incomplete error
 }
 
-// leastMemory, in bytes, is less than the controller needs in any cluster: with such a limit it would only collect
+// leastMemory, in bytes, is less than the controller needs in any cluster. With a lower limit it would only collect
 // garbage.
 const leastMemory = 64 << 20
 
-// defaultWorkBudget is more than the plans of ordinary clusters take (10,000 pods of 500 kinds: 800,000), and a few seconds
-// of one processor.
+// defaultWorkBudget exceeds the work of plans in ordinary clusters (10,000 pods of 500 kinds: 800,000). It takes a
+// few seconds of one processor.
 const defaultWorkBudget = 20_000_000
 
-// searchBudgets is how many work budgets one search for savings has: a fleet of 5,000 nodes takes about seven.
+// searchBudgets is the number of work budgets for one search for savings. A fleet of 5,000 nodes takes about seven.
 const searchBudgets = 25
 
 // longestValidation leaves a command time for its work before it is rolled back.
 const longestValidation = 5 * time.Minute
 
-// kwokDelays make the simulated cloud as slow and as poor as a test wants.
+// kwokDelays configure the latency and the limits of the simulated cloud for tests.
 type kwokDelays struct {
 	launch, registration, termination time.Duration
-	// repair is for how long a node may be not ready; 0 for what the provider says.
+	// repair is how long a node may be not ready; 0 means the provider's value.
 	repair      time.Duration
 	unavailable []string
 }
@@ -155,7 +157,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	o.addHiddenFlags(f)
 }
 
-// addHiddenFlags are for tests that run the real binary.
+// addHiddenFlags adds the flags for tests that run the real binary.
 func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.timersText, "timers", "", "waiting times, name=duration separated by commas")
 	f.DurationVar(&o.kwok.launch, "kwok-launch-delay", 0, "kwok: time that a launch takes")
@@ -168,8 +170,8 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	}
 }
 
-// fromEnvironment sets the flags that were not given from their variables; hidden flags have none. Unlike upstream, which falls back to the
-// default in silence, a value that cannot be read is an error.
+// fromEnvironment sets the flags that were not given from their environment variables. Hidden flags have no
+// variables. A value that cannot be parsed is an error, unlike upstream, which silently uses the default.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var wrong error
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -192,12 +194,12 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return wrong
 }
 
-// protection is by which annotations pods are protected.
+// protection returns the annotations by which pods are protected.
 func (o *controllerOptions) protection() karpv1.ProtectionRules {
 	return karpv1.ProtectionRules{SafeToEvict: o.safeToEvict}
 }
 
-// complete checks what was given and derives the rest.
+// complete validates the options and derives the others.
 func (o *controllerOptions) complete() error {
 	for _, choice := range []struct {
 		flag, value string
@@ -246,7 +248,7 @@ func (o *controllerOptions) complete() error {
 	return errors.Join(o.readService(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
 }
 
-// readService reads the port off the name of the Service.
+// readService reads the port from the name of the Service.
 func (o *controllerOptions) readService() error {
 	name, port, hasPort := strings.Cut(o.service, ":")
 	if !hasPort {
@@ -260,7 +262,7 @@ func (o *controllerOptions) readService() error {
 	return nil
 }
 
-// checkProvider checks what only one of the providers reads.
+// checkProvider validates the options that only one of the providers reads.
 func (o *controllerOptions) checkProvider() error {
 	if o.cloudProvider != "aws" {
 		return nil
@@ -270,7 +272,7 @@ func (o *controllerOptions) checkProvider() error {
 	return err
 }
 
-// readPlacement reads what the flags say about placing pods.
+// readPlacement reads the flags about placing pods.
 func (o *controllerOptions) readPlacement() error {
 	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort", WorkBudget: o.workBudget}
 	var err error

@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// probes serve /healthz and /readyz for as long as the process lives. The manager could serve them too, but only while it
-// runs: until then the program waits for the API server and asks AWS, which takes as long as those take to answer, and a
-// kubelet that is not answered meanwhile starts the container anew.
+// probes serves /healthz and /readyz for as long as the process lives. The manager could serve them too, but only
+// while it runs. Before that, the program waits for the API server and AWS, which can take long, and a kubelet whose
+// probes fail meanwhile restarts the container.
 type probes struct {
 	server *http.Server
-	// checks answer /readyz once the controller is put together, why does before.
+	// checks handles /readyz once the controller is assembled; before that, why is the response.
 	checks atomic.Pointer[healthz.Handler]
 	why    atomic.Pointer[string]
 }
 
-// serveProbes begins to serve at the port; 0 means none. Errors: that it cannot be listened at.
+// serveProbes starts serving at the port; 0 means none. It returns an error if it cannot listen at the port.
 func serveProbes(port int) (*probes, error) {
 	p := &probes{}
 	p.waits("starting")
@@ -42,10 +42,10 @@ func serveProbes(port int) (*probes, error) {
 	return p, nil
 }
 
-// waits says what keeps the program from being ready.
+// waits sets the reason why the program is not ready.
 func (p *probes) waits(why string) { p.why.Store(&why) }
 
-// answer has the checks say from now on whether the program is ready.
+// answer makes the checks handle /readyz from now on.
 func (p *probes) answer(checks map[string]healthz.Checker) {
 	p.checks.Store(&healthz.Handler{Checks: checks})
 }

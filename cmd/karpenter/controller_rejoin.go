@@ -25,19 +25,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// A leader that cannot renew its Lease, because the API server is away, must stop at once: another may lead by then. The
-// usual way is to end the process and have it started again, which looks like a crash, and takes the longer the more often
-// it happened. Here the program replaces itself: everything that ran is gone, the container stays. The new one waits for
-// the API server, takes part in the election under the identity of the old one, and so need not wait for its own Lease to
-// run out: the old one is the same process, and cannot be leading.
+// A leader that cannot renew its Lease because the API server is unreachable must stop at once: another process may
+// lead by then. The usual way is to exit and be restarted, which looks like a crash and has a growing back-off.
+// Instead, the program replaces itself by exec: all state is discarded and the container continues. The new program
+// waits for the API server and takes part in the election under the identity of the old one. It does not wait for its
+// own Lease to expire: the old program was the same process, so it cannot be leading.
 
-// identityVariable hands the identity of the election to the program that replaces this one.
+// identityVariable passes the identity of the election to the program that replaces this one.
 const identityVariable = "KARPENTER_GO_ELECTION_IDENTITY"
 
 // rejoinPause is the time between two attempts to reach the API server.
 const rejoinPause = 500 * time.Millisecond
 
-// electionIdentity is who takes part in the election, and whether he did before.
+// electionIdentity returns the identity of this process in the leader election, and whether an earlier program of the
+// process already used it.
 func electionIdentity() (identity string, again bool) {
 	if identity = os.Getenv(identityVariable); identity != "" {
 		return identity, true
@@ -49,15 +50,15 @@ func electionIdentity() (identity string, again bool) {
 	return host + "_" + string(uuid.NewUUID()), false
 }
 
-// electionLock is the Lease of the election. Who leads is told by events.
+// electionLock returns the Lease of the election. Events report which process leads.
 func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Scheme) (resourcelock.Interface, error) {
 	if o.noElection {
 		return nil, nil
 	}
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // it changes what it is given: watches would end with the timeout below
-	config.Timeout = max(o.electionRenewal()/2, time.Second)               // one request that hangs must not lose the Lease
-	// A dialer of its own is a connection of its own: renewals do not queue behind the claims and events that are written, nor
-	// behind what watches read, on the connection that clients of one configuration share.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // a copy, because the timeout below would end watches
+	config.Timeout = max(o.electionRenewal()/2, time.Second)               // a request that hangs must not lose the Lease
+	// A separate dialer gives a separate connection: renewals do not queue behind writes of claims and events, nor
+	// behind watches, on the connection that clients of one configuration share.
 	config.Dial = (&net.Dialer{Timeout: config.Timeout, KeepAlive: 30 * time.Second}).DialContext
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -74,11 +75,11 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 	return lock, nil
 }
 
-// electionRenewal is for how long a leader tries to renew its Lease before it gives up.
+// electionRenewal is how long a leader tries to renew its Lease before it gives up.
 func (o *controllerOptions) electionRenewal() time.Duration { return o.electionLease * 2 / 3 }
 
-// lead runs the manager until the context ends or this process stops leading, which is an error. What was under way is not
-// waited for when another process leads: it may not write any more.
+// lead runs the manager until the context ends or this process stops leading, which is an error. It does not wait for
+// work in progress when another process leads, because this process may not write anymore.
 func (o *controllerOptions) lead(ctx context.Context, mgr manager.Manager) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -90,22 +91,24 @@ func (o *controllerOptions) lead(ctx context.Context, mgr manager.Manager) error
 	return err
 }
 
-// errAnotherLeads ends a manager whose Lease another process holds. Its words are those of controller-runtime.
+// errAnotherLeads ends a manager whose Lease another process holds. Its text begins like the error of
+// controller-runtime.
 var errAnotherLeads = errors.New(leaseGivenBack + ": another process holds the Lease")
 
-// lost stops leading.
+// lost makes the manager stop leading.
 func (o *controllerOptions) lost() {
 	if o.stopLeading != nil {
 		o.stopLeading(errAnotherLeads)
 	}
 }
 
-// lostElection reports whether the manager ended because it leads no more; controller-runtime has no name for that.
+// lostElection reports whether the manager ended because it no longer leads. controller-runtime has no exported error
+// for that.
 func lostElection(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && err != nil && strings.Contains(err.Error(), "leader election lost")
 }
 
-// startAgain replaces the program by itself. It returns only when that cannot be done.
+// startAgain replaces the program by itself (exec). It returns only if that fails.
 func startAgain(identity string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -117,8 +120,8 @@ func startAgain(identity string) error {
 	return fmt.Errorf("starting again: %w", syscall.Exec(program, os.Args, os.Environ()))
 }
 
-// reconnect finds the cluster again after its API server was away, however long that takes. Meanwhile the process is alive
-// and not ready (probes).
+// reconnect connects to the cluster after its API server was unreachable, however long that takes. Meanwhile the
+// process is alive and not ready (probes).
 func reconnect(ctx context.Context, o *controllerOptions, log logr.Logger) (*rest.Config, *version.Info, error) {
 	o.probes.waits("the API server is away")
 	var config *rest.Config
@@ -130,7 +133,7 @@ func reconnect(ctx context.Context, o *controllerOptions, log logr.Logger) (*res
 	return config, server, err
 }
 
-// untilAnswered tries again and again, until it succeeds, the context ends, or somebody would have to change something.
+// untilAnswered retries until try succeeds, the context ends, or the error needs a change by the user.
 func untilAnswered(ctx context.Context, log logr.Logger, try func() error) error {
 	tries := 0
 	return wait.PollUntilContextCancel(ctx, rejoinPause, true, func(context.Context) (bool, error) {
@@ -149,8 +152,8 @@ func untilAnswered(ctx context.Context, log logr.Logger, try func() error) error
 	})
 }
 
-// insist does what needs an answer from outside. A program that has only just started ends with an error: whoever set it
-// up is to see it. One that takes the place of a program that ran had its answer before, and waits for it.
+// insist calls try, which needs a response from outside. A program that has only just started ends with the error, so
+// that its user sees it. A program that replaces an earlier one had the response before, and waits for it.
 func (o *controllerOptions) insist(ctx context.Context, who string, try func() error) error {
 	if !o.rejoins {
 		return try()

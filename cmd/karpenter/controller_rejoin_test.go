@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// The identity of the election is that of the program before, if there was one.
+// TestElectionIdentity checks that the identity of the election is that of the previous program, if there was one.
 func TestElectionIdentity(t *testing.T) {
 	t.Setenv(identityVariable, "")
 	first, again := electionIdentity()
@@ -33,8 +33,9 @@ func TestElectionIdentity(t *testing.T) {
 	}
 }
 
-// The election has a short timeout and a name of its own; watches with that timeout would end every few seconds, and with many
-// pods before the first list is through.
+// TestElectionLeavesTheConfiguration checks that the short timeout and the user agent of the election do not change
+// the shared configuration. Watches with that timeout would end every few seconds, and with many pods before the
+// first list is complete.
 func TestElectionLeavesTheConfiguration(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1", UserAgent: "karpenter/test"}
 	o := &controllerOptions{identity: "a", electionName: "lease", electionNamespace: "kube-system", electionLease: 15 * time.Second}
@@ -42,7 +43,7 @@ func TestElectionLeavesTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.Timeout != 0 || config.UserAgent != "karpenter/test" {
-		t.Errorf("timeout %v, user agent %q, want none and the one that was given", config.Timeout, config.UserAgent)
+		t.Errorf("timeout %v, user agent %q, want none and the given one", config.Timeout, config.UserAgent)
 	}
 }
 
@@ -51,12 +52,12 @@ func TestLostElection(t *testing.T) {
 	end()
 	lost := errors.New("leader election lost")
 	if !lostElection(t.Context(), lost) || lostElection(ended, lost) || lostElection(t.Context(), nil) || lostElection(t.Context(), errors.New("other")) {
-		t.Error("the election is lost when the manager says so and nobody told it to end")
+		t.Error("the election is lost if the manager reports it and its context has not ended")
 	}
 }
 
-// While the API server is away the process is alive and not ready; when it is back it is found, and until the manager runs
-// that stays so.
+// TestReconnect checks that the process is alive and not ready while the API server is unreachable, that it finds the
+// API server again, and that it stays not ready until the manager runs.
 func TestReconnect(t *testing.T) {
 	var back atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,15 +99,16 @@ func TestReconnect(t *testing.T) {
 	if alive, ready := fetch(at+"/healthz"), fetch(at+"/readyz"); alive != "ok" || ready != "starting\n" {
 		t.Errorf("before the manager runs it is alive %q, ready %q", alive, ready)
 	}
-	// What no waiting helps against ends it at once.
+	// An error that waiting does not resolve ends reconnect at once.
 	o.kubeconfig = filepath.Join(t.TempDir(), "none")
 	if _, _, err := reconnect(t.Context(), o, testr.New(t)); err == nil {
-		t.Error("a kubeconfig that is not there is waited for")
+		t.Error("a missing kubeconfig is waited for")
 	}
 }
 
-// What has to be answered from outside ends a program that has just started, and is waited for by one that ran before; all
-// the while it is alive and not ready. When the controller is put together, its checks say whether it is ready.
+// TestInsist checks that a missing response from outside ends a program that has just started, and that a program
+// that ran before waits for it. Meanwhile the process is alive and not ready. Once the controller is assembled, its
+// checks decide whether it is ready.
 func TestInsist(t *testing.T) {
 	o := &controllerOptions{healthPort: freePort(t)}
 	var err error
@@ -115,7 +117,7 @@ func TestInsist(t *testing.T) {
 	}
 	defer o.probes.close()
 	if _, err := serveProbes(o.healthPort); err == nil || !strings.Contains(err.Error(), "serving health probes") {
-		t.Errorf("a port that is taken is served: %v", err)
+		t.Errorf("a port that is in use is served: %v", err)
 	}
 	away := errors.New("no answer")
 	if err := o.insist(t.Context(), "EC2", func() error { return away }); !errors.Is(err, away) {
@@ -142,7 +144,7 @@ func TestInsist(t *testing.T) {
 	}
 	wrong := usageErrorf("there is no such region")
 	if err := o.insist(t.Context(), "EC2", func() error { return wrong }); !errors.Is(err, wrong) {
-		t.Errorf("what no waiting helps against gives %v", err)
+		t.Errorf("an error that waiting does not resolve gives %v", err)
 	}
 	var synced atomic.Bool
 	o.probes.answer(map[string]healthz.Checker{"manager": func(*http.Request) error {
@@ -152,10 +154,10 @@ func TestInsist(t *testing.T) {
 		return nil
 	}})
 	if got := fetch(at + "/readyz"); !strings.Contains(got, "[-]manager failed") {
-		t.Errorf("before it has synced /readyz says %q", got)
+		t.Errorf("before it has synced /readyz returns %q", got)
 	}
 	synced.Store(true)
 	if got := fetch(at + "/readyz"); got != "ok" {
-		t.Errorf("then /readyz says %q", got)
+		t.Errorf("then /readyz returns %q", got)
 	}
 }

@@ -27,8 +27,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// The verb on a real API server: without CRDs a clear line; with them it becomes ready, serves metrics and no
-// profiles, and ends with 0 when it is told to. Definitions of older kinds may come later.
+// TestControllerRuns checks the verb on a real API server. Without CRDs it ends with a clear error. With them it
+// becomes ready, serves metrics and no profiles, and ends with exit code 0 on request. Definitions of older kinds may
+// be installed later.
 func TestControllerRuns(t *testing.T) {
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
 	metrics, health := freePort(t), freePort(t)
@@ -73,7 +74,7 @@ func TestControllerRuns(t *testing.T) {
 		}
 	}
 	if got := fetch(at + "/debug/pprof/"); !strings.Contains(got, "404") {
-		t.Errorf("/debug/pprof/ is served without being asked for: %.100q", got)
+		t.Errorf("/debug/pprof/ is served although it is not enabled: %.100q", got)
 	}
 	otherProviderIsTold(t, s)
 	exemplarsAreServed(t, at+"/metrics")
@@ -84,8 +85,8 @@ func TestControllerRuns(t *testing.T) {
 	}
 }
 
-// otherProviderIsTold holds that a pool of AWS which was ready once is told to be nobody's, and that the verbs then say so, not
-// that a node is coming.
+// otherProviderIsTold checks that an AWS pool that was ready once is reported as belonging to no provider, and that
+// the verbs then report this, not that a node is being launched.
 func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
 	t.Helper()
 	config, err := s.Config()
@@ -137,7 +138,7 @@ func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
 	}
 }
 
-// exemplarsAreServed holds that who asks for OpenMetrics sees which pass was how long.
+// exemplarsAreServed checks that clients that request OpenMetrics get exemplars that link a duration to a pass.
 func exemplarsAreServed(t *testing.T, address string) {
 	t.Helper()
 	eventually(t, "a pass has an exemplar", func() bool {
@@ -158,7 +159,7 @@ func exemplarsAreServed(t *testing.T, address string) {
 
 var passWithExemplar = regexp.MustCompile(`karpenter_scheduler_scheduling_duration_seconds_bucket\{controller="provisioner",le="[0-9.]+"\} \d+ # \{plan_id="[a-z2-7]{12}"\} `)
 
-// olderKindsComeLater installs all definitions and awaits that a Provisioner becomes a pool.
+// olderKindsComeLater installs all definitions and waits until a Provisioner becomes a pool.
 func olderKindsComeLater(t *testing.T, config *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
@@ -199,7 +200,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// fetch is the body at the address, the error if there is none.
+// fetch returns the body at the address, or the error's text.
 func fetch(address string) string {
 	response, err := http.Get(address)
 	if err != nil {
@@ -224,7 +225,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-poll.C:
 		case <-deadline.C:
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/leading"
 )
 
-// stopping writes as plain lines what the end of the context itself makes libraries complain of: calls that it cancelled,
-// and the lease that is given back; and the writes that are refused because the Lease has run out, which end with the process.
+// stopping is a log sink that writes errors caused by the end of the context as plain lines: calls that it canceled,
+// and the Lease that is released. It does the same for writes that are rejected because the Lease has expired, which
+// end with the process.
 type stopping struct {
 	logr.LogSink
 	ctx context.Context
 }
 
-// leaseGivenBack is what controller-runtime calls it (pkg/manager/internal.go).
+// leaseGivenBack is the text of controller-runtime's error (pkg/manager/internal.go).
 const leaseGivenBack = "leader election lost"
 
 // calmStop returns a log that reports no errors for being stopped.

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What stopping causes is no error, and everything else is, before and after.
+// TestCalmStop checks that effects of stopping are not logged as errors, and that everything else is, before and
+// after the stop.
 func TestCalmStop(t *testing.T) {
 	var lines []string
 	ctx, stop := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// readOptions is what the command line and the environment make of the options.
+// readOptions returns the options for a command line and an environment.
 func readOptions(t *testing.T, environment map[string]string, arguments ...string) (*controllerOptions, error) {
 	t.Helper()
 	for name, value := range environment {
@@ -36,7 +36,8 @@ func readOptions(t *testing.T, environment map[string]string, arguments ...strin
 	return o, o.complete()
 }
 
-// The table of core specification 7.3: flag, its default, and the type that --help shows.
+// TestControllerFlagsAreKarpenters checks flags, defaults and the types that --help shows against
+// https://karpenter.sh/docs/reference/settings/.
 func TestControllerFlagsAreKarpenters(t *testing.T) {
 	want := map[string]string{
 		"cluster-name": "", "cluster-endpoint": "", "cluster-ca-bundle": "", "isolated-vpc": "false", "eks-control-plane": "false",
@@ -48,7 +49,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"memory-limit": "-1", "cpu-requests": "1000", "log-level": "info", "log-encoding": "json", "log-output-paths": "stdout", "log-error-output-paths": "stderr",
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
-		// beyond the table
+		// Flags that upstream does not have.
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "honor-safe-to-evict": "false",
 		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "",
 	}
@@ -83,14 +84,14 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 		t.Errorf("notes %q", o.notes)
 	}
 	if !o.on["NodeRepair"] || !o.on["SpotToSpotConsolidation"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
-		t.Errorf("gates that are on: %v", o.on)
+		t.Errorf("enabled gates: %v", o.on)
 	}
 	if o.off("ReservedCapacity") || !o.off("NodeOverlay") || o.off("StaticCapacity") {
-		t.Errorf("a gate that is on or not set is off, or one that is off is not: %v", o.on)
+		t.Errorf("off is true for an enabled or unset gate, or false for a disabled one: %v", o.on)
 	}
 }
 
-// Flags about placing pods reach the engine.
+// TestControllerPlacement checks that flags about placing pods are passed to the engine.
 func TestControllerPlacement(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
@@ -165,7 +166,7 @@ func TestControllerRefuses(t *testing.T) {
 			for name, value := range c.environment {
 				t.Setenv(name, value)
 			}
-			arguments := append([]string{"controller", "--health-probe-port=0"}, c.arguments...) // another may have it
+			arguments := append([]string{"controller", "--health-probe-port=0"}, c.arguments...) // another process may use the default
 			if c.arguments != nil && !strings.HasPrefix(strings.Join(c.arguments, ""), "--cloud-provider") {
 				arguments = append(arguments, "--cloud-provider=kwok")
 			}
@@ -182,7 +183,7 @@ func TestControllerRefuses(t *testing.T) {
 	}
 }
 
-// An API server that is not there is a failure of the work, in one line.
+// TestControllerWithoutCluster checks that an unreachable API server is a failure of the work, reported in one line.
 func TestControllerWithoutCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
@@ -213,7 +214,7 @@ func TestNominates(t *testing.T) {
 	}
 }
 
-// Lines say the commit, where there is one to say.
+// TestBuildFields checks that log lines contain the commit, if there is one.
 func TestBuildFields(t *testing.T) {
 	if got := buildFields(""); len(got) != 0 {
 		t.Errorf("without a commit: %v", got)
@@ -223,7 +224,7 @@ func TestBuildFields(t *testing.T) {
 	}
 }
 
-// The keys of core specification 7.6.
+// TestControllerLog checks the keys of the log's lines.
 func TestControllerLog(t *testing.T) {
 	for level, wantKeys := range map[string][]string{
 		"info":  {"error", "level", "logger", "message", "time", "took"},
@@ -246,7 +247,7 @@ func TestControllerLog(t *testing.T) {
 		if err := json.Unmarshal(line, &entry); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if commit() != "" { // a test is built without asking git, unless somebody says otherwise
+		if commit() != "" { // a test is built without version information unless -buildvcs says otherwise
 			wantKeys = slices.Sorted(slices.Values(append(wantKeys, "commit")))
 		}
 		if diff := cmp.Diff(wantKeys, slices.Sorted(maps.Keys(entry))); diff != "" {
@@ -258,7 +259,8 @@ func TestControllerLog(t *testing.T) {
 	}
 }
 
-// Hidden flags are for tests that run the binary: a variable named TIMERS may be anybody's.
+// TestHiddenFlagsHaveNoVariable checks that flags for tests are not read from the environment: a variable named
+// TIMERS may belong to another program.
 func TestHiddenFlagsHaveNoVariable(t *testing.T) {
 	t.Setenv("TIMERS", "nonsense")
 	t.Setenv("METRICS_PORT", "9090")

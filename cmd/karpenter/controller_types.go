@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 )
 
-// typeless says which of a pool's requirements leaves it without an instance type, in the words of every other answer. An
-// answer stands until the pool changes, or its provider has other types for it.
+// typeless reports which of a pool's requirements leaves it without an instance type, in the same words as everywhere
+// else. An answer is cached until the pool changes, or its provider has other types for it.
 type typeless struct {
 	provider   cloud.Provider
 	vocabulary *convert.Vocabulary
@@ -30,14 +30,14 @@ type typelessAnswer struct {
 	why        string
 }
 
-// mostAnswers is how many are kept; those of pools that are gone are never asked for again.
+// mostAnswers is the maximum number of cached answers. Answers of deleted pools are never read again.
 const mostAnswers = 10_000
 
 func newTypeless(provider cloud.Provider, vocabulary *convert.Vocabulary) *typeless {
 	return &typeless{provider: provider, vocabulary: vocabulary, seed: maphash.MakeSeed(), answers: map[types.UID]typelessAnswer{}}
 }
 
-// why is empty for a pool that has types, and where the provider does not say which types there are.
+// why returns "" for a pool that has types, and if the provider does not list types.
 func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 	catalogue, err := t.provider.Catalogue(ctx, pool)
 	if err != nil || len(catalogue) == 0 {

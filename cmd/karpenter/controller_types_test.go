@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// counted is a provider of AWS's types that counts how often it is asked.
+// counted is a provider of AWS's types that counts the calls.
 type counted struct {
 	cloud.Provider
 	types []cloud.InstanceType
@@ -40,7 +40,8 @@ func poolOf(generation int64, key string, values ...string) *karpv1.NodePool {
 	return pool
 }
 
-// The condition of a pool has the words of every other answer, and follows the pool and the types that there are.
+// TestTypeless checks that the condition of a pool has the same words as everywhere else, and follows changes of the
+// pool and of the types.
 func TestTypeless(t *testing.T) {
 	provider, vocabulary := newCounted(t)
 	all := provider.types
@@ -77,7 +78,8 @@ func TestTypeless(t *testing.T) {
 	}
 }
 
-// An answer that stands costs next to nothing: pools are asked about every minute.
+// TestTypelessRemembers checks that a cached answer costs next to nothing: the condition of each pool is computed
+// about every minute.
 func TestTypelessRemembers(t *testing.T) {
 	provider, vocabulary := newCounted(t)
 	pools, pool := newTypeless(provider, vocabulary), poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge")

@@ -31,23 +31,25 @@ import (
 )
 
 const (
-	// unreadableEvery is the least time between two searches for objects that cannot be decoded.
+	// unreadableEvery is the minimum time between two searches for objects that cannot be decoded.
 	unreadableEvery = time.Minute
-	// unreadablePage is how many objects a search reads at a time.
+	// unreadablePage is the number of objects that a search reads at a time.
 	unreadablePage = 500
-	// mostUnreadable bounds the events that wait for the connection, and what is remembered of what was said.
+	// mostUnreadable bounds the events that wait for the connection, and the number of reported errors that are
+	// remembered.
 	mostUnreadable = 1000
 )
 
-// unreadables names stored objects that cannot be read, by a log line and an event on each: those of which a field is set aside
-// before it is decoded, and those that no client can decode, which keep an informer from every object of their kind.
+// unreadables reports stored objects that cannot be read, by a log line and an event on each: those of which a field
+// is set aside before it is decoded, and those that no client can decode, which keep an informer from every object of
+// their kind.
 //
 //	wire.Transport --fault--> log, event
 //	informer --failed, neither network nor status--> search: list each kind, decode one by one --> log, event
 //
-// Events are written from the start, by standbys too: an informer that never fills keeps a process from leading.
+// Events are written from the start, by standbys too: an informer that never syncs keeps a process from leading.
 type unreadables struct {
-	// broken rings when an informer failed.
+	// broken receives a signal when an informer failed.
 	broken chan struct{}
 
 	lock     sync.Mutex
@@ -60,7 +62,7 @@ func newUnreadables() *unreadables {
 	return &unreadables{broken: make(chan struct{}, 1), said: map[string]bool{}}
 }
 
-// fault tells of a field that was replaced before it was decoded. The object is set aside.
+// fault reports a field that was replaced before it was decoded. The object is set aside.
 func (u *unreadables) fault(f wire.Fault) {
 	ctrl.Log.Error(nil, "a field of a stored object cannot be read; the object is set aside", "kind", f.Kind, "name", f.Name, "field", f.Field, "why", f.Why)
 	about := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: f.APIVersion, Kind: f.Kind}, ObjectMeta: metav1.ObjectMeta{Name: f.Name, UID: types.UID(f.UID)}}
@@ -77,7 +79,7 @@ func (u *unreadables) emit(e telemetry.Event) {
 	}
 }
 
-// failed is told why an informer's list or watch failed.
+// failed receives the error of an informer's list or watch.
 func (u *unreadables) failed(err error) {
 	if !undecoded(err) {
 		return
@@ -88,8 +90,8 @@ func (u *unreadables) failed(err error) {
 	}
 }
 
-// undecoded reports whether an answer came that a client could not decode: neither the network failed, nor did the API server
-// refuse.
+// undecoded reports whether a client could not decode a response: the network did not fail and the API server did not
+// return an error.
 func undecoded(err error) bool {
 	var network net.Error
 	var status apierrors.APIStatus
@@ -99,7 +101,7 @@ func undecoded(err error) bool {
 	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, context.Canceled) && !errors.As(err, &network)
 }
 
-// connect writes events by a connection of its own from now on.
+// connect writes events through a connection of its own from now on.
 func (u *unreadables) connect(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) error {
 	clients, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(config), "unreadable"))
 	if err != nil {
@@ -117,7 +119,7 @@ func (u *unreadables) connect(ctx context.Context, config *rest.Config, scheme *
 	return nil
 }
 
-// search looks for objects that cannot be decoded after each failure of an informer, until the context ends.
+// search searches for objects that cannot be decoded after each failure of an informer, until the context ends.
 func (u *unreadables) search(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, kinds []schema.GroupVersionKind) error {
 	for {
 		select {
@@ -138,7 +140,7 @@ func (u *unreadables) search(ctx context.Context, reader client.Reader, scheme *
 	}
 }
 
-// look decodes the objects of a kind one by one, and names those that cannot be.
+// look decodes the objects of a kind one by one, and reports those that cannot be decoded.
 func (u *unreadables) look(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, kind schema.GroupVersionKind) error {
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -165,7 +167,7 @@ func (u *unreadables) look(ctx context.Context, reader client.Reader, scheme *ru
 	return nil
 }
 
-// isNews reports whether the object was not named as it is now.
+// isNews reports whether the object in its current generation was not reported with this error yet.
 func (u *unreadables) isNews(object client.Object, err error) bool {
 	u.lock.Lock()
 	defer u.lock.Unlock()
@@ -180,13 +182,13 @@ func (u *unreadables) isNews(object client.Object, err error) bool {
 	return true
 }
 
-// watchBroke is told why a list or watch of the cache failed.
+// watchBroke receives the error of a list or watch of the cache.
 func (w *wiring) watchBroke(err error) {
 	w.store.Recheck()
 	w.o.unreadable.failed(err)
 }
 
-// addUnreadable has objects that cannot be decoded searched for, from before the caches are filled.
+// addUnreadable starts the search for objects that cannot be decoded, before the caches are filled.
 func (w *wiring) addUnreadable() error {
 	kinds := []schema.GroupVersionKind{karpv1.GroupVersion.WithKind("NodePool"), karpv1.GroupVersion.WithKind("NodeClaim")}
 	switch w.o.cloudProvider {

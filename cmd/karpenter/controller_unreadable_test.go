@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// loose takes the type of a pool's weight and the bounds of its limits out of the definitions.
+// loose returns the definitions without the type of a pool's weight and the bounds of its limits.
 func loose(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definitions, err := crds.Definitions()
@@ -39,15 +39,15 @@ func loose(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 			limits := spec.Properties["limits"]
 			limits.AdditionalProperties.Schema.Pattern, limits.AdditionalProperties.Schema.MaxLength = "", nil
 			spec.Properties["limits"] = limits
-			spec.XValidations = nil // one is about the weight
+			spec.XValidations = nil // one rule is about the weight
 			d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"] = spec
 		}
 	}
 	return definitions
 }
 
-// A stored object that no client can decode, and one with a field that is replaced before it is decoded, are named by an event on
-// each, which no other object gets.
+// TestUnreadableIsNamed checks that a stored object that no client can decode, and an object with a field that is
+// replaced before it is decoded, get an event each, and that no other object gets one.
 func TestUnreadableIsNamed(t *testing.T) {
 	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: loose(t)})
 	config.WarningHandler = rest.NoWarnings{}
@@ -105,11 +105,11 @@ func TestUnreadableIsNamed(t *testing.T) {
 			strings.Contains(said["large"], "NodePool SetAside: spec.limits.cpu cannot be read")
 	})
 	if text, is := said["good"]; is {
-		t.Errorf("the pool that is right has the event %q", text)
+		t.Errorf("the valid pool has the event %q", text)
 	}
 }
 
-// Failures of the network and refusals of the API server are no reason to search.
+// TestUndecoded checks that failures of the network and errors of the API server start no search.
 func TestUndecoded(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -129,7 +129,7 @@ func TestUndecoded(t *testing.T) {
 	}
 }
 
-// unreachableError is a failure of the network.
+// unreachableError is a network failure.
 type unreachableError struct{}
 
 func (*unreachableError) Error() string   { return "no route to host" }

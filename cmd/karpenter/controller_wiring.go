@@ -53,14 +53,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// nominationBurst is how many nominations may be written in one go, however low --kube-client-burst is: a large node
-// opens for its pods only when they know of it.
+// nominationBurst is how many nominations may be written in one burst, however low --kube-client-burst is: a large
+// node is opened only after its pods are nominated.
 const nominationBurst = 1000
 
-// keptRecords is how many (snapshot, plan) pairs each loop keeps.
+// keptRecords is the number of (snapshot, plan) pairs that each loop keeps.
 const keptRecords = 16
 
-// wiring is the controller while it is put together.
+// wiring holds the parts of the controller while it is assembled.
 type wiring struct {
 	o        *controllerOptions
 	mgr      manager.Manager
@@ -71,21 +71,21 @@ type wiring struct {
 	executor *execute.Executor
 	history  *loop.History
 	clock    clock.RealClock
-	// departures tell the provision loop of pods that have left nodes.
+	// departures notifies the provision loop of pods that have been removed from nodes.
 	departures loop.Departures
 	causes     execute.Causes
 	config     *rest.Config
-	// leading refuses writes once the Lease has run out.
+	// leading rejects writes once the Lease has expired.
 	leading *leading.Guard
-	// skew is how far this machine's clock is from the API server's.
+	// skew is the difference between the clocks of this machine and the API server.
 	skew *apitime.Skew
-	// stock says that catalogues are to be read again.
+	// stock receives a signal when catalogs must be read again.
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
 	newest atomic.Pointer[model.Snapshot]
 }
 
-// newController puts the controller together. Nothing runs before the manager is started.
+// newController assembles the controller. Nothing runs before the manager is started.
 //
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
@@ -102,7 +102,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err := o.unreadable.connect(ctx, config, scheme); err != nil {
 		return nil, err
 	}
-	// All but the election itself, and events about objects that cannot be read, writes through the guard.
+	// All writes go through the guard, except those of the election and events about objects that cannot be read.
 	w.guardLease()
 	w.skew = &apitime.Skew{Changed: w.clockDiffers}
 	config = rest.CopyConfig(config)
@@ -174,11 +174,11 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	}
 }
 
-// namespaceFile names, inside a cluster, the namespace that the program runs in.
+// namespaceFile is a file that contains, inside a cluster, the namespace that the program runs in.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// electionNamespace is where the Lease is: where the user says, else, outside a cluster, in kube-system. Inside one
-// the empty name means the program's own.
+// electionNamespace returns the namespace of the Lease: the given one, else, outside a cluster, kube-system. Inside a
+// cluster the empty name means the program's own namespace.
 func electionNamespace(given string) string {
 	if _, err := os.Stat(namespaceFile); given == "" && err != nil {
 		return "kube-system"
@@ -188,7 +188,7 @@ func electionNamespace(given string) string {
 
 func address(port int) string {
 	if port == 0 {
-		return "0" // which means none
+		return "0" // disables the server
 	}
 	return ":" + strconv.Itoa(port)
 }
@@ -210,8 +210,9 @@ func profilers(on bool) map[string]http.Handler {
 	return handlers
 }
 
-// nominates says whether pods are told where they were planned: as the flag says, else by the server's version.
-// Nomination by others than kube-scheduler is beta since Kubernetes 1.35 (KEP-5278).
+// nominates reports whether pods are nominated to their planned nodes: as the flag specifies, else by the server's
+// version. Nomination by components other than kube-scheduler is beta since Kubernetes 1.35 (KEP-5278,
+// https://github.com/kubernetes/enhancements/issues/5278).
 func nominates(placement string, server *version.Info) bool {
 	if placement != "" {
 		return placement == "nominate"
@@ -255,12 +256,12 @@ func (w *wiring) addKwok() error {
 	return errors.Join(w.mgr.Add(provider), w.mgr.Add(everywhere(w.followStock)))
 }
 
-// instrumented is the provider with its calls measured under a controller's name.
+// instrumented returns the provider with its calls measured under a controller's name.
 func (w *wiring) instrumented(name string) cloud.Provider {
 	return telemetry.Instrument(w.provider, w.metrics, name)
 }
 
-// guarded is instrumented for a controller that launches or terminates machines.
+// guarded returns the instrumented provider for a controller that launches or terminates machines.
 func (w *wiring) guarded(name string) cloud.Provider {
 	return w.leading.Provider(w.instrumented(name))
 }
@@ -308,7 +309,7 @@ func (w *wiring) addHealth(context.Context) error {
 }
 
 func (w *wiring) addExecutor(config *rest.Config) error {
-	// Nominations have a rate limit of their own: a thousand of them must not keep claims from being written.
+	// Nominations have a rate limit of their own, so that a thousand of them do not delay the writing of claims.
 	separate := rest.CopyConfig(config)
 	separate.Burst = max(separate.Burst, nominationBurst)
 	nominations, err := client.New(separate, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
@@ -327,7 +328,7 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 	return nil
 }
 
-// guard judges what is under way as the flags say.
+// guard returns the guard that checks commands in progress by the rules that the flags set.
 func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 	guard := plan.NewGuard(snap)
 	guard.Validation, guard.Cause = w.o.timers.Validation, w.causes.Of
@@ -335,12 +336,12 @@ func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 	return guard
 }
 
-// disruption is what the flags say about which nodes may leave.
+// disruption returns the options of disruption that the flags set.
 func (w *wiring) disruption() disruption.Options {
 	return disruption.Options{Placement: w.o.placement, WorkBudget: searchBudgets * w.o.workBudget, SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
 }
 
-// addLoops adds the loops and returns the one that knows which pods a node was bought for.
+// addLoops adds the loops and returns the one that knows the pods that each node was launched for.
 func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 	log := w.mgr.GetLogger()
 	log.Info("choosing how pods are placed", "nominate", nominate)
@@ -383,7 +384,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		w.mgr.Add(w.whenSynced(aside.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
 }
 
-// whenSynced starts a loop, on the leader, when the store has seen the whole cluster.
+// whenSynced starts a loop on the leader once the store has seen the whole cluster.
 func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		if !w.store.WaitForSync(ctx) {
@@ -394,7 +395,7 @@ func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable 
 	})
 }
 
-// part is a controller that is to be registered.
+// part is a controller that can be registered.
 type part interface {
 	SetupWithManager(manager.Manager) error
 }
@@ -412,7 +413,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
-			// What one pool found sold out, another must not be planned onto either.
+			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
 			Price:   w.price,
 		},
@@ -445,7 +446,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 	return nil
 }
 
-// beforeReady is what happens to a node just before it opens for pods: it gets its last labels, then its pods are told.
+// beforeReady runs just before a node opens for pods: it sets the node's last labels, then nominates the node's pods.
 func beforeReady(complete func(context.Context, *corev1.Node) error, nominate func(context.Context, *karpv1.NodeClaim, *corev1.Node) error) func(context.Context, *karpv1.NodeClaim, *corev1.Node) error {
 	return func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 		if err := complete(ctx, node); err != nil {
@@ -455,7 +456,7 @@ func beforeReady(complete func(context.Context, *corev1.Node) error, nominate fu
 	}
 }
 
-// repair is node repair, if the gate is on and the provider knows what calls for it.
+// repair returns the node repair controller, if the gate is enabled and the provider defines repair conditions.
 func (w *wiring) repair(brake *removal.Brake) []part {
 	repairer, knows := w.provider.(cloud.Repairer)
 	if !w.o.on["NodeRepair"] || !knows {
@@ -467,7 +468,7 @@ func (w *wiring) repair(brake *removal.Brake) []part {
 	}}
 }
 
-// brake is asked by all who remove machines that neither a user nor a plan asked to remove, the provider among them.
+// brake is consulted before any removal of a machine that neither a user nor a plan requested, also by the provider.
 func (w *wiring) brake() (*removal.Brake, error) {
 	classes, err := controller.ClassesOf(w.provider, w.mgr.GetScheme())
 	if err != nil {

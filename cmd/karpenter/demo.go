@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// demoOptions is what a demo is made of.
+// demoOptions configures a demo.
 type demoOptions struct {
 	story    string
 	cloud    string
@@ -31,7 +31,7 @@ type demoOptions struct {
 
 const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
 
-// newDemoCommand makes the verb that shows the whole of it.
+// newDemoCommand returns the verb that demonstrates the whole system.
 func newDemoCommand() *cobra.Command {
 	var options demoOptions
 	command := &cobra.Command{
@@ -60,7 +60,7 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
 				return usageErrorf("--replicas is for the story %s", scaleStoryName)
 			}
-			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its log
+			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its own log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program
@@ -114,7 +114,7 @@ func (o *demoOptions) check() error {
 	return nil
 }
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	demoOptions
 	out      io.Writer
@@ -125,11 +125,11 @@ type demo struct {
 	history    *history
 	objects    *demoObjects
 	aws        *demoAWS  // nil with kwok
-	scaled     time.Time // when the last scale command was given
-	planned    float64   // story consolidation: what the fleet is to cost in the end, USD per hour
+	scaled     time.Time // time of the last scale command
+	planned    float64   // story consolidation: the planned final cost of the fleet, USD per hour
 }
 
-// run goes through the steps, and stops what it started unless it is to be kept.
+// run executes the steps, and stops what it started unless it is to be kept.
 func (d *demo) run(ctx context.Context) (err error) {
 	defer d.progress.clear()
 	defer func() {
@@ -171,7 +171,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// before is the story's own step before the controller starts, nil without one.
+// before returns the story's own step before the controller starts, nil if it has none.
 func (d *demo) before(tell story) func(context.Context) (string, error) {
 	if tell.before == nil {
 		return nil
@@ -179,7 +179,7 @@ func (d *demo) before(tell story) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return tell.before(d, ctx) }
 }
 
-// failed names the step, and the log to read.
+// failed returns an error with the step and the log to read.
 func (d *demo) failed(step string, err error) error {
 	var usage *usageError
 	var directory *sandbox.DirectoryError
@@ -197,8 +197,8 @@ func (d *demo) failed(step string, err error) error {
 	return fmt.Errorf("demo: %s: %w; see %s", step, err, log)
 }
 
-// stop ends what runs, the controller first. A second Ctrl-C ends the program,
-// and the kernel its children.
+// stop ends all started processes, the controller first. A second Ctrl-C ends the program, and then the kernel ends
+// its children.
 func (d *demo) stop() {
 	if d.controller != nil {
 		d.progress.show("stopping the controller")
@@ -242,7 +242,7 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	return err
 }
 
-// leaving says how far the nodes are on their way out.
+// leaving describes the progress of removing the nodes.
 func leaving(pods, cordoned, nodes int) string {
 	switch {
 	case pods > 0:

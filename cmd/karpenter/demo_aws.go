@@ -24,13 +24,13 @@ import (
 //go:embed demo_aws.yaml
 var demoAWSManifest []byte
 
-// awsStoryName is what --cloud-provider aws tells.
+// awsStoryName is the story of --cloud-provider aws.
 const awsStoryName = "aws"
 
 const (
 	demoAWSCluster = "sandbox"
 	demoAWSQueue   = "interruptions"
-	// demoAWSRelease is the release of images that comes during the demo.
+	// demoAWSRelease is the image release that is published during the demo.
 	demoAWSRelease = "v20261120"
 )
 
@@ -49,7 +49,7 @@ type demoAWS struct {
 	stop        func()
 }
 
-// startAWS is a step of its own: an AWS beside the cluster, whose instances become nodes of it.
+// startAWS starts a simulated AWS beside the cluster. Its instances become nodes of the cluster.
 func (d *demo) startAWS(ctx context.Context) (string, error) {
 	joined, err := client.New(d.cluster.config, client.Options{})
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *demo) startAWS(ctx context.Context) (string, error) {
 	return "us-east-1 at " + endpoint + "; prices on demand are AWS's, spot prices invented", nil
 }
 
-// playAWS: pods come, half of the machines are taken, a new image is released, pods go.
+// playAWS scales up the pods, interrupts half of the machines, publishes a new image, and scales down.
 func (d *demo) playAWS(ctx context.Context) error {
 	for _, act := range []struct {
 		name string
@@ -95,11 +95,12 @@ func (d *demo) playAWS(ctx context.Context) error {
 	return nil
 }
 
-// noticeAhead is how long before it takes a spot instance EC2 says so.
+// noticeAhead is the time between EC2's interruption notice for a spot instance and the interruption
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html).
 const noticeAhead = 2 * time.Minute
 
-// interruptHalf has EC2 take half of the spot instances back. Their pods have to run elsewhere before the two minutes are
-// over.
+// interruptHalf makes EC2 interrupt half of the spot instances. Their pods must run elsewhere before the two minutes
+// are over.
 func (d *demo) interruptHalf(ctx context.Context) error {
 	alive := slices.DeleteFunc(d.aws.sim.Instances(), func(i awssim.Instance) bool { return i.State != "running" || i.CapacityType != karpv1.CapacityTypeSpot })
 	taken := alive[:(len(alive)+1)/2]
@@ -129,7 +130,8 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 	return err
 }
 
-// releaseImage publishes an image, and has the class name it: the fleet drifts, and is replaced within the pool's budget.
+// releaseImage publishes an image and makes the class select it: the fleet drifts and is replaced within the pool's
+// budget.
 func (d *demo) releaseImage(ctx context.Context) error {
 	if _, err := d.aws.sim.ReleaseImages("al2023", demoAWSRelease); err != nil {
 		return fmt.Errorf("releasing images: %w", err)
@@ -167,7 +169,7 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	return err
 }
 
-// claimsNow are the claims that are not on their way out.
+// claimsNow returns the claims that are not being deleted.
 func (d *demo) claimsNow() []*karpv1.NodeClaim {
 	_, claims, _ := d.history.present()
 	return slices.DeleteFunc(claims, func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
@@ -189,13 +191,13 @@ func (d *demo) runningElsewhere(machines map[string]bool) int {
 	return n
 }
 
-// claimsOf counts the claims of machines that are still there.
+// claimsOf counts the claims of machines that still exist.
 func (d *demo) claimsOf(machines map[string]bool) int {
 	_, claims, _ := d.history.present()
 	return len(slices.DeleteFunc(claims, func(claim *karpv1.NodeClaim) bool { return !machines[claim.Status.ProviderID] }))
 }
 
-// rowsSince are what reached the stages since a time.
+// rowsSince returns the objects that reached the stages since a time.
 func (d *demo) rowsSince(began time.Time, stages ...stage) []timelineRow {
 	var rows []timelineRow
 	for _, s := range stages {

@@ -27,7 +27,8 @@ var consolidationManifest []byte
 //go:embed demo_pools.yaml
 var consolidationPools []byte
 
-// consolidationStory is about a mixed fleet that loses half of its pods, and becomes as cheap as it can be.
+// consolidationStory is the story of a mixed fleet that loses half of its pods and is consolidated to the lowest
+// possible cost.
 func consolidationStory() story {
 	return story{
 		opening:  "60 mixed nodes that lose half of their pods,",
@@ -39,7 +40,7 @@ func consolidationStory() story {
 	}
 }
 
-// wave is a pool and how many pods it takes.
+// wave is a pool and the number of pods that fill it.
 type wave struct {
 	pool string
 	pods int
@@ -48,17 +49,18 @@ type wave struct {
 // consolidationWaves fill the pools to their limits: 28, 20, 8 and 4 nodes.
 var consolidationWaves = []wave{{"small", 56}, {"medium", 100}, {"large", 88}, {"any", 44}}
 
-// What the story opens the budgets to, and as text.
+// The story sets the budgets to this value; it is also given as text.
 const (
 	openShare = 40
 	openText  = "40%"
 )
 
-// planTolerance is how far above the planned price the fleet may end: what is done is planned anew after every step.
+// planTolerance is the maximum ratio by which the final price of the fleet may exceed the planned one. The controller
+// plans anew after every step.
 const planTolerance = 0.15
 
-// consolidate builds the fleet, empties half of it, prints the plan, lets it be carried out, and fails if that cost
-// anybody more than a restart.
+// consolidate builds the fleet, removes half of its pods, prints the plan, waits until it is carried out, and fails
+// if any pod was affected by more than a restart.
 func (d *demo) consolidate(ctx context.Context) error {
 	pods, err := d.buildFleet(ctx)
 	if err != nil {
@@ -96,7 +98,7 @@ func (d *demo) consolidate(ctx context.Context) error {
 	return d.judge(pods, before, after)
 }
 
-// buildFleet creates one pool after the other and the pods that fill it. It returns how many pods there are.
+// buildFleet creates one pool after the other and the pods that fill it. It returns the number of pods.
 func (d *demo) buildFleet(ctx context.Context) (int, error) {
 	fmt.Fprintf(d.out, "\nA fleet from four pools, budgets closed. To be short, payback is 10 s instead of 1 h, the price of moving a pod\n"+
 		"smaller by as much, and a decision is validated after 5 s instead of 15 s.\n\n")
@@ -125,7 +127,7 @@ func (d *demo) buildFleet(ctx context.Context) (int, error) {
 	return sum, nil
 }
 
-// markEverySecond makes every second pod of each node the first to go when the Deployment is scaled down.
+// markEverySecond marks every second pod of each node for deletion when the Deployment is scaled down.
 func (d *demo) markEverySecond(ctx context.Context) error {
 	pods, _, _ := d.history.present()
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
@@ -140,7 +142,7 @@ func (d *demo) markEverySecond(ctx context.Context) error {
 	return nil
 }
 
-// liveAnswer is what the engine would do to the fleet as it is now.
+// liveAnswer returns what the engine would do to the current fleet.
 func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptDecision, error) {
 	o, err := newObjects()
 	if err != nil {
@@ -163,9 +165,9 @@ func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptDecisi
 	return decision, nil
 }
 
-// printPlan opens the budgets and prints at once what will be done until nothing is left to do.
+// printPlan opens the budgets and at once prints all steps until the fleet is stable.
 func (d *demo) printPlan(ctx context.Context) error {
-	// Purchases of the last wave must have paid back, or the plan would leave them out.
+	// The launches of the last wave must have passed their payback time, or the plan would exclude them.
 	err := d.awaitAnswer(ctx, time.Minute, "the last purchases to pay back", func(now *disruptDecision) (bool, string) {
 		return now.idleUntil().IsZero(), "until " + now.idleUntil().Format(time.TimeOnly)
 	})
@@ -188,7 +190,7 @@ func (d *demo) printPlan(ctx context.Context) error {
 	return nil
 }
 
-// awaitAnswer asks the engine about the fleet, once a second, until it is done.
+// awaitAnswer runs the engine on the fleet once a second, until done returns true.
 func (d *demo) awaitAnswer(ctx context.Context, patience time.Duration, what string, done func(*disruptDecision) (bool, string)) error {
 	var asked time.Time
 	var wrong error
@@ -212,7 +214,8 @@ func (d *demo) awaitAnswer(ctx context.Context, patience time.Duration, what str
 	return err
 }
 
-// idleUntil is when time alone may bring new steps, zero if that is in over a minute or never.
+// idleUntil returns the time at which new steps are possible without other changes; zero if that is in over a minute
+// or never.
 func (d *disruptDecision) idleUntil() time.Time {
 	if next := d.proposal.Next; next.Sub(d.first.Now) < time.Minute {
 		return next
@@ -220,8 +223,8 @@ func (d *disruptDecision) idleUntil() time.Time {
 	return time.Time{}
 }
 
-// openBudgets is the moment from which on the story counts. No pod may be evicted until all pools are open, so that the
-// first plan is about all of them.
+// openBudgets sets the time from which the story is measured. No pod may be evicted until all pools are open, so that
+// the first plan covers all of them.
 func (d *demo) openBudgets(ctx context.Context) error {
 	if err := d.allowEvictions(ctx, "0", func(now int32) bool { return now == 0 }); err != nil {
 		return err
@@ -239,7 +242,8 @@ func (d *demo) openBudgets(ctx context.Context) error {
 	return d.allowEvictions(ctx, `"10%"`, func(now int32) bool { return now > 0 })
 }
 
-// allowEvictions changes how many pods the PodDisruptionBudget lets be away, and waits until Kubernetes has taken it up.
+// allowEvictions changes the number of unavailable pods that the PodDisruptionBudget allows, and waits until
+// Kubernetes has applied it.
 func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func(allowed int32) bool) error {
 	budget := &policyv1.PodDisruptionBudget{}
 	budget.Namespace, budget.Name = demoNamespace, demoDeployment
@@ -257,7 +261,7 @@ func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func
 	})
 }
 
-// carryOut waits until the controller has done what there is to do.
+// carryOut waits until the controller has carried out all steps.
 func (d *demo) carryOut(ctx context.Context, pods int) error {
 	fmt.Fprintf(d.out, "\nCarried out, in seconds since the budgets were opened\n\n")
 	err := d.awaitAnswer(ctx, 10*time.Minute, "the fleet to be as cheap as it can be", func(now *disruptDecision) (bool, string) {
@@ -276,7 +280,7 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 	return nil
 }
 
-// ahead says what is still to come, for somebody who watches.
+// ahead describes the remaining steps.
 func (d *disruptDecision) ahead() string {
 	switch next := d.idleUntil(); {
 	case len(d.steps) > 0:
@@ -289,7 +293,7 @@ func (d *disruptDecision) ahead() string {
 	return "nothing more to begin"
 }
 
-// underWay reports whether a command is being carried out.
+// underWay reports whether a command is in progress.
 func (d *disruptDecision) underWay() bool {
 	for _, n := range d.first.Nodes {
 		if n.Command != "" {
@@ -299,7 +303,7 @@ func (d *disruptDecision) underWay() bool {
 	return false
 }
 
-// judge says what it cost the pods and what it brought, and fails when a promise was broken.
+// judge prints the cost for the pods and the savings, and fails if a guarantee was violated.
 func (d *demo) judge(pods int, before, after float64) error {
 	moved := d.history.restarts(d.scaled)
 	var broken []string
@@ -326,13 +330,14 @@ func (d *demo) judge(pods int, before, after float64) error {
 	return nil
 }
 
-// printSteps prints the steps in their order, those that are alike in one line.
+// printSteps prints the steps in their order. Steps that are alike share a line.
 func (d *demo) printSteps(answer *disruptAnswer) {
 	what, price := d.purchases()
 	printSteps(d.out, answer, what, price)
 }
 
-// printSteps is the table. A step that takes or buys nodes of several kinds has a line for each: a terminal is narrow.
+// printSteps prints the table. A step that removes or launches nodes of several kinds has a line for each, to keep
+// the table narrow.
 func printSteps(out io.Writer, answer *disruptAnswer, what map[string]string, price map[string]float64) {
 	type row struct {
 		reason, out, in string // kinds, a line each
@@ -364,7 +369,7 @@ func printSteps(out io.Writer, answer *disruptAnswer, what map[string]string, pr
 	}
 }
 
-// lineOf is one of the lines, "" beyond the last.
+// lineOf returns one of the lines, "" beyond the last.
 func lineOf(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
@@ -372,7 +377,7 @@ func lineOf(lines []string, i int) string {
 	return ""
 }
 
-// purchases are the types and prices of the fleet's nodes, by name.
+// purchases returns the types and prices of the fleet's nodes, by name.
 func (d *demo) purchases() (what map[string]string, price map[string]float64) {
 	_, claims, _ := d.history.present()
 	what, price = map[string]string{}, map[string]float64{}
@@ -384,7 +389,7 @@ func (d *demo) purchases() (what map[string]string, price map[string]float64) {
 	return what, price
 }
 
-// kinds counts nodes by what they are, with the price of all of a kind: a line for each kind.
+// kinds counts nodes by kind, with the total price of each kind, one line per kind.
 func kinds[T any](nodes []T, about func(T) (string, float64)) string {
 	counts, sums := map[string]int{}, map[string]float64{}
 	for _, n := range nodes {

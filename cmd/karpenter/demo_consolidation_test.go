@@ -16,7 +16,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Every wave has its pool, with a closed budget; there are no others.
+// TestConsolidationPools checks that every wave has its pool, with a closed budget, and that there are no other
+// pools.
 func TestConsolidationPools(t *testing.T) {
 	documents := bytes.Split(consolidationPools, []byte("\n---\n"))
 	if len(documents) != len(consolidationWaves) {
@@ -31,12 +32,13 @@ func TestConsolidationPools(t *testing.T) {
 			t.Errorf("pool %d is %s with budgets %v, want %s with nothing allowed", i, pool.Name, pool.Spec.Disruption.Budgets, wave.pool)
 		}
 		if heaviest := pool.WeightOrZero() > 0; heaviest != (wave.pool == "any") {
-			t.Errorf("pool %s has weight %d; the pool that may buy the cheapest, any, has to be the heaviest", pool.Name, pool.WeightOrZero())
+			t.Errorf("pool %s has weight %d; the pool that may launch the cheapest type, any, must have the highest weight", pool.Name, pool.WeightOrZero())
 		}
 	}
 }
 
-// moved is a history of a pool of ten nodes and a pod: so many nodes left at the same time, and the pod started again.
+// moved returns a history of a pool of ten nodes and a pod: leaving nodes were removed at the same time, and the pod
+// was restarted.
 func moved(leaving int, pending bool) *demo {
 	h := newHistory()
 	for i := range 10 {
@@ -67,7 +69,7 @@ func moved(leaving int, pending bool) *demo {
 	return d
 }
 
-// The story fails when a promise was broken, and says which.
+// TestConsolidationIsJudged checks that the story fails when a guarantee was violated, and reports which.
 func TestConsolidationIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -91,17 +93,18 @@ func TestConsolidationIsJudged(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if text := fmt.Sprint(d.out); c.want == "" && !strings.Contains(text, "1 move of 2 pods") {
-				t.Errorf("it says %q", text)
+				t.Errorf("it prints %q", text)
 			}
 		})
 	}
 }
 
-// What was seen before the budgets were opened does not count; nodes that are gone no longer leave.
+// TestHistorySinceThen checks that events before the budgets were opened do not count, and that removed nodes are not
+// counted as leaving.
 func TestHistorySinceThen(t *testing.T) {
 	d := moved(4, false)
 	if got := d.history.since(podRunning, d.scaled).count; got != 1 {
-		t.Errorf("%d pods began to run, want the one that came after", got)
+		t.Errorf("%d pods began to run, want the later one", got)
 	}
 	if diff := cmp.Diff(peak{4, 10}, d.history.peak("any"), cmp.AllowUnexported(peak{})); diff != "" {
 		t.Errorf("peak (-want +got):\n%s", diff)
@@ -111,7 +114,8 @@ func TestHistorySinceThen(t *testing.T) {
 	}
 }
 
-// Steps that are alike are one line; nodes are told by what they are and cost.
+// TestStepsAreGrouped checks that steps that are alike share a line, and that nodes are described by their type and
+// price.
 func TestStepsAreGrouped(t *testing.T) {
 	h, out := newHistory(), &bytes.Buffer{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -136,7 +140,7 @@ func TestStepsAreGrouped(t *testing.T) {
 	}
 }
 
-// A story that nobody knows, or one that cannot be kept, is bad usage.
+// TestDemoStories checks that an unknown story, or one that is incompatible with another flag, is a usage error.
 func TestDemoStories(t *testing.T) {
 	for _, o := range []demoOptions{{story: "sleep", replicas: 1, dataDir: "d"}, {story: "consolidation", keep: true, replicas: 1, dataDir: "d"}} {
 		if err := o.check(); err == nil || !strings.Contains(err.Error(), "scale") {
@@ -152,7 +156,8 @@ func TestDemoStories(t *testing.T) {
 	}
 }
 
-// Steps that are alike share a row; a row has a line for each kind of node, so that it stays narrow.
+// TestStepsArePrinted checks that steps that are alike share a row, and that a row has a line for each kind of node,
+// so that it stays narrow.
 func TestStepsArePrinted(t *testing.T) {
 	what := map[string]string{"a": "m-4x-amd64-linux spot", "b": "s-8x-amd64-linux on-demand", "c": "m-4x-amd64-linux spot", "d": "m-4x-amd64-linux spot"}
 	price := map[string]float64{"a": 0.0941, "b": 0.2344, "c": 0.0941, "d": 0.0941}

@@ -9,10 +9,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// peak is the most nodes of a pool that were leaving at the same time, and the most that there were.
+// peak is the maximum number of nodes of a pool that were leaving at the same time, and its maximum number of nodes.
 type peak struct{ leaving, nodes int }
 
-// watchLeaving begins to note peaks.
+// watchLeaving starts recording peaks.
 func (h *history) watchLeaving() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +26,7 @@ func (h *history) peak(pool string) peak {
 	return h.peaks[pool]
 }
 
-// lookAtPeaks counts what is leaving. The caller holds the lock.
+// lookAtPeaks updates the peaks by the nodes that are leaving now. The caller holds the lock.
 func (h *history) lookAtPeaks() {
 	if h.peaks == nil {
 		return
@@ -47,8 +47,8 @@ func (h *history) lookAtPeaks() {
 	}
 }
 
-// leaves reports whether the claim is being deleted, or its node is cordoned. One whose machine is on its way out is gone,
-// as budgets see it. The caller holds the lock.
+// leaves reports whether the claim is being deleted, or its node is cordoned. A node whose machine is being
+// terminated no longer counts, as in budgets. The caller holds the lock.
 func (h *history) leaves(claim *karpv1.NodeClaim) bool {
 	if claim.Condition(karpv1.ConditionInstanceTerminating).IsTrue() {
 		return false
@@ -64,7 +64,7 @@ func (h *history) leaves(claim *karpv1.NodeClaim) bool {
 	return false
 }
 
-// leavingNow is how many nodes are on their way out, and claims on their way in.
+// leavingNow returns the number of nodes that are being removed and of claims that are being launched.
 func (h *history) leavingNow() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func (h *history) runningNow() int {
 	return n
 }
 
-// since tells when objects reached the stage, those aside that did before.
+// since returns when objects reached the stage, excluding those before from.
 func (h *history) since(s stage, from time.Time) span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,14 +109,14 @@ func (h *history) since(s stage, from time.Time) span {
 	return out
 }
 
-// moves is what became of pods that had to start again.
+// moves describes pods that had to be restarted.
 type moves struct {
 	count   int
-	pending int           // of them, those that kube-scheduler found no place for at first
-	longest time.Duration // from being created to running
+	pending int           // of them, pods that were unschedulable at first
+	longest time.Duration // from creation to running
 }
 
-// restarts looks at the pods that were created since then.
+// restarts returns the moves of the pods that were created since from.
 func (h *history) restarts(from time.Time) moves {
 	h.mu.Lock()
 	defer h.mu.Unlock()

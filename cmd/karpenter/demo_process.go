@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// childController is the controller of the demo: the verb `controller` of this
-// program, in a process of its own, because that is what is being shown.
+// childController is the controller of the demo: the verb `controller` of this program, in a process of its own,
+// because the demo shows the real controller.
 type childController struct {
 	process *os.Process
 	log     string        // path
 	health  int           // port on the loopback address
-	ended   chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when the process has ended
 	err     error         // how it ended; read after ended is closed
 }
 
-// startController starts the controller with its output in the log. A detached
-// one outlives this process. environment is added to our own, as NAME=value.
+// startController starts the controller with its output in the log. If detached is set, it outlives this process.
+// environment is added to the environment of this process, as NAME=value.
 func startController(kubeconfig, log string, detached bool, environment []string, flags ...string) (*childController, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -61,8 +61,8 @@ func startController(kubeconfig, log string, detached bool, environment []string
 	return c, nil
 }
 
-// run starts the command from a thread that lives until the command ends: Linux
-// sends the parent-death signal when the thread that forked ends.
+// run starts the command from a thread that lives until the command ends. Linux sends the parent-death signal when
+// the thread that forked ends.
 func (c *childController) run(command *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
@@ -80,7 +80,7 @@ func (c *childController) run(command *exec.Cmd) error {
 	return err
 }
 
-// stop asks the controller to end, and ends it when it has not within 10 s.
+// stop ends the controller by a signal, and kills it if it has not ended within 10 s.
 func (c *childController) stop() {
 	_ = c.process.Signal(syscall.SIGTERM)
 	patience := time.NewTimer(10 * time.Second)
@@ -93,7 +93,7 @@ func (c *childController) stop() {
 	}
 }
 
-// died says how the controller ended; nil while it runs.
+// died returns how the controller ended; nil while it runs.
 func (c *childController) died() error {
 	select {
 	case <-c.ended:
@@ -104,14 +104,14 @@ func (c *childController) died() error {
 	if c.err != nil {
 		how = c.err.Error()
 	}
-	// A controller that was killed says nothing about it.
+	// A controller that was killed logs no reason.
 	if line := lastLogLine(c.log); line != "" && !strings.Contains(line, `"level":"INFO"`) {
 		return fmt.Errorf("the controller died (%s): %s", how, line)
 	}
 	return fmt.Errorf("the controller died (%s)", how)
 }
 
-// ready asks the controller whether it is ready.
+// ready checks the controller's readiness endpoint.
 func (c *childController) ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(c.health)+"/readyz", nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *childController) ready(ctx context.Context) error {
 	return nil
 }
 
-// freePorts finds ports on the loopback address that nobody listens on.
+// freePorts returns ports on the loopback address that no process listens on.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

@@ -2,9 +2,8 @@ package main
 
 import "syscall"
 
-// childAttributes of the demo's controller: ended by the kernel when the demo
-// ends, and in a process group of its own, so that Ctrl-C reaches the demo alone,
-// which then stops everything in order.
+// childAttributes makes the kernel end the demo's controller when the demo ends. The controller gets a process group
+// of its own, so that only the demo receives Ctrl-C, which then stops everything in order.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
