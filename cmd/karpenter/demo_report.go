@@ -17,8 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// pass is what the controller's log says about a pass of its provision loop that
-// created claims.
+// pass holds the controller's log data about a pass of its provision loop that created claims.
 type pass struct {
 	Claims   int       `json:"nodeclaims"`
 	Decided  time.Time `json:"decidedAt"`
@@ -27,7 +26,7 @@ type pass struct {
 	Create   float64   `json:"createSeconds"`
 }
 
-// readPasses reads the passes in the order of the log.
+// readPasses returns the passes in the order of the log.
 func readPasses(log string) ([]pass, error) {
 	file, err := os.Open(log)
 	if err != nil {
@@ -69,8 +68,7 @@ func upStages(h *history, passes []pass) []timelineRow {
 	return rows
 }
 
-// printTimeline prints when the first and the last object reached each stage, in
-// seconds since the scale command.
+// printTimeline prints when the first and the last object reached each stage, in seconds since the scale command.
 func (d *demo) printTimeline(rows []timelineRow) {
 	fmt.Fprintf(d.out, "  %-20s%7s%12s%12s\n", "", "count", "first", "last")
 	for _, row := range rows {
@@ -82,9 +80,8 @@ func (d *demo) printTimeline(rows []timelineRow) {
 	}
 }
 
-// printWork tells how much of the time between the last pending pod and the last
-// claim was our work: all of it but the batch window, in which the loop waits for
-// more pods on purpose.
+// printWork prints how much of the time between the last pending pod and the last claim was the controller's work:
+// all but the batch window, in which the loop waits for more pods on purpose.
 func (d *demo) printWork(passes []pass) {
 	fmt.Fprintf(d.out, "\n  All pods ran %.1f s after the scale command.%s\n", d.history.span(podRunning).last.Sub(d.scaled).Seconds(), d.agreement())
 	if len(passes) == 0 {
@@ -97,8 +94,8 @@ func (d *demo) printWork(passes []pass) {
 		1000*(last.Schedule+last.Create), 1000*last.Schedule, 1000*last.Create)
 }
 
-// agreement tells whether pods are where they were planned: kube-scheduler does not
-// wait for a node that is not ready when another has room left.
+// agreement describes whether pods run where they were planned. kube-scheduler does not wait for a node that is not
+// ready when another one has room left.
 func (d *demo) agreement() string {
 	kept, made := d.history.nominations()
 	switch {
@@ -112,18 +109,18 @@ func (d *demo) agreement() string {
 	return fmt.Sprintf(" Of %d that were nominated, %d went to the node\n  planned for them, the others to one that was ready sooner and had room left.", made, kept)
 }
 
-// purchase is a line of the bill: machines that are the same.
+// purchase identifies a line of the bill: identical machines.
 type purchase struct{ instanceType, capacityType, zone string }
 
 type purchaseSum struct {
 	nodes, pods        int
-	price              float64 // USD per hour, of all
+	price              float64 // USD per hour, of all machines
 	cpu, cpuUsed       int64   // millicores
 	memory, memoryUsed int64   // bytes
 }
 
-// printBill prints what was bought, what it costs, and how much of it the pods
-// asked for. It returns the price of all, in USD per hour.
+// printBill prints what was launched, its price, and how much of it the pods request. It returns the total price in
+// USD per hour.
 func (d *demo) printBill(title string) (float64, error) {
 	pods, claims, _ := d.history.present()
 	prices := d.offeringPrices()
@@ -191,8 +188,8 @@ func printPurchase(table *tabwriter.Writer, key purchase, sum *purchaseSum) {
 		100*float64(sum.cpuUsed)/float64(max(sum.cpu, 1)), 100*float64(sum.memoryUsed)/float64(max(sum.memory, 1)), sum.price)
 }
 
-// offeringPrices are the prices of the catalogue that the demo's controller uses, or
-// those of the simulated AWS, in USD per hour.
+// offeringPrices returns the prices of the catalog that the demo's controller uses, or those of the simulated AWS, in
+// USD per hour.
 func (d *demo) offeringPrices() map[purchase]float64 {
 	prices := map[purchase]float64{}
 	if d.aws != nil {

@@ -39,8 +39,8 @@ import (
 //go:embed demo.yaml
 var demoManifest []byte
 
-// demoCluster is the sandbox of a demo, supervised by this process or, when it is
-// to be kept, by one that outlives it.
+// demoCluster is the sandbox of a demo. It is supervised by this process or, when it is to be kept, by a process that
+// outlives this one.
 type demoCluster struct {
 	config     *rest.Config
 	kubeconfig string
@@ -56,7 +56,7 @@ type demoObjects struct {
 	scheme *runtime.Scheme
 }
 
-// startCluster is the first step: a control plane with nothing in it.
+// startCluster is the first step: it starts an empty control plane.
 func (d *demo) startCluster(ctx context.Context) (string, error) {
 	if err := d.clearDataDir(); err != nil {
 		return "", err
@@ -125,12 +125,11 @@ func (d *demo) startDetached(ctx context.Context, options sandbox.Options) error
 	return nil
 }
 
-// keepsake marks a data directory as a demo's, which the next demo may empty. It
-// says how to end what a demo left running.
+// keepsake is a file that marks a data directory as a demo's, which the next demo may empty. It describes how to end
+// what a demo left running.
 func (d *demo) keepsake() string { return filepath.Join(d.dataDir, "demo.txt") }
 
-// clearDataDir removes the cluster of an earlier demo, and refuses to remove
-// anything else.
+// clearDataDir removes the cluster of an earlier demo. It refuses to remove anything else.
 func (d *demo) clearDataDir() error {
 	status, err := sandbox.ReadStatus(d.dataDir)
 	if err != nil {
@@ -157,7 +156,7 @@ func (d *demo) clearDataDir() error {
 
 func (d *demo) marker() string { return filepath.Join(d.dataDir, "demo-directory") }
 
-// install is the second step: the API server learns our kinds.
+// install is the second step: it installs the resource definitions.
 func (d *demo) install(ctx context.Context) (string, error) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -192,13 +191,13 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	return "process " + strconv.Itoa(d.controller.process.Pid) + ", provider " + provider, err
 }
 
-// apply is the fourth step: what the story starts with.
+// apply is the fourth step: it creates the story's first objects.
 func (d *demo) apply(ctx context.Context) (string, error) {
 	tell := stories()[d.story]
 	return tell.applied, d.createAll(ctx, tell.manifest)
 }
 
-// createAll creates the objects of a YAML text, and waits for its pools to be ready.
+// createAll creates the objects of a YAML text, and waits until its pools are ready.
 func (d *demo) createAll(ctx context.Context, manifest []byte) error {
 	var pools []string
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4<<10)
@@ -236,7 +235,7 @@ func (d *demo) awaitPool(ctx context.Context, name string) error {
 	})
 }
 
-// unready says which conditions of a pool are still to come, or what is wrong with them.
+// unready describes which conditions of a pool are missing or false.
 func unready(pool *karpv1.NodePool) string {
 	var wrong, open []string
 	for _, c := range pool.Status.Conditions {
@@ -273,7 +272,7 @@ func (d *demo) connect(ctx context.Context) error {
 	return err
 }
 
-// scale gives the scale command and notes when.
+// scale scales the Deployment and records the time.
 func (d *demo) scale(ctx context.Context, replicas int) error {
 	deployment := &appsv1.Deployment{}
 	deployment.Namespace, deployment.Name = demoNamespace, demoDeployment
@@ -285,7 +284,7 @@ func (d *demo) scale(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// leave says how to look at what goes on running, and how to end it.
+// leave prints how to inspect what continues to run, and how to end it.
 func (d *demo) leave() error {
 	stop := fmt.Sprintf("kill %d %d", d.controller.process.Pid, d.cluster.supervisor)
 	if err := os.WriteFile(d.keepsake(), []byte(stop+"\n"), 0o600); err != nil {

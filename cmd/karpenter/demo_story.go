@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// story is what a demo tells: the cluster and the controller are the same for all.
+// story is a scenario of the demo. The cluster and the controller are the same for all.
 type story struct {
-	opening  string // begins its first line; empty for the number of pods
+	opening  string // start of the first line; empty for the number of pods
 	manifest []byte
-	step     string // that applies the manifest
-	applied  string // what it says
+	step     string // name of the step that applies the manifest
+	applied  string // message of that step
 	flags    []string
-	// cloud is the provider; kwok when empty. before, if there is any, is a step before the controller.
+	// cloud is the provider; empty for kwok. before, if it is set, is a step before the controller starts.
 	cloud  string
 	before func(*demo, context.Context) (string, error)
 	play   func(*demo, context.Context) error
@@ -25,7 +25,7 @@ type story struct {
 
 const scaleStoryName, consolidationStoryName = "scale", "consolidation"
 
-// stories by the name that --story knows.
+// stories returns the stories by their names for --story.
 func stories() map[string]story {
 	return map[string]story{
 		scaleStoryName:         {manifest: demoManifest, step: "node pool", applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
@@ -34,7 +34,7 @@ func stories() map[string]story {
 	}
 }
 
-// storyNames are those of kwok; that of AWS is told with --cloud-provider.
+// storyNames returns the names of kwok's stories. The story of AWS is selected by --cloud-provider.
 func storyNames() string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(stories())), func(name string) bool { return name == awsStoryName })
 	return strings.Join(names, " or ")
@@ -54,7 +54,7 @@ func (d *demo) scaleUpAndDown(ctx context.Context) error {
 	return nil
 }
 
-// usualPolicy is how simulate decides without flags.
+// usualPolicy returns the policy of simulate without flags.
 func usualPolicy() policy {
 	var p policy
 	flags := pflag.NewFlagSet("policy", pflag.ContinueOnError)

@@ -22,8 +22,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// Each stage of an object is noted once, when it is first seen, however often and in
-// whatever leaps the object changes.
+// TestHistoryNotesStagesOnce checks that each stage of an object is recorded once, when it is first seen, however
+// often the object changes and even if stages are skipped.
 func TestHistoryNotesStagesOnce(t *testing.T) {
 	h := newHistory()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod"}}
@@ -33,7 +33,7 @@ func TestHistoryNotesStagesOnce(t *testing.T) {
 	pending := h.span(podPending)
 	h.record(pod.DeepCopy(), false)
 	if again := h.span(podPending); again != pending || pending.count != 1 {
-		t.Errorf("pending is %+v after the pod was seen again, want %+v with one pod", again, pending)
+		t.Errorf("pending is %+v after another event of the pod, want %+v with one pod", again, pending)
 	}
 	pod.Status.NominatedNodeName = "node"
 	h.record(pod.DeepCopy(), false)
@@ -68,11 +68,11 @@ func TestHistoryNotesStagesOnce(t *testing.T) {
 	}
 	h.record(pod, true)
 	if h.count(podGone) != 1 {
-		t.Error("the end of the pod was not noted")
+		t.Error("the end of the pod was not recorded")
 	}
 }
 
-// The timeline counts from the scale command.
+// TestTimeline checks that the timeline counts from the scale command.
 func TestTimeline(t *testing.T) {
 	var out bytes.Buffer
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -89,7 +89,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// The bill has a line for machines that are the same, with the catalogue's price.
+// TestBill checks that the bill has a line for identical machines, with the catalog's price.
 func TestBill(t *testing.T) {
 	h, out := newHistory(), &bytes.Buffer{}
 	claim := func(uid, instanceType, zone string) {
@@ -121,11 +121,11 @@ The bill
 	}
 	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stray", Name: "stray"}, Spec: corev1.PodSpec{NodeName: "nobody's"}}, false)
 	if _, err := d.printBill("The bill"); err == nil || !strings.Contains(err.Error(), "stray") {
-		t.Errorf("a pod on a node that nobody bought: got %v, want an error that names it", err)
+		t.Errorf("a pod on a node without a price: got %v, want an error that names it", err)
 	}
 }
 
-// Of the controller's log only passes that created claims count.
+// TestReadPasses checks that only passes that created claims are read from the controller's log.
 func TestReadPasses(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "karpenter.log")
 	lines := `panic: not JSON
@@ -145,7 +145,7 @@ func TestReadPasses(t *testing.T) {
 	}
 }
 
-// A demo empties the directory of an earlier demo, and of nobody else.
+// TestDemoEmptiesItsOwnDirectoryOnly checks that a demo empties only the directory of an earlier demo.
 func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 	d := &demo{demoOptions: demoOptions{dataDir: filepath.Join(t.TempDir(), "demo")}}
 	if err := d.clearDataDir(); err != nil {
@@ -159,7 +159,7 @@ func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 		t.Fatalf("the directory of a demo: %v", err)
 	}
 	if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the last demo's cluster is still there: %v", err)
+		t.Errorf("the previous demo's cluster still exists: %v", err)
 	}
 	if err := errors.Join(os.MkdirAll(data, 0o700), os.Remove(d.marker())); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 		t.Errorf("a directory that no demo made: got %v, want a usage error", err)
 	}
 	if _, err := os.Stat(data); err != nil {
-		t.Errorf("somebody else's cluster was removed: %v", err)
+		t.Errorf("the cluster of another program was removed: %v", err)
 	}
 	d.dataDir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(d.dataDir, "thesis.txt"), nil, 0o600); err != nil {
@@ -180,11 +180,11 @@ func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 		t.Errorf("a directory with files: got %v, want a DirectoryError", err)
 	}
 	if entries, err := os.ReadDir(d.dataDir); err != nil || len(entries) != 1 {
-		t.Errorf("somebody's directory has %v (%v), want it as it was", entries, err)
+		t.Errorf("an unrelated directory has %v (%v), want it unchanged", entries, err)
 	}
 }
 
-// Progress is silent for a second, and then plain where there is no terminal.
+// TestProgress checks that progress is silent for a second, and then plain text if there is no terminal.
 func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
@@ -198,7 +198,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What goes on is told once, not every ten seconds again; something new is told.
+// TestProgressSaysNothingTwice checks that an unchanged progress message is printed once, and a new one is printed.
 func TestProgressSaysNothingTwice(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)

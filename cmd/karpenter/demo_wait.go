@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// await waits until done, at most for the patience. It ends early when a process
-// that the wait depends on has died. done also says how far things are.
+// await waits until done returns true, at most for patience. It ends early when a process that it depends on has
+// died. done also describes the progress.
 func (d *demo) await(ctx context.Context, patience time.Duration, what string, done func() (bool, string)) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -50,12 +50,12 @@ func (d *demo) died() error {
 	return nil
 }
 
-// progress tells what goes on while something takes over a second: on a terminal
-// one line that is written over, else a line every ten seconds if it says anything new.
+// progress prints the progress of what takes over a second: on a terminal one line that is overwritten, else a line
+// every ten seconds if it has changed.
 type progress struct {
 	out      io.Writer
 	terminal bool
-	since    time.Time // of what is going on, or of the last plain line
+	since    time.Time // start of the current activity, or time of the last plain line
 	patience time.Duration
 	shown    bool
 	last     string // plain line
@@ -71,7 +71,7 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// show says what goes on now.
+// show prints the current activity.
 func (p *progress) show(text string) {
 	if time.Since(p.since) < p.patience {
 		return
@@ -93,7 +93,7 @@ func (p *progress) show(text string) {
 	p.since, p.patience = time.Now(), 10*time.Second
 }
 
-// clear ends what went on.
+// clear ends the current activity.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")

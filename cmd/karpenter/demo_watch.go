@@ -18,7 +18,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// stage is something that happens once in the life of a pod, a claim or a node.
+// stage is an event that happens once in the life of a pod, a claim or a node.
 type stage string
 
 const (
@@ -37,21 +37,21 @@ const (
 	nodeGone         stage = "nodes gone"
 )
 
-// history remembers when each stage of each object was first seen. Kubernetes'
-// own timestamps have whole seconds; the arrival of a watch event has
-// microseconds, and is late by the API server's delivery, about a millisecond.
+// history records when each stage of each object was first seen. Kubernetes' own timestamps have a resolution of
+// whole seconds. The arrival of a watch event has microseconds, and is delayed by the API server's delivery, about a
+// millisecond.
 type history struct {
 	mu        sync.Mutex
 	seen      map[stage]map[types.UID]time.Time
 	pods      map[types.UID]*corev1.Pod
-	nominated map[types.UID]string // by pod: the node it was last nominated to; the API forgets it when the pod is bound
+	nominated map[types.UID]string // by pod: the node it was last nominated to; the API clears it when the pod is bound
 	claims    map[types.UID]*karpv1.NodeClaim
 	nodes     map[types.UID]*corev1.Node
 	peaks     map[string]peak // by pool, while they are watched
-	changed   chan struct{}   // has a value when something was seen since the last receive
+	changed   chan struct{}   // has a value if a change was seen since the last receive
 }
 
-// span is when the first and the last object reached a stage, and how many did.
+// span is when the first and the last object reached a stage, and the number of such objects.
 type span struct {
 	first, last time.Time
 	count       int
@@ -64,8 +64,7 @@ func newHistory() *history {
 	}
 }
 
-// watchHistory follows pods, claims and nodes until the context ends. It returns
-// once what exists already is known.
+// watchHistory follows pods, claims and nodes until the context ends. It returns once the existing objects are known.
 func watchHistory(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*history, error) {
 	h := newHistory()
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
@@ -190,17 +189,17 @@ func nodeStages(node *corev1.Node, gone bool) []stage {
 	return nil
 }
 
-// span tells when objects reached the stage.
+// span returns when objects reached the stage.
 func (h *history) span(s stage) span { return h.since(s, time.Time{}) }
 
-// count is how many objects have reached the stage.
+// count returns the number of objects that have reached the stage.
 func (h *history) count(s stage) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.seen[s])
 }
 
-// present returns what exists now.
+// present returns the objects that exist now.
 func (h *history) present() (pods []*corev1.Pod, claims []*karpv1.NodeClaim, nodes []*corev1.Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,8 +215,8 @@ func (h *history) present() (pods []*corev1.Pod, claims []*karpv1.NodeClaim, nod
 	return pods, claims, nodes
 }
 
-// nominations counts the present pods that were nominated to a node, and those that
-// are on it.
+// nominations returns the number of existing pods that were nominated to a node (made), and of those that run on it
+// (kept).
 func (h *history) nominations() (kept, made int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

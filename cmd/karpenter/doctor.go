@@ -26,10 +26,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
-// mostSkew is how far clocks may differ: less than the shortest time that anything in the API goes by.
+// mostSkew is the maximum difference of clocks. It is less than the shortest time that any object of the API uses.
 const mostSkew = 10 * time.Second
 
-// consultation is what the flags of the verb say.
+// consultation holds the flags of the verb.
 type consultation struct {
 	live          liveOptions
 	aws           awsOptions
@@ -43,10 +43,10 @@ type consultation struct {
 	now           func() time.Time
 }
 
-// newDoctorCommand makes the verb that finds out what is wrong with an installation.
+// newDoctorCommand returns the verb that diagnoses an installation.
 func newDoctorCommand() *cobra.Command { return doctorCommandAt(time.Now) }
 
-// doctorCommandAt makes it with a clock.
+// doctorCommandAt returns the verb with a clock.
 func doctorCommandAt(now func() time.Time) *cobra.Command {
 	c := consultation{now: now}
 	command := &cobra.Command{
@@ -112,7 +112,7 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // better one clear line than a finding for each list
+	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // one clear error is better than a finding for each list
 		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
 	}
 	source.Provider = c.live.cloudProvider
@@ -138,7 +138,7 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// source is where the doctor looks.
+// source returns the cluster to diagnose.
 func (c *consultation) source() (*doctor.Source, error) {
 	config, err := c.live.config()
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	config.WarningHandler = rest.NoWarnings{} // that v1beta1 is old, for one, when its conversion is tried
+	config.WarningHandler = rest.NoWarnings{} // for example about deprecated v1beta1, when its conversion is tested
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, usageErrorf("reading the kubeconfig: %w", err)
@@ -163,17 +163,18 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if c.noElection {
 		s.LeaseName = ""
 	}
-	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" { // else it is not in the cluster that it asks
+	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" { // otherwise this program does not run in the cluster that it examines
 		s.Namespace = strings.TrimSpace(string(text))
 	}
 	s.Expected, err = crds.Definitions()
 	return s, err
 }
 
-// ofProvider is what the provider finds in its cloud, if it can look; the note says at what it looked, or why it did not.
+// ofProvider returns the findings of the provider in its cloud, if it can examine it. The note describes what it
+// examined, or why it did not.
 func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, facts *doctor.Facts) (findings []cloud.Finding, note string) {
 	if !slices.Contains(facts.Providers, "aws") {
-		return nil, "" // there is nothing behind simulated nodes
+		return nil, "" // simulated nodes have no cloud
 	}
 	if c.aws.clusterName == "" {
 		return nil, "did not look into AWS: give --cluster-name" + named(facts) + ", and credentials as the controller has them, or run the doctor in the controller's pod"
@@ -203,7 +204,7 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	return provider.Examine(ctx), looked + ", queue " + c.aws.queue
 }
 
-// named is the cluster's name as a Deployment of the controller says it, as the value of a flag.
+// named returns the cluster's name in the settings of a Deployment of the controller, as the value of a flag.
 func named(facts *doctor.Facts) string {
 	for i := range facts.Controllers {
 		if name := facts.Controllers[i].Settings["CLUSTER_NAME"]; name != "" {

@@ -32,7 +32,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// clinic is an API server with an installation that is well, as far as the doctor looks: no controller runs.
+// clinic is an API server with an installation that has no problems, apart from the missing controller.
 type clinic struct {
 	client.Client
 	t          *testing.T
@@ -50,7 +50,7 @@ func newClinic(t *testing.T) *clinic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range definitions { // no controller runs that would convert
+	for _, d := range definitions { // no running controller would convert
 		if d.Spec.Conversion != nil {
 			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = conversion.SwitchedOff
 		}
@@ -90,7 +90,7 @@ func (c *clinic) must(err error) {
 	}
 }
 
-// create creates objects, and returns what removes them.
+// create creates objects, and returns a function that removes them.
 func (c *clinic) create(objects ...client.Object) (remove func()) {
 	c.t.Helper()
 	for _, object := range objects {
@@ -129,7 +129,8 @@ func (c *clinic) poolReady(status metav1.ConditionStatus) {
 	c.must(c.Status().Update(c.t.Context(), pool))
 }
 
-// claim is one on its way, with conditions that are true; leaving deletes it, its finaliser staying.
+// claim creates a claim that is being launched, with conditions that are true. If leaving is set, it is deleted and
+// its finalizer is kept.
 func (c *clinic) claim(name string, leaving bool, conditions ...string) (remove func()) {
 	c.t.Helper()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpv1.LabelNodePool: "general"}, Finalizers: []string{karpv1.FinalizerTermination}}}
@@ -147,7 +148,7 @@ func (c *clinic) claim(name string, leaving bool, conditions ...string) (remove 
 	return remove
 }
 
-// edited is a claim whose node has another machine than its status names.
+// edited creates a claim whose node has another machine than its status names.
 func (c *clinic) edited(machine string) (remove func()) {
 	c.t.Helper()
 	removeClaim := c.claim("edited", false, karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized)
@@ -161,7 +162,7 @@ func (c *clinic) edited(machine string) (remove func()) {
 	return func() { removeNode(); removeClaim() }
 }
 
-// edit changes an object and returns what changes it back.
+// edit changes an object and returns a function that reverts the change.
 func (c *clinic) edit(object client.Object, change, back func()) (heal func()) {
 	c.t.Helper()
 	apply := func(f func()) {
@@ -174,7 +175,7 @@ func (c *clinic) edit(object client.Object, change, back func()) (heal func()) {
 	return func() { apply(back) }
 }
 
-// consult runs the verb and returns the codes of what it found, each once.
+// consult runs the verb and returns the codes of its findings, each once.
 func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []string, report doctor.Report, err error) {
 	command := doctorCommandAt(now)
 	command.SilenceErrors, command.SilenceUsage = true, true
@@ -191,14 +192,14 @@ func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []str
 			codes = append(codes, symptom.Code)
 		}
 		if finding.Problem == "" || finding.Fix == "" || finding.Object == "" {
-			c.t.Errorf("a finding that does not say all: %+v", finding)
+			c.t.Errorf("an incomplete finding: %+v", finding)
 		}
 	}
 	slices.Sort(codes)
 	return slices.Compact(codes), report, err
 }
 
-// role gives the service account default/karpenter all rights, but for one verb.
+// role grants the service account default/karpenter all permissions but one verb.
 func (c *clinic) role(but string) (remove func()) {
 	var rules []rbacv1.PolicyRule
 	for _, right := range doctor.Rights(doctor.Installation{Provider: "kwok", LeaseName: "karpenter-leader-election", LeaseNamespace: "kube-system"}) {
@@ -215,11 +216,11 @@ func (c *clinic) role(but string) (remove func()) {
 	)
 }
 
-// illness is a way for an installation to be broken, and the codes that the doctor finds, and no others.
+// illness is a defect of an installation, and the exact set of codes that the doctor finds for it.
 type illness struct {
 	codes string
 	about string
-	// fall breaks the installation; heal puts it right.
+	// fall breaks the installation; heal repairs it.
 	fall      func() (heal func())
 	now       func() time.Time
 	arguments []string
@@ -320,7 +321,7 @@ func (c *clinic) illnesses() []illness {
 		{codes: "ConversionBroken", about: "Kind=NodePool failed", arguments: aws, fall: func() func() { return c.noAnswer("nodepools.karpenter.sh") }},
 		{codes: "ConversionBroken", about: "Kind=NodeClaim failed", arguments: aws, fall: func() func() { return c.noAnswer("nodeclaims.karpenter.sh") }},
 		{codes: "ConversionBroken", about: "Kind=EC2NodeClass failed", arguments: aws, fall: func() func() { return c.noAnswer("ec2nodeclasses.karpenter.k8s.aws") }},
-		// Last, because it does not heal: with the definition its objects go.
+		// This is last, because it cannot be repaired: deleting the definition deletes its objects.
 		{codes: "ClassMissing DefinitionMissing", about: "KWOKNodeClass", fall: func() func() {
 			c.must(c.Delete(c.t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kwoknodeclasses.karpenter.kwok.sh"}}))
 			return func() {}
@@ -328,7 +329,7 @@ func (c *clinic) illnesses() []illness {
 	}
 }
 
-// otherProvider is a pool of AWS that the controller of simulated nodes has spoken of.
+// otherProvider creates an AWS pool that the controller of simulated nodes has marked.
 func (c *clinic) otherProvider() (heal func()) {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
@@ -340,8 +341,8 @@ func (c *clinic) otherProvider() (heal func()) {
 	return heal
 }
 
-// noAnswer is a definition that a controller has written itself into, which runs no longer: its Service leads outside of the
-// cluster, where nobody listens.
+// noAnswer makes a definition name the webhook of a controller that no longer runs: its Service points outside of the
+// cluster, where no process listens.
 func (c *clinic) noAnswer(definition string) (heal func()) {
 	remove := c.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gone"}, Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",
@@ -357,7 +358,7 @@ func (c *clinic) noAnswer(definition string) (heal func()) {
 	return func() { back(); remove() }
 }
 
-// heldProvisioner was deleted, and no controller that would let go of it runs.
+// heldProvisioner creates a deleted Provisioner whose finalizer is never removed, because no controller runs.
 func (c *clinic) heldProvisioner() (heal func()) {
 	p := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerMadeFrom}}}
 	heal = c.create(p)
@@ -365,7 +366,7 @@ func (c *clinic) heldProvisioner() (heal func()) {
 	return heal
 }
 
-// takenName is a Provisioner whose pool's name another pool has.
+// takenName creates a Provisioner whose pool has the name of another pool.
 func (c *clinic) takenName() (heal func()) {
 	p := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
 	heal = c.create(p)
@@ -374,7 +375,7 @@ func (c *clinic) takenName() (heal func()) {
 	return heal
 }
 
-// blockedDrain is a claim that leaves, and a pod on its node that a PodDisruptionBudget holds.
+// blockedDrain creates a claim that is being removed, and a pod on its node that a PodDisruptionBudget protects.
 func (c *clinic) blockedDrain() (heal func()) {
 	labels := map[string]string{"app": "web"}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", Labels: labels}, Spec: corev1.PodSpec{
@@ -390,7 +391,8 @@ func (c *clinic) blockedDrain() (heal func()) {
 	return func() { remove(); claim() }
 }
 
-// A healthy installation has no findings and the exit code 0; every way to break it has its own code and the exit code 1.
+// TestDoctor checks that a healthy installation has no findings and exit code 0, and that every defect has its own
+// code and exit code 1.
 func TestDoctor(t *testing.T) {
 	c := newClinic(t)
 	var told string
@@ -407,7 +409,7 @@ func TestDoctor(t *testing.T) {
 	t.Log(told)
 	remove := c.role("")
 	if codes, report, err := c.consult(time.Now, "--service-account=default/karpenter"); err != nil {
-		t.Errorf("with a role of all rights: %v: %v %+v", err, codes, report.Findings)
+		t.Errorf("with a role of all permissions: %v: %v %+v", err, codes, report.Findings)
 	}
 	remove()
 	for _, ill := range c.illnesses() {
@@ -432,7 +434,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// The text is for people, and ends with what was looked at.
+// TestDoctorRefusesFlags checks that invalid combinations of flags are usage errors.
 func TestDoctorRefusesFlags(t *testing.T) {
 	for want, arguments := range map[string][]string{
 		"--output is": {"-o", "yaml"}, "--cloud-provider is": {"--cloud-provider=gcp"}, "NAMESPACE/NAME": {"--service-account=karpenter"},
@@ -447,7 +449,7 @@ func TestDoctorRefusesFlags(t *testing.T) {
 	}
 }
 
-// authority is a certificate that is valid.
+// authority returns a valid certificate.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	bundle, _, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)

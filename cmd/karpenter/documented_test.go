@@ -15,7 +15,7 @@ var (
 	shellWord  = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s|;&<>()]+|[|;&<>()]`)
 )
 
-// documented are the commands of karpenter that a page writes, as words, after the name of the program.
+// documented returns the karpenter commands in a page, as words after the name of the program.
 func documented(page string) [][]string {
 	var lines []string
 	for _, block := range shellBlock.FindAllStringSubmatch(page, -1) {
@@ -29,7 +29,7 @@ func documented(page string) [][]string {
 		line, _, _ = strings.Cut(line, " #")
 		words := shellWord.FindAllString(line, -1)
 		for i, word := range words {
-			// Where a command may begin: not a resource or a release of that name.
+			// These are the places where a command may begin. A resource or a release of that name is not a command.
 			begins := i == 0 || strings.Contains("|;&(--", words[i-1]) || strings.HasSuffix(words[i-1], "$") || strings.Contains(words[i-1], "=")
 			if begins && (word == "karpenter" || word == "bin/karpenter") {
 				end := i + 1
@@ -43,10 +43,11 @@ func documented(page string) [][]string {
 	return commands
 }
 
-// placeholder is what a page writes where readers have a value of their own: the complaint about it is none.
+// placeholder matches the error about a placeholder in a page, in place of which readers use their own value. It is
+// not a defect.
 var placeholder = regexp.MustCompile(`invalid argument "[A-Z]+"`)
 
-// unknown is what is wrong with a command: a verb, or a flag of it, that the program does not have.
+// unknown returns what is wrong with a command: a verb or a flag that the program does not have.
 func unknown(words []string) error {
 	command, rest, err := newRootCommand().Find(words)
 	if err != nil {
@@ -64,8 +65,8 @@ func unknown(words []string) error {
 	return nil
 }
 
-// TestDocumentedCommands: every command of karpenter that the pages write has a verb and flags that there are, with values
-// that those take.
+// TestDocumentedCommands checks that every karpenter command in the pages has an existing verb and existing flags,
+// with values that those accept.
 func TestDocumentedCommands(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -85,11 +86,12 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 	if n < 30 {
-		t.Errorf("only %d commands were found", n)
+		t.Errorf("found only %d commands", n)
 	}
 }
 
-// TestDocumentedCommandsAreFound: in each form that pages write, and what there is not is found out.
+// TestDocumentedCommandsAreFound checks that commands are found in each form that pages use, and that wrong commands
+// are detected.
 func TestDocumentedCommandsAreFound(t *testing.T) {
 	page := "say `karpenter buy`\n```sh\nA=1 karpenter top --nonce # why\nx | karpenter simulate \\\n  --disrup > f\n" +
 		"$(bin/karpenter sandbox upp)\nkubectl exec deploy/karpenter -- karpenter doctor --fix\nhelm install karpenter charts/karpenter --set a=b\n```\n"
@@ -99,7 +101,7 @@ func TestDocumentedCommandsAreFound(t *testing.T) {
 	}
 	for _, words := range commands {
 		if unknown(words) == nil {
-			t.Errorf("karpenter %s is found right", strings.Join(words, " "))
+			t.Errorf("karpenter %s is accepted", strings.Join(words, " "))
 		}
 	}
 }

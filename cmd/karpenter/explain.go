@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// explanation is what the flags of the verb say.
+// explanation holds the flags of the verb.
 type explanation struct {
 	live          liveOptions
 	instanceTypes string
@@ -55,20 +55,20 @@ func (e *explanation) addFlags(flags *pflag.FlagSet) {
 	e.policy.addFlags(flags)
 }
 
-// podOutcome is what becomes of a pod.
+// podOutcome is the result for a pod.
 type podOutcome struct {
 	Pod string `json:"pod"`
 	// Outcome is Bound, Done, Ignored, ExistingNode, NodeInFlight, NewNode or NoPlace.
 	Outcome string `json:"outcome"`
-	// Node is where it is or goes: a node, or a claim while there is no node.
+	// Node is the node that the pod is on or planned for; a claim while there is no node.
 	Node string `json:"node,omitempty"`
-	// NewNode is the node to be bought.
+	// NewNode is the node to be launched.
 	NewNode *newNode `json:"newNode,omitempty"`
-	// Reasons are why it has no place, or why it is ignored.
+	// Reasons are why the pod is unschedulable, or why it is ignored.
 	Reasons []reason `json:"reasons,omitempty"`
-	// Refusal is the whole tree behind the reasons.
+	// Refusal is the complete tree of the reasons.
 	Refusal *explain.Refused `json:"refusal,omitempty"`
-	// PriceSource says where the price of a new node is from and of when; left out for invented ones.
+	// PriceSource is the source and the date of a new node's price; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 
 	tree string
@@ -93,7 +93,7 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	return e.print(w.decide(e.policy.options(), 1).outcome(pod), out)
 }
 
-// world reads the cluster, once.
+// world reads the cluster once.
 func (e *explanation) world(ctx context.Context) (*world, error) { return e.worldAt(ctx, time.Now()) }
 
 // worldAt reads the cluster as of a time.
@@ -114,7 +114,7 @@ func (e *explanation) worldAt(ctx context.Context, now time.Time) (*world, error
 	return newWorld(o, now.UTC().Format(time.RFC3339), e.policy)
 }
 
-// print writes what becomes of an object as the flags say.
+// print writes the result for an object in the format that the flags select.
 func (e *explanation) print(outcome interface{ text() string }, out io.Writer) error {
 	if e.output == "json" {
 		encoder := json.NewEncoder(out)
@@ -135,7 +135,7 @@ func (o *objects) podOf(name string) *corev1.Pod {
 	return nil
 }
 
-// outcome finds the pod in the decision.
+// outcome returns the pod's result in the decision.
 func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 	outcome := &podOutcome{Pod: key(pod)}
 	if why, idle := d.told.ignores(outcome.Pod); idle {
@@ -152,7 +152,7 @@ func (d *decision) outcome(pod *corev1.Pod) *podOutcome {
 	return outcome
 }
 
-// find looks the pod up in the plan.
+// find sets the pod's result from the plan.
 func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	has := func(pods []*model.Pod) bool {
 		return slices.ContainsFunc(pods, func(p *model.Pod) bool { return p.UID == string(pod.UID) })
@@ -178,7 +178,7 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 			return
 		}
 	}
-	// Who opted out is not even refused.
+	// A pod that opted out is not even rejected.
 	for _, p := range d.snap.Rejected {
 		if p.UID == string(pod.UID) && p.Rejected != nil {
 			outcome.refuse(d.snap, plan.Refusal{Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected}})
@@ -187,7 +187,7 @@ func (d *decision) find(pod *corev1.Pod, outcome *podOutcome) {
 	}
 }
 
-// ignores says why a pod asks for no node, if it does not.
+// ignores returns why a pod needs no node from Karpenter, if so.
 func (t *told) ignores(pod string) (plan.Verdict, bool) {
 	for _, p := range t.idle {
 		if p.pod == pod {

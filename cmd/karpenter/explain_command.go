@@ -9,13 +9,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 )
 
-// newExplainCommand makes the verb that says what becomes of an object of a live cluster. Objects are named as kubectl has
-// them named: by kind in singular, plural or short, and as KIND/NAME too.
+// newExplainCommand returns the verb that explains what happens to an object of a live cluster. Objects are named as
+// in kubectl: by kind in singular, plural or short, and as KIND/NAME too.
 func newExplainCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain",
 		Short: "Say what becomes of a pod, a node or a pool, and why",
-		// What is no kind is a name, or an error of its own: its flags are those of the kind.
+		// An argument that is not a kind is a name, or an error of its own. Its flags are those of the kind.
 		DisableFlagParsing: true,
 		RunE:               explainNamed,
 	}
@@ -52,7 +52,7 @@ func explainNamed(command *cobra.Command, arguments []string) error {
 	return usageErrorf("%q is not known, want pod, node or pool%s", kind, didYouMean(kind, kindsOf(command)))
 }
 
-// kindsOf are all names of the kinds that can be explained.
+// kindsOf returns all names of the kinds that can be explained.
 func kindsOf(command *cobra.Command) []string {
 	var names []string
 	for _, c := range command.Commands() {
@@ -61,7 +61,7 @@ func kindsOf(command *cobra.Command) []string {
 	return names
 }
 
-// oneName accepts one argument.
+// oneName accepts exactly one argument.
 func oneName(want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) != 1 {
@@ -71,7 +71,7 @@ func oneName(want string) cobra.PositionalArgs {
 	}
 }
 
-// bareName is a name without the kind that `kubectl get -o name` writes before it.
+// bareName returns a name without the kind that `kubectl get -o name` prints before it.
 func bareName(command *cobra.Command, name string) string {
 	kind, rest, both := strings.Cut(name, "/")
 	kind, _, _ = strings.Cut(kind, ".")
@@ -81,7 +81,7 @@ func bareName(command *cobra.Command, name string) string {
 	return name
 }
 
-// didYouMean ends an error about a name that is nearly one that is known.
+// didYouMean completes an error about a name that is similar to a known one.
 func didYouMean(name string, known []string) string {
 	if meant := explain.Nearest(name, known); meant != "" {
 		return "; did you mean " + meant + "?"
@@ -89,11 +89,11 @@ func didYouMean(name string, known []string) string {
 	return ""
 }
 
-// mostNamed is how many pods an error names.
+// mostNamed is the maximum number of pods that an error names.
 const mostNamed = 3
 
-// podsLike ends the error that there is no such pod: pods of a workload of the name, a pod of the name elsewhere, or one of
-// nearly the name.
+// podsLike completes the error that a pod does not exist: with pods of a workload of the name, a pod of the name in
+// another namespace, or a pod with a similar name.
 func (o *objects) podsLike(name string) string {
 	namespace, bare, _ := strings.Cut(name, "/")
 	var ofWorkload, elsewhere, near []string

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// shops is a cluster with pods in two namespaces; the kubeconfig's context is of shop, another one, plain, of none.
+// shops is a cluster with pods in two namespaces. The kubeconfig's current context has the namespace shop; another
+// context, plain, has none.
 func shops(t *testing.T) (kubeconfig, types string) {
 	t.Helper()
 	pod := func(namespace, name string) string {
@@ -39,8 +40,8 @@ status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", 
 	return kubeconfig, filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
 }
 
-// Objects are named as kubectl has them named: namespace of the context, -n, --context; kinds in singular, plural and short, and
-// KIND/NAME; what is not there is answered with what may have been meant.
+// TestExplainNames checks that objects are named as in kubectl: namespace of the context, -n, --context; kinds in
+// singular, plural and short, and KIND/NAME. The error about a missing object suggests similar ones.
 func TestExplainNames(t *testing.T) {
 	kubeconfig, types := shops(t)
 	for _, c := range []struct{ arguments, want string }{
@@ -92,7 +93,8 @@ func TestExplainNames(t *testing.T) {
 	}
 }
 
-// -n narrows the pods of top; simulate --live takes objects of files that name no namespace for those of the context's.
+// TestNamespaceOfTopAndSimulate checks that -n restricts the pods of top, and that simulate --live assigns objects of
+// files without a namespace to the namespace of the context.
 func TestNamespaceOfTopAndSimulate(t *testing.T) {
 	kubeconfig, types := shops(t)
 	run := func(arguments ...string) string {

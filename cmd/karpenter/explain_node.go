@@ -43,56 +43,57 @@ func newDisruptExplanation(what string, run func(*explanation, context.Context, 
 	return command
 }
 
-// nodeOutcome is what becomes of a node. Money is USD.
+// nodeOutcome is the result for a node. Money is USD.
 type nodeOutcome struct {
 	Node      string `json:"node"`
 	NodeClaim string `json:"nodeClaim,omitempty"`
 	NodePool  string `json:"nodePool,omitempty"`
-	// Outcome is Foreign (no claim stands behind it), Deleting, UnderWay (a command that was begun takes it), Proposed (one that
-	// would be begun now) or Kept.
+	// Outcome is Foreign (no claim belongs to it), Deleting, UnderWay (a command in progress removes it), Proposed (a
+	// command would be started now) or Kept.
 	Outcome      string  `json:"outcome"`
 	InstanceType string  `json:"instanceType,omitempty"`
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour"`
-	// unlaunched: the type and the price are those of the cheapest that the claim may become.
+	// unlaunched means that the type and the price are the cheapest ones that the claim may get.
 	unlaunched bool
-	// CostPerHour and CostPerMonth count what nodes cost beyond their price.
+	// CostPerHour and CostPerMonth include the costs of nodes beyond their price.
 	CostPerHour  float64 `json:"costPerHour"`
 	CostPerMonth float64 `json:"costPerMonth"`
-	// Cordoned: kube-scheduler places no new pods on it, because of kubectl cordon or another controller.
+	// Cordoned means that kube-scheduler places no new pods on it, because of kubectl cordon or another controller.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// PodsToMove are those that somebody starts again elsewhere; MovePrice is what moving them is taken to cost.
+	// PodsToMove is the number of pods that their controllers recreate elsewhere; MovePrice is the assumed price of
+	// moving them.
 	PodsToMove int     `json:"podsToMove"`
 	MovePrice  float64 `json:"movePrice"`
-	// Drifted is why it is no longer what its pool says, RenewedFrom when a replacement may be bought for its age, ExpiresAt
-	// when it is deleted for it in any case.
+	// Drifted is why it no longer matches its pool, RenewedFrom when a replacement may be launched because of its
+	// age, ExpiresAt when it is deleted for its age in any case.
 	Drifted     string     `json:"drifted,omitempty"`
 	RenewedFrom *time.Time `json:"renewedFrom,omitempty"`
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
-	// Step is the command that takes it, Phase how far that has come.
+	// Step is the command that removes it, Phase the progress of that command.
 	Step  *disruptionStep `json:"step,omitempty"`
 	Phase string          `json:"phase,omitempty"`
-	// Reasons are why it stays, by the reason for which it might leave.
+	// Reasons are why it is kept, by the reason for which it might be removed.
 	Reasons []keptReason `json:"reasons,omitempty"`
-	// RemovalsPaused is whose count pauses involuntary removals in its pool, Disputed what the newest event says about a machine
-	// that the cloud does not find.
+	// RemovalsPaused names the count (nodepool or fleet) that pauses involuntary removals in its pool. Disputed is
+	// the newest event about a machine that the cloud does not find.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
 	Disputed       string `json:"disputed,omitempty"`
-	// Alone is what it would bring if it left by itself, whoever keeps it.
+	// Alone is the effect of removing this node alone, regardless of what protects it.
 	Alone *aloneOutcome `json:"alone,omitempty"`
-	// PriceSource says where prices are from and of when; left out for invented ones.
+	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 }
 
-// keptReason is why a node does not leave for a reason.
+// keptReason is why a node is not removed for a reason.
 type keptReason struct {
 	// For is Empty, Drifted, Expired or Underutilized.
 	For string `json:"for,omitempty"`
 	reason
-	// ChangesAt is when time may change it.
+	// ChangesAt is when this may change by time alone.
 	ChangesAt *time.Time `json:"changesAt,omitempty"`
-	// ofEach is Message with "each node" for the node.
+	// ofEach is Message with "each node" in place of the node.
 	ofEach string
 }
 
@@ -103,8 +104,8 @@ func keptReasonOf(snap *model.Snapshot, k disruption.Kept) keptReason {
 	}
 }
 
-// ofAll is a reason in words that are true of all nodes that it is given for; where they have no words in common, those
-// about the first, as an example.
+// ofAll returns a message that is true of all nodes for which it is given. If the messages differ, it returns that of
+// the first node as an example.
 func ofAll(same []keptReason) string {
 	first := same[0]
 	switch {
@@ -116,7 +117,7 @@ func ofAll(same []keptReason) string {
 	return first.ofEach
 }
 
-// aloneOutcome is a step for one node, and what would be against it, budgets and protections left aside.
+// aloneOutcome is a step for one node, and what prevents it, regardless of budgets and protections.
 type aloneOutcome struct {
 	SavingPerHour  float64     `json:"savingPerHour"`
 	SavingPerMonth float64     `json:"savingPerMonth"`
@@ -142,7 +143,7 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	return e.print(outcome, out)
 }
 
-// nodeOutcome finds the node, or claim, in the decision; nil if there is none.
+// nodeOutcome returns the result for the node or claim in the decision; nil if there is none.
 func (d *disruptDecision) nodeOutcome(name string) *nodeOutcome {
 	n := d.first.Node(name)
 	if n == nil {
@@ -195,9 +196,9 @@ func (o *nodeOutcome) under(snap *model.Snapshot, n *model.Node) {
 	o.Step = &step
 }
 
-// replacementUnderWay describes a replacement of a stored command: by its node, where its claim has been created, else by what
-// is asked for. A command is stored without the types that the replacement may be, but the claim's requirements name them,
-// cheapest first.
+// replacementUnderWay describes a replacement of a stored command: by its node, if its claim has been created, else
+// by the requested properties. A stored command does not contain the replacement's possible types, but the claim's
+// requirements list them, cheapest first.
 func replacementUnderWay(snap *model.Snapshot, r *plan.NewClaim) addedNode {
 	if n := snap.Claim(r.Name); n != nil {
 		return addedNode{n.Name, n.Pool, cmp.Or(n.Labels[model.LabelType], n.LeastType()), n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType], usd(n.LeastPrice())}
@@ -219,7 +220,7 @@ func replacementUnderWay(snap *model.Snapshot, r *plan.NewClaim) addedNode {
 	return added
 }
 
-// takes is the step that removes the node, nil for none.
+// takes returns the step that removes the node, nil for none.
 func (d *disruptDecision) takes(node string) *decidedStep {
 	for i := range d.steps {
 		for _, c := range d.steps[i].Candidates {
@@ -308,7 +309,7 @@ func (o *nodeOutcome) text() string {
 	return b.String()
 }
 
-// indented is a line below another one; "" stays empty.
+// indented returns the line indented by one level; "" stays empty.
 func indented(line string) string {
 	if line == "" {
 		return ""
@@ -349,7 +350,7 @@ func (o *nodeOutcome) writeAlone(b *strings.Builder) {
 	}
 }
 
-// nodeNames are the names of nodes and claims.
+// nodeNames returns the names of nodes and claims.
 func (o *objects) nodeNames() []string {
 	var names []string
 	for _, n := range o.nodes {
@@ -361,7 +362,8 @@ func (o *objects) nodeNames() []string {
 	return names
 }
 
-// savingPerHour is a saving in words; a negative one is a cost, as of nodes that are replaced for another reason than money.
+// savingPerHour returns a saving in words. A negative one is a cost, for example of nodes that are replaced because
+// of drift.
 func savingPerHour(usd float64) string {
 	switch {
 	case usd < 0:

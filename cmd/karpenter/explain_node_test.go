@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// claimYAML is the initialized claim of a node of nodeYAML, with annotations and further conditions.
+// claimYAML returns the initialized claim of a node of nodeYAML, with annotations and further conditions.
 func claimYAML(name, annotations, conditions string) string {
 	ready := func(kind string) string {
 		return fmt.Sprintf(`{type: %s, status: "True", reason: %[1]s, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}, `, kind)
@@ -31,8 +31,8 @@ status: {providerID: "test:///%[1]s", nodeName: %[1]s, conditions: [%[3]s%[4]s]}
 `, name, annotations, ready("Launched")+ready("Registered")+ready("Initialized"), conditions)
 }
 
-// disruptedCluster is a pool with a budget of one node at a time, and nodes that stay for every kind of reason; with a
-// command under way on one of them if leaving.
+// disruptedCluster is a pool with a budget of one node at a time, and nodes that are kept for every kind of reason.
+// If leaving is set, one of them has a command in progress.
 func disruptedCluster(t *testing.T, leaving bool) string {
 	t.Helper()
 	command := plan.NewCommand(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), plan.Underutilized, "single",
@@ -124,7 +124,8 @@ func TestExplainNode(t *testing.T) {
 	}
 }
 
-// A stored command names what it launches: the node, once its claim has been created, and what was asked for before.
+// TestReplacementUnderWay checks that a stored command names its replacement: the node, if its claim has been
+// created, and the requested properties before.
 func TestReplacementUnderWay(t *testing.T) {
 	replacement := plan.NewClaim{Name: "claim-new", Pool: "default", Requirements: []label.Requirement{
 		{Key: model.LabelType, Operator: label.In, Values: []string{"small", "large"}}, {Key: model.LabelZone, Operator: label.In, Values: []string{"a", "b"}},
@@ -216,8 +217,8 @@ func TestExplainMissing(t *testing.T) {
 	}
 }
 
-// What a pool cannot do comes with the condition behind it; a bound of nothing is not printed; a renewal has its times;
-// nodes that commands have are told of.
+// TestExplainSmallPrint checks that a blocked pool is shown with its condition, that a zero bound is not printed,
+// that a renewal has its times, and that nodes of commands in progress are reported.
 func TestExplainSmallPrint(t *testing.T) {
 	renewed, dies := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 9, 3, 4, 5, 0, time.UTC)
 	node := (&nodeOutcome{Node: "a", Outcome: "Kept", RenewedFrom: &renewed, ExpiresAt: &dies}).text()
@@ -226,7 +227,7 @@ func TestExplainSmallPrint(t *testing.T) {
 	}
 	pool := &poolOutcome{NodePool: "p", Budgets: []budgetOutcome{{}}}
 	if text := pool.text(); strings.Contains(text, "at least") || strings.Contains(text, "buys nothing") {
-		t.Errorf("an empty pool says\n%s", text)
+		t.Errorf("an empty pool prints\n%s", text)
 	}
 	disrupted := &disruptAnswer{UnderWay: 2, Before: fleetFigures{Nodes: 1}, After: fleetFigures{Nodes: 1}}
 	var text strings.Builder
@@ -256,7 +257,7 @@ status:
 	}
 }
 
-// A cluster without our kinds is told apart from one that cannot be read.
+// TestExplainWithoutCRDs checks that a cluster without the definitions is distinguished from one that cannot be read.
 func TestExplainWithoutCRDs(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -273,7 +274,7 @@ func TestExplainWithoutCRDs(t *testing.T) {
 	}
 }
 
-// What is said of several nodes is true of all of them, or an example.
+// TestOfAll checks that a message about several nodes is true of all of them, or marked as an example.
 func TestOfAll(t *testing.T) {
 	kept := func(node string, v plan.Verdict) keptReason {
 		v.Node = node

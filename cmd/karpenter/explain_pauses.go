@@ -15,11 +15,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// pausesOutcome is what the controller does not do on a pool for a while.
+// pausesOutcome is what the controller has paused for a pool.
 type pausesOutcome struct {
-	// RemovalsPaused is whose count of machines pauses involuntary removals: nodepool or fleet.
+	// RemovalsPaused names the count of machines that pauses involuntary removals: nodepool or fleet.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
-	// LaunchesHeld are the controllers of pods for which no node is launched, Backoffs the reasons for which no node is replaced.
+	// LaunchesHeld are the controllers of pods for which no node is launched, Backoffs the reasons for which no node
+	// is replaced.
 	LaunchesHeld []pauseOutcome `json:"launchesHeld,omitempty"`
 	Backoffs     []pauseOutcome `json:"backoffs,omitempty"`
 }
@@ -32,7 +33,7 @@ type pauseOutcome struct {
 	Why      string    `json:"why,omitempty"`
 }
 
-// pausesOf reads the pauses that stand on a pool.
+// pausesOf reads the active pauses of a pool.
 func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pausesOutcome {
 	o := pausesOutcome{RemovalsPaused: annotations[karpv1.AnnotationRemovalsPaused]}
 	for _, h := range pool.Holds {
@@ -48,7 +49,7 @@ func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pa
 	return o
 }
 
-// annotationsOf are those of a pool.
+// annotationsOf returns the annotations of a pool.
 func (o *objects) annotationsOf(pool string) map[string]string {
 	for _, p := range o.pools {
 		if p.object.Name == pool {
@@ -80,16 +81,16 @@ func (o *pausesOutcome) write(b *strings.Builder, pool string) {
 	}
 }
 
-// removalsPaused is a line about the pause of involuntary removals.
+// removalsPaused returns a line about the pause of involuntary removals.
 func removalsPaused(scope, pool string) string {
 	return fmt.Sprintf("  involuntary removals are paused by the count of the %s; the event RemovalsPaused has the causes and their commands: kubectl describe nodepool %s\n", scope, pool)
 }
 
-// disputeMemory is for how long an event about a dispute says that it goes on: it is repeated after 15 minutes.
+// disputeMemory is how long an event about a dispute is considered current. The event is repeated every 15 minutes.
 const disputeMemory = 20 * time.Minute
 
-// dispute is what the newest event about a claim says of a machine that the cloud does not find; empty without one, and where
-// events may not be read.
+// dispute returns the newest event about a claim's machine that the cloud does not find. It is empty if there is
+// none, or if events may not be read.
 func (e *explanation) dispute(ctx context.Context, claim string, now time.Time) string {
 	c, err := e.live.connect()
 	if err != nil {

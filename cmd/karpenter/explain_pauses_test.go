@@ -10,7 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The pauses that stand on a pool are in what is said of it, each with its reason and with the command that ends it.
+// TestExplainPauses checks that the explanation contains the active pauses of a pool, each with its reason and with
+// the command that ends it.
 func TestExplainPauses(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	annotations := map[string]string{
@@ -43,7 +44,7 @@ func TestExplainPauses(t *testing.T) {
 	}
 }
 
-// The event about a dispute is found by the name of the claim, as long as it is recent.
+// TestExplainDispute checks that a recent event about a dispute is found by the name of the claim.
 func TestExplainDispute(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	event := func(name, claim, at string) string {

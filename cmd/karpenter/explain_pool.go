@@ -30,54 +30,56 @@ commands are under way, and what keeps the others. Nothing is changed.`,
 	})
 }
 
-// poolOutcome is how a pool stands. Money is USD per hour.
+// poolOutcome is the state of a pool. Money is USD per hour.
 type poolOutcome struct {
 	NodePool string `json:"nodePool"`
-	// Blocked is why nothing can be bought from it for pods.
+	// Blocked is why no node can be launched from it for pods.
 	Blocked string `json:"blocked,omitempty"`
-	// Nodes are those that claims stand behind; NotReady, those of them that are not initialized or not ready.
+	// Nodes are those with claims; NotReady counts those of them that are not initialized or not ready.
 	fleetFigures
 	NotReady int `json:"notReady"`
-	// Terminating nodes are those whose machine is being terminated: budgets do not count them.
+	// Terminating counts nodes whose machine is being terminated. Budgets do not count them.
 	Terminating int `json:"terminating,omitempty"`
-	// Static is there for a pool with a fixed number of nodes.
+	// Static is set for a pool with a fixed number of nodes.
 	Static                *staticOutcome `json:"static,omitempty"`
 	LowerBoundPerHour     float64        `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64        `json:"lowerBoundCostPerHour"`
-	// BudgetError is why nothing is allowed; Changes when the window of a budget opens or closes next.
+	// BudgetError is why no disruption is allowed; Changes is when the window of a budget opens or closes next.
 	Budgets     []budgetOutcome `json:"budgets"`
 	BudgetError string          `json:"budgetError,omitempty"`
 	Changes     *time.Time      `json:"changes,omitempty"`
 	Rollout     rolloutOutcome  `json:"rollout"`
-	// Steps are those that would be begun now; Saving is what they save.
+	// Steps are those that would be started now; Saving is what they save.
 	Steps  []disruptionStep `json:"steps,omitempty"`
 	Saving float64          `json:"savingPerHour"`
 	Kept   []keptCount      `json:"kept,omitempty"`
 	pausesOutcome
-	// PriceSource says where prices are from and of when; left out for invented ones.
+	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 }
 
-// staticOutcome is how a pool with a fixed number of nodes stands.
+// staticOutcome is the state of a pool with a fixed number of nodes.
 type staticOutcome struct {
 	Replicas int64 `json:"replicas"`
-	// Kept: the feature gate StaticCapacity is on in --feature-gates.
+	// Kept means that the feature gate StaticCapacity is enabled by --feature-gates.
 	Kept bool `json:"kept"`
 }
 
-// budgetOutcome is what the budgets say for a reason.
+// budgetOutcome is the state of the budgets for a reason.
 type budgetOutcome struct {
 	Reason string `json:"reason"`
-	// Allowed nodes at once, -1 for no limit; Leaving are not ready, being deleted or in a command.
+	// Allowed is the number of nodes at once, -1 for no limit. Leaving counts nodes that are not ready, being deleted
+	// or in a command.
 	Allowed   int64 `json:"allowed"`
 	Leaving   int64 `json:"leaving"`
 	Remaining int64 `json:"remaining"`
 }
 
-// rolloutOutcome is how far the pool's nodes are what the pool says.
+// rolloutOutcome describes how many of the pool's nodes match the pool.
 type rolloutOutcome struct {
 	Drifted []driftCount `json:"drifted,omitempty"`
-	// Current nodes are what the pool says; Due have come to the time before their expiry at which they are renewed.
+	// Current counts nodes that match the pool. Due counts nodes that have reached the time before their expiry at
+	// which they are replaced.
 	Current int `json:"current"`
 	Due     int `json:"due"`
 	// UnderWay counts nodes in commands, by reason and phase.
@@ -96,15 +98,15 @@ type phaseCount struct {
 	Nodes  int    `json:"nodes"`
 }
 
-// keptCount are nodes that stay for the same code, with words that are true of all of them, or an example.
+// keptCount groups nodes that are kept for the same code, with a message that is true of all of them, or an example.
 type keptCount struct {
 	For     string   `json:"for,omitempty"`
 	Code    string   `json:"code"`
 	Message string   `json:"message"`
 	Nodes   []string `json:"nodes"`
-	// CostPerHour of these nodes.
+	// CostPerHour is the cost of these nodes.
 	CostPerHour float64 `json:"costPerHour"`
-	// ChangesAt is when time may first change it for one of them.
+	// ChangesAt is the earliest time at which this may change for one of them by time alone.
 	ChangesAt *time.Time `json:"changesAt,omitempty"`
 	reasons   []keptReason
 	kept      []disruption.Kept
@@ -127,7 +129,7 @@ func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) e
 	return e.print(outcome, out)
 }
 
-// poolOutcome finds the pool in the decision; nil if there is none.
+// poolOutcome returns the result for the pool in the decision; nil if there is none.
 func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 	pool := d.first.Pool(name)
 	if pool == nil {
@@ -235,7 +237,7 @@ func (r *rolloutOutcome) underWay(reason, phase string) {
 	r.UnderWay[at].Nodes++
 }
 
-// keptCounts groups the nodes of the pool that stay, those that cost most first.
+// keptCounts groups the nodes of the pool that are kept, the most expensive group first.
 func (d *disruptDecision) keptCounts(pool string) []keptCount {
 	var list []keptCount
 	for _, k := range d.proposal.Kept {

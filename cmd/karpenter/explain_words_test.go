@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wordsCluster is a pool with nodes that are cordoned, empty and leaving, and a pod that waits for its volume.
+// wordsCluster is a pool with nodes that are cordoned, empty and being removed, and a pod that waits for its volume.
 func wordsCluster(t *testing.T) (kubeconfig, types string) {
 	t.Helper()
 	node := func(name, metadata, spec string) string {
@@ -60,8 +60,8 @@ status: {phase: Pending}
 	return kubeconfig, filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
 }
 
-// What the verbs say of cordoned and empty nodes, of commands under way, of pools with a fixed number of nodes and of pods that
-// kube-scheduler has a node for is what is the case.
+// TestExplainWords checks what the verbs print about cordoned and empty nodes, commands in progress, pools with a
+// fixed number of nodes, and pods that are nominated to a node.
 func TestExplainWords(t *testing.T) {
 	kubeconfig, types := wordsCluster(t)
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestExplainWords(t *testing.T) {
 	}
 }
 
-// A claim that is bound, or that nobody made yet, and an ephemeral one.
+// TestUnboundClaim covers a bound claim, a claim that does not exist, and an ephemeral one.
 func TestUnboundClaim(t *testing.T) {
 	s := newSurroundings()
 	pod := &corev1.Pod{}
@@ -109,7 +109,7 @@ func TestUnboundClaim(t *testing.T) {
 	}
 }
 
-// Input of which nothing can be read has no answer: the error stands alone.
+// TestSimulateUnreadable checks that input without any readable object gives an error and no answer.
 func TestSimulateUnreadable(t *testing.T) {
 	folder := files(t, map[string]string{"bad.yaml": "a: [b\n"})
 	out, progress, err := runBoth(t, "", "simulate", "-f", filepath.Join(folder, "bad.yaml"))

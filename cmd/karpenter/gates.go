@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// gates are the feature gates that Karpenter knows (core specification 7.4), and what becomes of one that is on.
+// gates lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates), and how an
+// enabled one is handled.
 var gates = map[string]struct {
 	refuse bool
 	note   string
@@ -18,7 +19,7 @@ var gates = map[string]struct {
 	"CapacityBuffer":          {refuse: true, note: "is on, but CapacityBuffer is not supported"},
 }
 
-// readGates reads the value of --feature-gates: what is on, and notes about what is not known.
+// readGates parses the value of --feature-gates. It returns the enabled gates, and notes about unknown ones.
 func readGates(text string) (on map[string]bool, notes []string, err error) {
 	on = map[string]bool{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -42,8 +43,8 @@ func readGates(text string) (on map[string]bool, notes []string, err error) {
 	return on, notes, nil
 }
 
-// off reports whether a feature gate was set to false. One that is not set has Karpenter's default, which is true for those that
-// are asked for here.
+// off reports whether a feature gate was set to false. A gate that is not set has Karpenter's default, which is true
+// for all gates that callers pass.
 func (o *controllerOptions) off(gate string) bool {
 	on, set := o.on[gate]
 	return set && !on

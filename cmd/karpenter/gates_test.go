@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The verbs that ask which nodes should leave read feature gates as the controller does, and a capture keeps them.
+// TestDisruptGates checks that the verbs that decide about disruption read feature gates as the controller does, and
+// that a capture stores them.
 func TestDisruptGates(t *testing.T) {
 	for _, test := range []struct {
 		text               string

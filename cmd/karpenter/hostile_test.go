@@ -11,27 +11,28 @@ import (
 	"testing"
 )
 
-// argumentsVariable makes TestAsProgram the program, with these arguments, one a line.
+// argumentsVariable names an environment variable that makes TestAsProgram run the program with these arguments, one
+// per line.
 const argumentsVariable = "KARPENTER_TEST_ARGUMENTS"
 
 func TestAsProgram(t *testing.T) {
 	arguments, ok := os.LookupEnv(argumentsVariable)
 	if !ok {
-		t.Skip("this is run by other tests, as a process of its own")
+		t.Skip("other tests run this as a separate process")
 	}
 	root := newRootCommand()
 	root.SetArgs(strings.Split(arguments, "\n"))
 	os.Exit(run(t.Context(), root))
 }
 
-// program runs the program as a process, and returns what it printed and its peak of resident memory in MiB.
+// program runs the program as a process, and returns its output and its peak resident memory in MiB.
 func program(t *testing.T, arguments ...string) (string, int64) {
 	t.Helper()
 	output, state := process(t, arguments...)
 	return output, state.SysUsage().(*syscall.Rusage).Maxrss >> 10
 }
 
-// process runs the program as a process, and returns what it printed and how it ended.
+// process runs the program as a process, and returns its output and its final state.
 func process(t *testing.T, arguments ...string) (string, *os.ProcessState) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAsProgram$")
@@ -49,7 +50,8 @@ const hostileBase = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata
 "status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}
 `
 
-// hostilePods are pods with so many node affinity terms each, all different, with a NotIn of a value of its own for each key.
+// hostilePods returns pods with the given number of node affinity terms each. All terms are different: each has, for
+// each key, a NotIn requirement with a unique value.
 func hostilePods(pods, terms int, keys ...string) string {
 	var text strings.Builder
 	for i := range pods {
@@ -72,8 +74,8 @@ func hostilePods(pods, terms int, keys ...string) string {
 	return text.String()
 }
 
-// TestHostileAffinity: pods with very many node affinity terms take little memory, whether their terms can be merged or not, and the
-// pods of others have their place.
+// TestHostileAffinity checks that pods with very many node affinity terms take little memory, whether their terms can
+// be merged or not, and that other pods are still placed.
 func TestHostileAffinity(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base.json")
 	if err := os.WriteFile(base, []byte(hostileBase), 0o600); err != nil {
@@ -100,10 +102,10 @@ func TestHostileAffinity(t *testing.T) {
 			output, peak := program(t, "simulate", "-f", base, "-f", file)
 			t.Logf("%d MiB beyond %d MiB", peak-baseline, baseline)
 			if peak-baseline > test.most {
-				t.Errorf("%d MiB beyond those of one pod, want at most %d", peak-baseline, test.most)
+				t.Errorf("%d MiB more than for one pod, want at most %d", peak-baseline, test.most)
 			}
 			if strings.Contains(output, "NO PLACE for other/plain") {
-				t.Errorf("the other pod has no place:\n%s", output)
+				t.Errorf("the other pod is unschedulable:\n%s", output)
 			}
 			if said := strings.Contains(output, "too many alternatives"); said == test.placed {
 				t.Errorf("pods were set aside: %t, want %t:\n%.2000s", said, !test.placed, output)
@@ -112,8 +114,8 @@ func TestHostileAffinity(t *testing.T) {
 	}
 }
 
-// constrainedPods are pods with so many constraints between pods each, made of a format with three numbers: those of the pod,
-// of the constraint, and of the pod again.
+// constrainedPods returns pods with the given number of constraints between pods each. constraint is a format with
+// three numbers: those of the pod, of the constraint, and of the pod again.
 func constrainedPods(pods, constraints int, open, constraint, end string) string {
 	var text strings.Builder
 	for i := range pods {
@@ -128,8 +130,8 @@ func constrainedPods(pods, constraints int, open, constraint, end string) string
 	return text.String()
 }
 
-// TestHostileConstraints: pods with very many constraints between pods take little memory and work, and the pods of others have
-// their place. Tolerations of any number cost what it takes to read them.
+// TestHostileConstraints checks that pods with very many constraints between pods take little memory and work, and
+// that other pods are still placed. Tolerations cost only the work to read them, whatever their number.
 func TestHostileConstraints(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base.json")
 	if err := os.WriteFile(base, []byte(hostileBase), 0o600); err != nil {
@@ -165,7 +167,7 @@ func TestHostileConstraints(t *testing.T) {
 				t.Errorf("%d MiB and %.1f CPU s, want at most 300 and 10", peak, work)
 			}
 			if strings.Contains(output, "NO PLACE for other/plain") {
-				t.Errorf("the other pod has no place:\n%s", output)
+				t.Errorf("the other pod is unschedulable:\n%s", output)
 			}
 			if !strings.Contains(output, test.said) {
 				t.Errorf("want %q in\n%.2000s", test.said, output)

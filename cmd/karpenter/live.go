@@ -26,10 +26,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// liveOptions say which cluster is read, and who sells nodes there.
+// liveOptions select the cluster to read and its cloud provider.
 type liveOptions struct {
 	connection
-	// cloudProvider is kwok, aws, which is asked then, or "" for that of the pools' node classes.
+	// cloudProvider is kwok, aws (AWS is then queried), or "" for the provider of the pools' node classes.
 	cloudProvider string
 	// memoryOverhead and reservedENIs are settings of the AWS provider.
 	memoryOverhead float64
@@ -44,7 +44,7 @@ func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.Int64Var(&l.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use, as the controller has it")
 }
 
-// check refuses a cloud that we do not know, and settings that no provider takes.
+// check rejects an unknown cloud, and settings that no provider uses.
 func (l *liveOptions) check() error {
 	switch {
 	case !slices.Contains([]string{"", "kwok", "aws"}, l.cloudProvider):
@@ -57,11 +57,11 @@ func (l *liveOptions) check() error {
 	return nil
 }
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects per page of a list.
 const pageSize = 1000
 
-// read lists once what a decision depends on, and takes it. Objects that are there already, from files, win. Nothing is
-// written and nothing is watched.
+// read lists all objects that a decision depends on once, and adds them. Objects that are already present, from
+// files, take precedence. read writes nothing and watches nothing.
 func (l *liveOptions) read(ctx context.Context, o *objects, instanceTypes string) error {
 	c, err := l.connect()
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *liveOptions) read(ctx context.Context, o *objects, instanceTypes string
 	return l.stock(ctx, c, o, instanceTypes)
 }
 
-// liveLists are the kinds that a decision depends on.
+// liveLists returns the kinds that a decision depends on.
 func liveLists() []client.ObjectList {
 	return []client.ObjectList{
 		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
@@ -85,7 +85,7 @@ func liveLists() []client.ObjectList {
 	}
 }
 
-// connect makes a client that knows our kinds. It asks the server nothing: their paths are fixed.
+// connect returns a client for the required kinds. It sends no discovery requests: the paths of the kinds are fixed.
 func (l *liveOptions) connect() (client.Client, error) {
 	config, err := l.config()
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *liveOptions) connect() (client.Client, error) {
 	return c, nil
 }
 
-// liveKinds says where the kinds are that are read.
+// liveKinds returns the resource paths of the kinds that are read.
 func liveKinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	add := func(v schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
@@ -123,7 +123,7 @@ func liveKinds() meta.RESTMapper {
 	return m
 }
 
-// list takes all objects of a kind, page by page.
+// list adds all objects of a kind, page by page.
 func (l *liveOptions) list(ctx context.Context, c client.Client, o *objects, list client.ObjectList) error {
 	kind, err := c.GroupVersionKindFor(list)
 	if err != nil {
@@ -146,9 +146,9 @@ func (l *liveOptions) list(ctx context.Context, c client.Client, o *objects, lis
 	}
 }
 
-// takeLive takes an object of a cluster as it is.
+// takeLive adds an object of a cluster unchanged.
 func (o *objects) takeLive(kind schema.GroupVersionKind, object runtime.Object) error {
-	object = object.DeepCopyObject() // the list is read into again
+	object = object.DeepCopyObject() // the list is reused for the next page
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	if about, ok := object.(metav1.Object); ok {
 		convert.Trim(about)

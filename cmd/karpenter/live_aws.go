@@ -19,21 +19,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 )
 
-// What pools of AWS can buy, worked out from their node classes by the code that the provider sells by. AWS is asked only
-// where --cloud-provider=aws says so; else types and prices are those that are built in, and the answer says of when.
+// This file computes the offerings of AWS pools from their node classes, by the same code that the provider uses. AWS
+// is queried only with --cloud-provider=aws. Otherwise types and prices are the built-in ones, and the answer
+// contains their date.
 
-// refreshEvery is how long what AWS said of types and prices holds for a verb that asks again and again.
+// refreshEvery is how long types and prices of AWS are cached for a verb that reads repeatedly.
 const refreshEvery = 15 * time.Minute
 
-// awsPrices are types and prices of a region, kept from one reading to the next.
+// awsPrices holds the types and prices of a region. It is kept between readings.
 type awsPrices struct {
 	showcase *aws.Showcase
 	opts     aws.ShowcaseOptions
 	asked    time.Time
 }
 
-// stockAWS works out what each class sells that pools of AWS name. Live classes are taken as they are; of those of files what
-// the controller has not resolved yet is assumed.
+// stockAWS computes the offerings of each class that AWS pools name. Live classes are used as they are. For classes
+// of files, it assumes what the controller has not resolved yet.
 func (l *liveOptions) stockAWS(ctx context.Context, o *objects, live bool) (*sale, error) {
 	showcase, err := l.showcaseOf(ctx, o)
 	if err != nil {
@@ -57,7 +58,7 @@ func newSaleOfAWS(source string) *sale {
 	return &sale{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: source}
 }
 
-// unknownOfAWS says that what pools of AWS can launch, and what their nodes cost, is not known.
+// unknownOfAWS returns a price list that reports that the offerings and prices of AWS pools are not known.
 func (o *objects) unknownOfAWS(why string) *sale {
 	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
 	for _, name := range o.classNamesOfAWS() {
@@ -66,7 +67,7 @@ func (o *objects) unknownOfAWS(why string) *sale {
 	return unknown
 }
 
-// classNamesOfAWS are the classes that pools of AWS name, in the order of the pools.
+// classNamesOfAWS returns the classes that AWS pools name, in the order of the pools.
 func (o *objects) classNamesOfAWS() []string {
 	var list []string
 	for _, p := range o.pools {
@@ -77,7 +78,7 @@ func (o *objects) classNamesOfAWS() []string {
 	return list
 }
 
-// observeMemory tells the memory that nodes have, as the controller learns it.
+// observeMemory passes the actual memory of nodes to the showcase, as the controller learns it.
 func (o *objects) observeMemory(showcase *aws.Showcase) {
 	for _, m := range o.machinesOf() {
 		claim, node := m.Claim(), m.Node()
@@ -90,7 +91,7 @@ func (o *objects) observeMemory(showcase *aws.Showcase) {
 	}
 }
 
-// stockOf is what one class sells.
+// stockOf returns the offerings of one class.
 func (o *objects) stockOf(showcase *aws.Showcase, name string, live bool) catalogue {
 	stock := catalogue{Class: name}
 	found, known := o.classesOfAWS[name]
@@ -119,17 +120,17 @@ func (o *objects) stockOf(showcase *aws.Showcase, name string, live bool) catalo
 	return stock
 }
 
-// assume notes something that the answer takes for granted.
+// assume records an assumption of the answer.
 func (o *objects) assume(text string) { o.assumed = append(o.assumed, text) }
 
-// classOfAWS is an EC2NodeClass, and what the API server would have against it.
+// classOfAWS is an EC2NodeClass, and the error with which the API server would reject it.
 type classOfAWS struct {
 	from[*awsv1.EC2NodeClass]
 	wrong error
 }
 
-// takeClass keeps a class. That of a file stands in the place of the cluster's, and goes on with what the controller has
-// found for that one.
+// takeClass adds a class. A class of a file replaces the cluster's class of that name, and later gets its status
+// (resolveClass).
 func (o *objects) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
 	taken := classOfAWS{from: from[*awsv1.EC2NodeClass]{class, origin, live}}
 	if !live && o.violates(origin, metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}, class) {
@@ -138,21 +139,21 @@ func (o *objects) takeClass(origin string, class *awsv1.EC2NodeClass, live bool)
 	o.classesOfAWS[class.Name] = taken
 }
 
-// resolveClass gives a class of a file the status of the cluster's of that name.
+// resolveClass gives a class of a file the status of the cluster's class of that name.
 func (o *objects) resolveClass(class *awsv1.EC2NodeClass) {
 	if given, known := o.classesOfAWS[class.Name]; known && !given.live && len(given.object.Status.Subnets) == 0 {
 		given.object.Status = class.Status
 	}
 }
 
-// ofAWS reports whether some pool is of AWS.
+// ofAWS reports whether any pool belongs to AWS.
 func (o *objects) ofAWS() bool {
 	return slices.ContainsFunc(o.pools, func(p from[*karpv1.NodePool]) bool {
 		return p.object.Spec.Template.Spec.NodeClassRef.Group == awsv1.Group
 	})
 }
 
-// showcaseOf makes the showcase of the cluster's region, or goes on with the last one.
+// showcaseOf returns the showcase of the cluster's region. It reuses the previous one if possible.
 func (l *liveOptions) showcaseOf(ctx context.Context, o *objects) (*aws.Showcase, error) {
 	opts := aws.ShowcaseOptions{Region: o.regionOfAWS(), MemoryOverheadPercent: l.memoryOverhead, ReservedENIs: l.reservedENIs, IPv6: o.ipv6}
 	if l.aws.showcase == nil || l.aws.opts != opts {
@@ -172,8 +173,8 @@ func (l *liveOptions) showcaseOf(ctx context.Context, o *objects) (*aws.Showcase
 	return l.aws.showcase, nil
 }
 
-// regionOfAWS is the region of the cluster: that of the subnets of its classes, of its nodes, of what its pools ask for, of
-// the environment, in this order; else us-east-1.
+// regionOfAWS returns the region of the cluster, from the first of these sources: the subnets of its classes, its
+// nodes, the requirements of its pools, the environment; else us-east-1.
 func (o *objects) regionOfAWS() string {
 	for _, name := range slices.Sorted(maps.Keys(o.classesOfAWS)) {
 		for _, subnet := range o.classesOfAWS[name].object.Status.Subnets {
@@ -195,7 +196,7 @@ func (o *objects) regionOfAWS() string {
 	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
 }
 
-// zonesNamed are the zones and regions that nodes are in and pools ask for, sorted, those of the first pool first.
+// zonesNamed returns the zones and regions of nodes and pool requirements, sorted, those of the first pool first.
 func (o *objects) zonesNamed() []string {
 	var named []string
 	for _, p := range o.pools {
@@ -213,8 +214,8 @@ func (o *objects) zonesNamed() []string {
 	return named
 }
 
-// readAWS reads of a cluster what only matters to pools of AWS: their classes, and the memory that the controller has seen on
-// nodes, where one may read it.
+// readAWS reads the objects of a cluster that matter only to AWS pools: their classes, and, if permitted, the memory
+// of nodes that the controller has observed.
 func (l *liveOptions) readAWS(ctx context.Context, c client.Client, o *objects) error {
 	if err := l.list(ctx, c, o, &awsv1.EC2NodeClassList{}); err != nil {
 		return err

@@ -49,18 +49,18 @@ spec:
 	builtIn = "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows"
 )
 
-// noAWS fails the test when anything asks AWS.
+// noAWS fails the test when AWS is queried.
 func noAWS(t *testing.T) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t.Errorf("AWS is asked: %s %s", r.Method, r.URL)
+		t.Errorf("AWS is queried: %s %s", r.Method, r.URL)
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	t.Cleanup(server.Close)
 	awsAt(t, server.URL)
 }
 
-// awsAt has the SDK find AWS at an address.
+// awsAt makes the SDK use an AWS endpoint.
 func awsAt(t *testing.T, endpoint string) {
 	t.Helper()
 	for name, value := range map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "test",
@@ -69,7 +69,7 @@ func awsAt(t *testing.T, endpoint string) {
 	}
 }
 
-// simulatedAWS is an AWS of this process, whose address the SDK finds.
+// simulatedAWS starts an AWS simulation in this process and makes the SDK use it.
 func simulatedAWS(t *testing.T) *awssim.Cloud {
 	t.Helper()
 	sim, err := awssim.New(awssim.Options{Limits: map[string]awssim.Limit{}})
@@ -85,13 +85,13 @@ func simulatedAWS(t *testing.T) *awssim.Cloud {
 	go func() { served <- sim.Serve(ctx, listener) }()
 	t.Cleanup(func() { cancel(); <-served })
 	awsAt(t, "http://"+listener.Addr().String())
-	// A server of the same process answers at times before the client has noticed that all of its request is written, which
-	// net/http then takes for a failure of the connection.
+	// A server of the same process sometimes responds before the client has noticed that its whole request is
+	// written. net/http then treats this as a failure of the connection.
 	t.Setenv("AWS_MAX_ATTEMPTS", "10")
 	return sim
 }
 
-// onDemandPrice is that of the catalogue.
+// onDemandPrice returns the catalog's price.
 func onDemandPrice(t *testing.T, name string) float64 {
 	t.Helper()
 	known, found := catalog.Load().Type(name)
@@ -101,8 +101,9 @@ func onDemandPrice(t *testing.T, name string) float64 {
 	return known.Prices["us-east-1"]
 }
 
-// A class of a file sells what the controller would buy with it: of the zones of its subnets, what its images run on, with
-// its kubelet's settings, at the prices built in. The capture says it all again.
+// TestSimulateAWSFiles checks that a class of a file gives what the controller would launch with it: types that its
+// images run on, in the zones of its subnets, with its kubelet's settings, at the built-in prices. The capture
+// contains all of it.
 func TestSimulateAWSFiles(t *testing.T) {
 	noAWS(t)
 	folder := files(t, map[string]string{"pool.yaml": awsPoolYAML, "class.yaml": awsClassYAML + awsStatusYAML, "web.yaml": webYAML})
@@ -114,7 +115,7 @@ func TestSimulateAWSFiles(t *testing.T) {
 	n := a.Nodes[0]
 	for _, name := range n.InstanceTypes {
 		if known, _ := catalog.Load().Type(name); !slices.Contains(known.Architectures, "arm64") || !strings.Contains("cmr", name[:1]) {
-			t.Errorf("%s is no type of category c, m or r with an arm64 processor", name)
+			t.Errorf("%s is not a type of category c, m or r with an arm64 processor", name)
 		}
 	}
 	if n.Zone != "us-east-1b" && n.Zone != "us-east-1d" || n.PricePerHour != onDemandPrice(t, n.InstanceType) || n.Allocatable["pods"] != "20" {
@@ -126,7 +127,7 @@ func TestSimulateAWSFiles(t *testing.T) {
 	if out, err := runProgram(t, "", "replay", capture); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// The capture sells to whatever pool names the class.
+	// The capture has offerings for any pool that names the class.
 	again := simulateJSON(t, "-f", capture, "-f", files(t, map[string]string{"more.yaml": strings.ReplaceAll(webYAML, "web", "more"),
 		"pool.yaml": strings.Replace(awsPoolYAML, "name: default", "name: other\n", 1)}))
 	if again.Pods.New != 6 || again.PriceSource != builtIn {
@@ -134,13 +135,14 @@ func TestSimulateAWSFiles(t *testing.T) {
 	}
 }
 
-// What nobody has resolved is assumed, and said.
+// TestSimulateAWSAssumes checks that unresolved properties of a class are assumed, and that the assumption is
+// printed.
 func TestSimulateAWSAssumes(t *testing.T) {
 	noAWS(t)
 	zones := "us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e, us-east-1f"
 	for _, c := range []struct {
 		name, class, pool, said string
-		code                    string // the reason that there is no place, "" for a place
+		code                    string // the reason why the pod is unschedulable, "" if it is placed
 	}{
 		{"a class without status", awsClassYAML, awsPoolYAML,
 			"EC2NodeClass general has no status, which the controller would fill in: taken to have a subnet in each of " + zones + ", and images for every type\n", ""},
@@ -159,7 +161,7 @@ func TestSimulateAWSAssumes(t *testing.T) {
 				t.Fatalf("%v, %v\n%s", err, decoded, out)
 			}
 			if !strings.Contains(progress+fmt.Sprint(err)+out, c.said) {
-				t.Errorf("it says %q, %v", progress, err)
+				t.Errorf("it prints %q, %v", progress, err)
 			}
 			if c.code == "" && a.Pods.New != 3 || c.code != "" && (len(a.Unschedulable) != 3 || a.Unschedulable[0].Reasons[0].Code != c.code) {
 				t.Errorf("%v\n%s", err, out)
@@ -176,10 +178,10 @@ func TestSimulateAWSAssumes(t *testing.T) {
 	}
 }
 
-// awsCluster is a cluster with a node of AWS that is nearly empty, and a pod that needs another one.
+// awsCluster is a cluster with an AWS node that is nearly empty, and a pod that needs another node.
 func awsCluster(t *testing.T, class string) string {
 	t.Helper()
-	plain := func(text string) string { return text[strings.Index(text, "metadata:"):] } // lists do not say the kind again
+	plain := func(text string) string { return text[strings.Index(text, "metadata:"):] } // lists do not repeat the kind
 	pod := func(name, node, cpu, status string) string {
 		return fmt.Sprintf(`metadata: {name: %s, namespace: default, uid: uid-%[1]s, creationTimestamp: "2026-01-01T00:00:00Z", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]}
 spec: {nodeName: %[2]q, containers: [{name: c, image: i, resources: {requests: {cpu: %[3]q, memory: 256Mi}}}]}
@@ -207,7 +209,8 @@ data: {m6g.8xlarge_ami-1: "1"}
 	})
 }
 
-// The verbs that read a cluster know what its nodes of AWS cost and what would be bought, and ask AWS nothing.
+// TestLiveAWS checks that the verbs that read a cluster know the prices of its AWS nodes and its offerings, without
+// querying AWS.
 func TestLiveAWS(t *testing.T) {
 	noAWS(t)
 	class := awsClassYAML[strings.Index(awsClassYAML, "metadata:"):] + awsStatusYAML
@@ -235,7 +238,7 @@ func TestLiveAWS(t *testing.T) {
 		{[]string{"explain", "node", "n1"}, "m6g.xlarge in us-east-1b as on-demand, " + fmt.Sprintf("%.4f", onDemandPrice(t, "m6g.xlarge")) + " USD per hour"},
 		{[]string{"explain", "node", "n1"}, "\n  prices: " + builtIn + "\n"},
 		{[]string{"explain", "pool", "default"}, "\n  prices: " + builtIn + "\n"},
-		// A class that a file changes keeps what the controller has found for it.
+		// A class that a file changes keeps the status that the controller has resolved.
 		{[]string{"simulate", "--live", "-f", files(t, map[string]string{"class.yaml": awsClassYAML})}, " in us-east-1"},
 	} {
 		arguments := append(c.arguments, "--kubeconfig", kubeconfig)
@@ -246,7 +249,8 @@ func TestLiveAWS(t *testing.T) {
 			t.Errorf("%v: %v, want %q in\n%s", c.arguments, err, c.want, out)
 		}
 	}
-	// The memory that was seen holds: on the node, and, of the type that the large pod needs, in the ConfigMap.
+	// The observed memory is used: that of the node, and, for the type that the large pod needs, that of the
+	// ConfigMap.
 	o, err := newObjects()
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +266,8 @@ func TestLiveAWS(t *testing.T) {
 	}
 }
 
-// A class of the cluster that is not resolved sells nothing, and the pods are told why.
+// TestLiveAWSNotReady checks that an unresolved class of the cluster has no offerings, and that the pods' reasons say
+// so.
 func TestLiveAWSNotReady(t *testing.T) {
 	noAWS(t)
 	class := awsClassYAML[strings.Index(awsClassYAML, "metadata:"):] +
@@ -273,7 +278,8 @@ func TestLiveAWSNotReady(t *testing.T) {
 	}
 }
 
-// Asked for, AWS says types and prices; where it cannot be reached, the error says what to do without.
+// TestLiveAWSAsked checks that types and prices come from AWS if requested, and that the error about an unreachable
+// AWS names the alternative.
 func TestLiveAWSAsked(t *testing.T) {
 	simulatedAWS(t)
 	class := awsClassYAML[strings.Index(awsClassYAML, "metadata:"):] + awsStatusYAML

@@ -15,10 +15,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
-// connection says which cluster is meant, as kubectl's flags do.
+// connection selects the cluster, with kubectl's flags.
 type connection struct {
 	kubeconfig, context string
-	// namespace is that of --namespace, "" for that of the kubeconfig's context.
+	// namespace is the value of --namespace, "" for the namespace of the kubeconfig's context.
 	namespace string
 }
 
@@ -27,7 +27,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.context, "context", "", "context of the kubeconfig (default: its current context)")
 }
 
-// addNamespace adds -n with what it is about.
+// addNamespace adds the flag -n with the usage text.
 func (c *connection) addNamespace(flags *pflag.FlagSet, usage string) {
 	flags.StringVarP(&c.namespace, "namespace", "n", "", usage)
 }
@@ -39,7 +39,7 @@ func (c *connection) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// config is the connection to the cluster.
+// config returns the connection to the cluster.
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
@@ -56,7 +56,7 @@ func (c *connection) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// home is the namespace of objects that are named without one: --namespace, else that of the context, else default.
+// home is the namespace of objects without one: --namespace, else that of the context, else default.
 func (c *connection) home() string {
 	if namespace, _, err := c.loader().Namespace(); err == nil && namespace != "" {
 		return namespace

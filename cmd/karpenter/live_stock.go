@@ -16,10 +16,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// Each pool is asked of the provider of its own node class. A provider that cannot be asked leaves its own pools without
-// instance types, with the reason, and no others.
+// Each pool gets its offerings from the provider of its own node class. If a provider cannot be queried, only its own
+// pools have no instance types, with the reason.
 
-// stock says what each pool of a cluster can launch.
+// stock sets what each pool of a cluster can launch.
 func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, instanceTypes string) error {
 	if instanceTypes != "" && o.ofAWS() {
 		return o.typesOn(instanceTypes)
@@ -42,7 +42,8 @@ func (l *liveOptions) stock(ctx context.Context, c client.Client, o *objects, in
 	return nil
 }
 
-// saleOfAWS is what pools of AWS can launch. Where they are not the only ones, a failure is their reason, and no error.
+// saleOfAWS returns what AWS pools can launch. If there are pools of other providers, a failure becomes the AWS
+// pools' reason instead of an error.
 func (l *liveOptions) saleOfAWS(ctx context.Context, c client.Client, o *objects) (*sale, error) {
 	if l.cloudProvider == "kwok" {
 		return o.unknownOfAWS("--cloud-provider=kwok leaves pools of the kind " + awsv1.Kind + " out"), nil
@@ -60,7 +61,7 @@ func (l *liveOptions) saleOfAWS(ctx context.Context, c client.Client, o *objects
 	return o.unknownOfAWS(oneLine(err)), nil
 }
 
-// stockFiles says what the pools of files can launch, where neither a capture nor the files themselves say it.
+// stockFiles sets what the pools of files can launch, if neither a capture nor the files contain it.
 func (l *liveOptions) stockFiles(ctx context.Context, o *objects, instanceTypes string) error {
 	if o.sale != nil || cmp.Or(instanceTypes, o.typesFile) != "" || !o.ofAWS() || l.cloudProvider == "kwok" {
 		return o.typesOn(instanceTypes)
@@ -85,7 +86,7 @@ func (l *liveOptions) stockFiles(ctx context.Context, o *objects, instanceTypes 
 	return nil
 }
 
-// saleOfKwok asks the provider of simulated nodes about its pools.
+// saleOfKwok returns what pools of simulated nodes can launch.
 func (l *liveOptions) saleOfKwok(ctx context.Context, c client.Client, o *objects, instanceTypes string) (*sale, error) {
 	provider, err := l.provider(c, instanceTypes)
 	if err != nil {
@@ -124,7 +125,8 @@ func (s *sale) add(kind schema.GroupKind) {
 	}
 }
 
-// with is what two providers sell together; s may be nil. Each catalogue keeps the labels of its own provider.
+// with returns the combined offerings of two providers; s may be nil. Each catalog keeps the labels of its own
+// provider.
 func (s *sale) with(other *sale) *sale {
 	if s == nil {
 		return other

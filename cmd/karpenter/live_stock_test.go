@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/top"
 )
 
-// twoProviders is a cluster with a pool of simulated nodes, which has a node and a pod that waits, and a pool of AWS.
+// twoProviders is a cluster with a pool of simulated nodes, which has a node and a pending pod, and an AWS pool.
 func twoProviders(t *testing.T, class string) (kubeconfig string) {
 	t.Helper()
 	ready := `status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}` + "\n"
@@ -48,15 +48,15 @@ status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reas
 	return served(t, lists)
 }
 
-// Each pool is asked of its own provider: one of AWS beside it changes nothing about a pool of simulated nodes, whether AWS
-// can be asked or not; and a label of the one provider is none of the other's.
+// TestLiveTwoProviders checks that each pool uses its own provider: an AWS pool beside it changes nothing about a
+// pool of simulated nodes, whether AWS is reachable or not, and labels of one provider do not exist for the other.
 func TestLiveTwoProviders(t *testing.T) {
 	noAWS(t)
 	sound := awsClassYAML[strings.Index(awsClassYAML, "metadata:"):] + awsStatusYAML
 	for _, c := range []struct {
 		name, class string
 		flags       []string
-		cloudy      string // what is said of the pod that only AWS can serve
+		cloudy      string // message about the pod that only AWS can serve
 		prices      string
 	}{
 		{"both are known", sound, nil, "needs a new node: m", builtIn},
@@ -96,7 +96,7 @@ func TestLiveTwoProviders(t *testing.T) {
 	}
 }
 
-// AWS that cannot be asked makes its own pools unknown, with the reason, and no others.
+// TestLiveTwoProvidersAWSFails checks that a failure to query AWS makes only the AWS pools unknown, with the reason.
 func TestLiveTwoProvidersAWSFails(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
@@ -114,7 +114,7 @@ func TestLiveTwoProvidersAWSFails(t *testing.T) {
 	}
 }
 
-// A pool of a retired or mistyped instance type is told so by every verb that speaks of it.
+// TestBarrenPool checks that every verb that prints a pool reports a retired or mistyped instance type.
 func TestBarrenPool(t *testing.T) {
 	text := `metadata: {name: default, uid: pool-uid}
 spec:

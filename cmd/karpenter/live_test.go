@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// served is a cluster that can only be read: objects by the path of their list. It answers in pages of two, and fails the
-// test when asked for anything but a list or an object by name.
+// served is a read-only cluster: objects by the path of their list. It responds in pages of two, and fails the test
+// on any request but for a list or a single object.
 func served(t *testing.T, lists map[string]string) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Query().Get("watch") != "" {
-			t.Errorf("%s %s, want reading only", r.Method, r.URL)
+			t.Errorf("%s %s, want only reads", r.Method, r.URL)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		text, known := lists[r.URL.Path]
-		if !known && r.URL.Query().Get("limit") == "" { // an object, not a list
+		if !known && r.URL.Query().Get("limit") == "" { // a single object, not a list
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`)
 			return
@@ -43,7 +43,7 @@ func served(t *testing.T, lists map[string]string) (kubeconfig string) {
 	return file
 }
 
-// writePage writes two objects of a list of YAML documents, from the one that the token numbers.
+// writePage writes two objects of a list of YAML documents, starting at the one that the token numbers.
 func writePage(t *testing.T, w http.ResponseWriter, documents, token string) {
 	from := 0
 	if token != "" {
@@ -51,7 +51,7 @@ func writePage(t *testing.T, w http.ResponseWriter, documents, token string) {
 			t.Errorf("continue is %q", token)
 		}
 	}
-	page := map[string]any{"metadata": map[string]any{}} // what kind it is follows from the path
+	page := map[string]any{"metadata": map[string]any{}} // the kind follows from the path
 	items := []any{}
 	for i, document := range strings.Split(documents, "---\n") {
 		if strings.TrimSpace(document) == "" || i < from {
@@ -73,7 +73,7 @@ func writePage(t *testing.T, w http.ResponseWriter, documents, token string) {
 	}
 }
 
-// liveCluster is one ready pool, a full node, a node of another pool's in flight, and pods in every state.
+// liveCluster is one ready pool, a full node, a node of another pool being launched, and pods in every state.
 func liveCluster(t *testing.T) string {
 	pending := func(name, more, spec string) string {
 		return fmt.Sprintf("metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: {%s}\nstatus: {phase: Pending, %s}\n---\n", name, name, spec, more)
@@ -174,7 +174,8 @@ func TestExplainPod(t *testing.T) {
 	}
 }
 
-// TestSimulateLive: a cluster is read, files take the place of what has the same name, and the capture replays without it.
+// TestSimulateLive checks that a cluster is read, that files replace objects of the same name, and that the capture
+// replays without the cluster.
 func TestSimulateLive(t *testing.T) {
 	kubeconfig := liveCluster(t)
 	folder := files(t, map[string]string{"types.json": typesJSON, "pool.yaml": strings.Replace(poolYAML, "on-demand", "spot", 1)})
@@ -187,12 +188,13 @@ func TestSimulateLive(t *testing.T) {
 	if out, err := runProgram(t, "", "replay", capture); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// A pool that sells nothing of what there is, in the place of the live one; its node class is not the provider's.
+	// This pool, which replaces the live one, has no available offering; its node class does not belong to the
+	// provider.
 	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "-f", filepath.Join(folder, "pool.yaml"))
 	if a.Pods.New != 0 {
 		t.Errorf("got %+v", a.Pods)
 	}
-	// One of AWS, which the flag leaves out: nothing is made up; without the flag its class has to be there.
+	// This is an AWS pool, which the flag excludes: nothing is invented. Without the flag its class must exist.
 	aws := files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass", 1)})
 	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "-f", aws, "--cloud-provider=kwok")
 	if text := fmt.Sprint(a.Unschedulable); a.Pods.New != 0 || !strings.Contains(text, "what the pool can launch is not known: --cloud-provider=kwok leaves pools of the kind EC2NodeClass out") {

@@ -1,23 +1,25 @@
-// Command karpenter is the one program of this project; each verb is a file, or a few with its name.
+// Command karpenter is the only program of this project. Each verb is a file, or a few files with its name.
 //
-//	controller   what runs in a cluster: puts cloud, store, loops and controllers together (controller_wiring.go)
-//	demo         a control plane, the controller and pods that come and go, and a report of what happened
-//	sandbox      the control plane alone
-//	simulate     a plan for pods and pools in files or a live cluster
-//	replay       the same decision again, from a capture
-//	explain      what becomes of a pod, a node or a pool of a live cluster
-//	migrate      manifests of older versions, and of the Cluster Autoscaler, in today's API
-//	doctor       what is wrong with the installation, and what would put it right
-//	top          its nodes, what they hold and cost, and the pods that wait
+//	controller   runs in a cluster: assembles cloud, store, loops and controllers (controller_wiring.go)
+//	demo         starts a control plane and the controller, scales pods up and down, and prints a report
+//	sandbox      runs the control plane alone
+//	simulate     plans for pods and pools in files or a live cluster
+//	replay       repeats a decision, from a capture
+//	explain      explains the result for a pod, a node or a pool of a live cluster
+//	migrate      converts manifests of older versions, and of the Cluster Autoscaler, to the current API
+//	doctor       diagnoses the installation, and prints fixes
+//	top          shows the nodes, their contents and costs, and the pending pods
 //
-// A verb reads flags and files, checks them, builds what it needs from internal/ and prints. Here, and only here, flags
-// become the options of packages, and the cloud provider is picked by its name.
+// A verb reads flags and files, validates them, builds what it needs from internal/ and prints. Only this package
+// converts flags to the options of packages, and selects the cloud provider by its name.
 //
-// Exit codes are the same everywhere: 0, 2 for bad input or wrong usage, 1 where the work failed or the answer is no.
-// What went wrong is one line on standard error; standard output holds results only, progress goes to standard error.
+// Exit codes are the same everywhere: 0 for success, 2 for invalid input or usage, 1 if the work failed or the answer
+// is negative. An error is one line on standard error. Standard output contains only results; progress is written to
+// standard error.
 //
-// The package must not decide anything about pods or nodes, nor hold what another program could want: that is in
-// internal/, where it can be tested without a process. It must not know what a provider does behind package cloud.
+// The package must not decide anything about pods or nodes, nor hold what another program could use: that belongs to
+// internal/, where it can be tested without a process. It must not depend on what a provider does behind package
+// cloud.
 package main
 
 import (
@@ -72,7 +74,7 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// newVersionCommand prints what --version does.
+// newVersionCommand prints the same as --version.
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -100,7 +102,7 @@ func run(ctx context.Context, root *cobra.Command) int {
 	return 1
 }
 
-// flagProblem says of a value that is not of its flag's type what would be.
+// flagProblem describes which values a flag accepts, for a value that does not have the flag's type.
 func flagProblem(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -112,7 +114,7 @@ func flagProblem(err error) error {
 	return err
 }
 
-// wantOf is what a flag's values are, in words; "" where no type says it.
+// wantOf describes the values of a flag; "" if its type does not define them.
 func wantOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int", "int32", "int64":
@@ -127,7 +129,7 @@ func wantOf(flag *pflag.Flag) string {
 	return ""
 }
 
-// usageError is bad input: a wrong flag, argument or file.
+// usageError reports invalid input: a wrong flag, argument or file.
 type usageError struct{ err error }
 
 func usageErrorf(format string, arguments ...any) error {

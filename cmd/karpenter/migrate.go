@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
-// migrateOptions are the flags of `karpenter migrate`.
+// migrateOptions holds the flags of `karpenter migrate`.
 type migrateOptions struct {
 	files []string
 	live  bool
@@ -85,7 +85,7 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.honour, "honor-safe-to-evict", false, "pods that say cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" get karpenter.sh/do-not-disrupt: \"true\" too; so in any case if a Cluster Autoscaler is read")
 }
 
-// verify refuses flags that make no sense.
+// verify rejects invalid combinations of flags.
 func (o *migrateOptions) verify() (minor int, err error) {
 	switch {
 	case len(o.files) == 0 && !o.live:
@@ -150,11 +150,11 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	return o.write(result, len(unread), out, problems)
 }
 
-// faultsBy is what a server would refuse, in the words of package migrate.
+// faultsBy returns a function that reports what an API server would reject, as faults of package migrate.
 func faultsBy(server *admission.Server) func(map[string]any) []migrate.Fault {
 	return func(object map[string]any) []migrate.Fault {
 		refusals, err := server.Create(object)
-		if err != nil { // the definitions are broken, which a test rules out
+		if err != nil { // the definitions are invalid, which a test excludes
 			return []migrate.Fault{{Problem: err.Error()}}
 		}
 		var faults []migrate.Fault
@@ -165,7 +165,8 @@ func faultsBy(server *admission.Server) func(map[string]any) []migrate.Fault {
 	}
 }
 
-// write prints what was asked for, and turns what is impossible, and files that could not be read, into an error.
+// write prints the requested output. It returns an error for objects that cannot be migrated and for files that could
+// not be read.
 func (o *migrateOptions) write(result migrate.Result, unread int, out, problems io.Writer) error {
 	if _, err := io.WriteString(problems, result.Report.Text()); err != nil {
 		return err
@@ -208,8 +209,8 @@ func (o *migrateOptions) writeManifests(result migrate.Result, out, problems io.
 	return err
 }
 
-// read reads all files that were named, and those of folders. One of a folder that cannot be read costs only itself, and
-// gets an entry of the report.
+// read reads all named files, and those of named folders. A file of a folder that cannot be read is skipped and gets
+// an entry in the report.
 func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrate.Report, err error) {
 	for _, path := range o.files {
 		if path == "-" {
@@ -239,7 +240,7 @@ func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrat
 	return files, unread, nil
 }
 
-// manifestsAt is the file, or the manifests of a folder in the order of their names.
+// manifestsAt returns the file, or the manifests of a folder in the order of their names.
 func manifestsAt(path string) (paths []string, folder bool, err error) {
 	about, err := os.Stat(path)
 	if err != nil {

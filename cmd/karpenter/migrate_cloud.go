@@ -12,20 +12,20 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// Which cloud a cluster has, its objects say; some of them with more right than others. Those of a rank are heard only if
-// nobody of a lower one has said anything.
+// The objects of a cluster show which cloud it has. Some of them have precedence over others: objects of a rank are
+// used only if no object of a lower rank identifies a cloud.
 const (
-	byTranslation = iota // what Provisioners became there
-	byReference          // which classes pools and claims name
-	byClass              // which classes there are
-	byMachine            // where nodes run
+	byTranslation = iota // what Provisioners were converted to in the cluster
+	byReference          // classes that pools and claims reference
+	byClass              // existing classes
+	byMachine            // the machines of nodes
 	ranks
 )
 
-// witnesses are the first objects that spoke for a cloud: of each rank for aws, and for kwok.
+// witnesses are the first objects that identify a cloud: of each rank for aws, and for kwok.
 type witnesses [ranks]struct{ aws, kwok string }
 
-// hear notes what an object says, if anything.
+// hear records which cloud an object identifies, if any.
 func (w *witnesses) hear(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Provisioner":
@@ -50,7 +50,7 @@ func (w *witnesses) hear(object *unstructured.Unstructured) {
 	}
 }
 
-// speak notes who says that the cloud is the one with classes of a kind.
+// speak records the object as evidence for the cloud with this kind of classes.
 func (w *witnesses) speak(rank int, object *unstructured.Unstructured, class string) {
 	who := object.GetKind() + " " + object.GetName()
 	switch class {
@@ -61,8 +61,8 @@ func (w *witnesses) speak(rank int, object *unstructured.Unstructured, class str
 	}
 }
 
-// kwok reports whether machines are simulated, and why that is thought; nothing where nobody says so, or where it is what
-// one expects.
+// kwok reports whether machines are simulated, and the evidence. The evidence is empty if there is none, or if the
+// result is the expected one.
 func (w *witnesses) kwok() (kwok bool, because string) {
 	for _, rank := range w {
 		switch {
@@ -77,11 +77,11 @@ func (w *witnesses) kwok() (kwok bool, because string) {
 	return false, ""
 }
 
-// textAt is a text of an object, empty if there is none.
+// textAt returns a string field of an object, empty if it does not exist.
 func textAt(object *unstructured.Unstructured, path ...string) string {
 	value, _, err := unstructured.NestedString(object.Object, path...)
 	if err != nil {
-		return "" // something else stands there, which says nothing
+		return "" // the field has another type, and is ignored
 	}
 	return value
 }

@@ -16,12 +16,12 @@ const (
 	otherNode = "{kind: Node, metadata: {name: on}, spec: {providerID: 'gce://on'}}"
 )
 
-// testimonies are objects of a cluster, and which cloud they make one think of.
+// testimonies are objects of a cluster, and the cloud that they identify.
 var testimonies = []struct {
 	name    string
 	objects []string
 	kwok    bool
-	because string // part of why, empty: nothing is said
+	because string // part of the reason; empty: no reason is given
 }{
 	{"nothing", nil, false, ""},
 	{"nodes of kwok", []string{otherNode, kwokNode}, true, "Node kn"},

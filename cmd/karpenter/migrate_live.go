@@ -23,14 +23,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
-// liveKind is a kind that migrating reads from a cluster.
+// liveKind is a kind that migrate reads from a cluster.
 type liveKind struct {
 	schema.GroupKind
-	names   []string // of single objects; none: all
-	witness bool     // its objects only say which cloud the cluster has, if they may be read
+	names   []string // of single objects; empty: all
+	witness bool     // its objects only identify the cloud, if they may be read
 }
 
-// migratedKinds are ours in any version, the settings, and what makes pods. NodeClaims are the controller's own.
+// migratedKinds are Karpenter's kinds in any version, the settings, and the kinds that create pods. NodeClaims are
+// created only by the controller.
 var migratedKinds = []liveKind{
 	{GroupKind: schema.GroupKind{Group: karpv1.Group, Kind: "Provisioner"}},
 	{GroupKind: schema.GroupKind{Group: awsv1.Group, Kind: "AWSNodeTemplate"}},
@@ -46,10 +47,10 @@ var migratedKinds = []liveKind{
 	{GroupKind: schema.GroupKind{Kind: "Node"}},
 }
 
-// clusterContents is everything of a cluster that migrating is about.
+// clusterContents holds all objects of a cluster that migrate processes.
 type clusterContents struct {
 	file   migrate.File
-	minor  int // of the version of its API server, 0 if it is not known
+	minor  int // of the API server's version, 0 if it is not known
 	clouds witnesses
 }
 
@@ -72,7 +73,7 @@ func readCluster(ctx context.Context, to *connection) (*clusterContents, error) 
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if err != nil {
-		minor = 0 // some clouds write more into it; images are then chosen as for an unknown version
+		minor = 0 // some clouds use another format; images are then chosen as for an unknown version
 	}
 	cluster := &clusterContents{minor: minor}
 	var text bytes.Buffer
@@ -92,8 +93,8 @@ func readCluster(ctx context.Context, to *connection) (*clusterContents, error) 
 	return cluster, nil
 }
 
-// list gives the objects of one kind, in the newest version that is served; those of workloads of the namespace, if there is
-// one. The settings are wherever Karpenter is.
+// list passes the objects of one kind to give, in the newest served version. Workloads are limited to the namespace,
+// if one is given. The settings are read from every namespace.
 func (k liveKind) list(ctx context.Context, c client.Client, namespace string, give func(*unstructured.Unstructured) error) error {
 	mapping, err := c.RESTMapper().RESTMapping(k.GroupKind)
 	if meta.IsNoMatchError(err) {
@@ -133,7 +134,7 @@ func (k liveKind) list(ctx context.Context, c client.Client, namespace string, g
 	return nil
 }
 
-// addObject writes an object, unless a controller made it: then it follows from what made it.
+// addObject writes an object, unless a controller created it: it then follows from its owner.
 func addObject(text *bytes.Buffer, object *unstructured.Unstructured) error {
 	if metav1.GetControllerOf(object) != nil {
 		return nil
