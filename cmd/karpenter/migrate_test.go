@@ -29,18 +29,18 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 `
 
-// olderPool is the same in v1beta1.
+// olderPool is the same pool in v1beta1.
 var olderPool = strings.Replace(strings.Replace(todaysPool, "/v1\n", "/v1beta1\n", 1), "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", 1)
 
 const oldSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\ndata: {aws.clusterName: prod}\n"
 
-// migrations are files, flags, and what becomes of them.
+// migrations are files, flags, and the expected results.
 var migrations = []struct {
 	name      string
 	files     map[string]string
 	arguments []string
 	code      int
-	prints    []string // nothing: nothing at all
+	prints    []string // empty: nothing is printed
 	says      []string
 }{
 	{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 as before"}},
@@ -62,7 +62,7 @@ var migrations = []struct {
 	{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
 }
 
-// TestMigrateFiles runs the verb on files: what it prints, and how it ends.
+// TestMigrateFiles checks the output and the exit code of the verb for files.
 func TestMigrateFiles(t *testing.T) {
 	for _, test := range migrations {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestMigrateFiles(t *testing.T) {
 			}
 			for _, text := range test.says {
 				if !strings.Contains(said, text) {
-					t.Errorf("it said\n%s, want %q", said, text)
+					t.Errorf("it reported\n%s, want %q", said, text)
 				}
 			}
 			if test.name == "values of the chart" {
@@ -102,7 +102,7 @@ func TestMigrateFiles(t *testing.T) {
 	}
 }
 
-// TestMigrateDangling reads a folder with a link that leads nowhere: that entry is told, and the rest is printed.
+// TestMigrateDangling checks that a broken link in a folder is reported, and that the rest of the folder is printed.
 func TestMigrateDangling(t *testing.T) {
 	folder := files(t, map[string]string{"a.yaml": todaysPool, "c.yaml": "# last\n"})
 	if err := os.Symlink(filepath.Join(folder, "nowhere"), filepath.Join(folder, "b.yaml")); err != nil {
@@ -116,11 +116,11 @@ func TestMigrateDangling(t *testing.T) {
 		t.Errorf("it printed\n%s, want\n%s", out, want)
 	}
 	if !strings.Contains(said, "b.yaml") || !strings.Contains(said, "cannot be read") {
-		t.Errorf("it said\n%s", said)
+		t.Errorf("it reported\n%s", said)
 	}
 }
 
-// codeOf is the exit code that main makes of an error.
+// codeOf returns the exit code of main for an error.
 func codeOf(err error) int {
 	var usage *usageError
 	switch {
@@ -132,7 +132,7 @@ func codeOf(err error) int {
 	return 1
 }
 
-// checkBeside reads the values and the report that were written beside.
+// checkBeside checks the values and the report that were written to files.
 func checkBeside(t *testing.T, folder string) {
 	t.Helper()
 	values, err := os.ReadFile(filepath.Join(folder, "VALUES"))
@@ -149,8 +149,8 @@ func checkBeside(t *testing.T, folder string) {
 	}
 }
 
-// TestMigrateLive reads a cluster that serves Provisioners, pools of today, and workloads with old names, and whose machines
-// are simulated.
+// TestMigrateLive reads a cluster that serves Provisioners, current pools, and workloads with old names, and whose
+// machines are simulated.
 func TestMigrateLive(t *testing.T) {
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
 	config, err := s.Config()
@@ -173,11 +173,11 @@ func TestMigrateLive(t *testing.T) {
 	liveWorkloads(t, s.Kubeconfig())
 	again, said, err := runBoth(t, out, "migrate", "-f", "-", "--check")
 	if err != nil || again != "" {
-		t.Errorf("what it printed would change again: %v\n%s", err, said)
+		t.Errorf("migrating the output changes it again: %v\n%s", err, said)
 	}
 }
 
-// liveObjects are what the cluster of TestMigrateLive has.
+// liveObjects are the objects of the cluster of TestMigrateLive.
 var liveObjects = []string{
 	"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: older}, spec: {providerRef: {name: a}, ttlSecondsAfterEmpty: 30, consolidation: {enabled: false}}}",
 	"{apiVersion: v1, kind: Node, metadata: {name: first}, spec: {providerID: 'kwok://first'}}",
@@ -187,7 +187,7 @@ var liveObjects = []string{
 	"{apiVersion: apps/v1, kind: Deployment, metadata: {name: new, namespace: default}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}",
 }
 
-// create makes objects that are given as YAML.
+// create creates objects that are given as YAML.
 func create(t *testing.T, c client.Client, objects []string) {
 	t.Helper()
 	for _, text := range objects {
@@ -201,7 +201,7 @@ func create(t *testing.T, c client.Client, objects []string) {
 	}
 }
 
-// liveOutput holds that pools and classes are printed, and workloads only spoken of.
+// liveOutput checks that pools and classes are printed, and that workloads are only reported.
 func liveOutput(t *testing.T, out, said string) {
 	t.Helper()
 	for _, text := range []string{"kind: NodePool\nmetadata:\n  name: older\n", "kind: KWOKNodeClass\n", "consolidateAfter: 30s", "clusterName: prod"} {
@@ -216,7 +216,7 @@ func liveOutput(t *testing.T, out, said string) {
 	}
 	for _, text := range []string{"simulated (Node first)", "Deployment default/old", "applying it restarts its pods"} {
 		if !strings.Contains(said, text) {
-			t.Errorf("it did not say %q", text)
+			t.Errorf("it did not report %q", text)
 		}
 	}
 	if t.Failed() {
@@ -224,7 +224,7 @@ func liveOutput(t *testing.T, out, said string) {
 	}
 }
 
-// liveWorkloads holds that workloads are printed where that is asked for, and EC2's classes where that provider is named.
+// liveWorkloads checks that workloads are printed on request, and EC2's classes if the provider is aws.
 func liveWorkloads(t *testing.T, kubeconfig string) {
 	t.Helper()
 	workloads, _, err := runBoth(t, "", "migrate", "--live", "--workloads", "--cloud-provider=aws", "--kubeconfig", kubeconfig)
@@ -238,7 +238,7 @@ func liveWorkloads(t *testing.T, kubeconfig string) {
 	}
 }
 
-// provisioners is the definition of the kind as older charts had it, as far as storing its objects goes.
+// provisioners returns the definition of the kind from older charts, as far as storing objects needs it.
 func provisioners(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}

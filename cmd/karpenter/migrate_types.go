@@ -6,8 +6,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
-// migratedTypes are the instance types of the built-in catalogue, as migrating knows them: those that Kubernetes has an
-// architecture for.
+// migratedTypes returns the instance types of the built-in catalog for package migrate: those whose architecture
+// Kubernetes supports.
 func migratedTypes() []migrate.InstanceType {
 	count := func(device *catalog.Device) int64 {
 		if device == nil {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference, and the texts that docs hold, again")
 
-// comparePage holds a page of the docs to what the code says, or writes it.
+// comparePage compares a page of the docs with the text that the code generates, or writes it.
 func comparePage(t *testing.T, page, want string) {
 	t.Helper()
 	path := filepath.Join("../../docs", page)
@@ -30,7 +30,7 @@ func comparePage(t *testing.T, page, want string) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what the code says (make reference), -code +page:\n%s", path, diff)
+		t.Errorf("%s differs from the generated text (make reference), -code +page:\n%s", path, diff)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestReferenceOfFlags(t *testing.T) {
 	comparePage(t, "reference/flags.md", b.String())
 }
 
-// describeVerb writes a verb and those below it.
+// describeVerb writes a verb and its subcommands.
 func describeVerb(b *strings.Builder, command *cobra.Command) {
 	if command.Runnable() && !command.HasSubCommands() && !command.Hidden {
 		fmt.Fprintf(b, "\n## %s\n\n%s.\n", strings.TrimSuffix(command.UseLine(), " [flags]"), strings.TrimSuffix(command.Short, "."))
@@ -65,7 +65,7 @@ func describeVerb(b *strings.Builder, command *cobra.Command) {
 	}
 }
 
-// variableColumn is there for the verb that reads the environment.
+// variableColumn returns the column for a verb that reads the environment, else "".
 func variableColumn(command *cobra.Command, text string) string {
 	if command.Name() == "controller" {
 		return text
@@ -73,7 +73,7 @@ func variableColumn(command *cobra.Command, text string) string {
 	return ""
 }
 
-// cacheFolder is where this machine keeps caches; the page has Linux's.
+// cacheFolder is the cache folder of this machine; the page contains Linux's default.
 var cacheFolder, _ = os.UserCacheDir()
 
 func flagRows(command *cobra.Command) string {

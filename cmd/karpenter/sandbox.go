@@ -18,8 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// newSandboxCommand makes the verb that runs a Kubernetes control plane on this
-// machine.
+// newSandboxCommand returns the verb that runs a Kubernetes control plane on this machine.
 func newSandboxCommand() *cobra.Command {
 	group := &cobra.Command{
 		Use:   "sandbox",
@@ -42,7 +41,7 @@ func dataDirFlag(command *cobra.Command, dataDir *string) {
 	command.Flags().StringVar(dataDir, "data-dir", defaultDataDir(), "directory that is the sandbox")
 }
 
-// assetsFlags are the flags that choose the control plane's executables.
+// assetsFlags adds the flags that select the control plane's executables.
 func assetsFlags(command *cobra.Command, options *sandbox.AssetsOptions) {
 	command.Flags().StringVar(&options.Folder, "sandbox-assets", "",
 		"folder with one executable per component; by default they are built from the source tree, or karpenter-sandbox on the PATH is used")
@@ -84,7 +83,7 @@ func newSandboxUp() *cobra.Command {
 }
 
 func sandboxUp(ctx context.Context, out io.Writer, options sandbox.Options, wanted sandbox.AssetsOptions, foreground bool) error {
-	// A running sandbox needs no executables, whose build may take minutes.
+	// A running sandbox needs no executables, and building them may take minutes.
 	if status, err := sandbox.ReadStatus(options.DataDir); err == nil && status.Phase == sandbox.Running {
 		return alreadyUp(out, options.DataDir, status)
 	}
@@ -227,8 +226,8 @@ func newSandboxKubeconfig() *cobra.Command {
 	return command
 }
 
-// newSandboxAssets prints the folder that tests use as KUBEBUILDER_ASSETS, so
-// that a Makefile can build it, with progress, before tests that time out.
+// newSandboxAssets returns the verb that prints the folder that tests use as KUBEBUILDER_ASSETS. A Makefile can
+// thereby build it and show the progress before tests with a timeout.
 func newSandboxAssets() *cobra.Command {
 	var assets sandbox.AssetsOptions
 	command := &cobra.Command{
@@ -251,7 +250,7 @@ func newSandboxAssets() *cobra.Command {
 	return command
 }
 
-// newSandboxSupervise is what "up" runs in the background.
+// newSandboxSupervise returns the verb that "up" runs in the background.
 func newSandboxSupervise() *cobra.Command {
 	var dataDir string
 	command := &cobra.Command{
@@ -265,8 +264,8 @@ func newSandboxSupervise() *cobra.Command {
 	return command
 }
 
-// findAssets returns the folder of executables; a given folder that lacks some,
-// and an unknown version, are bad input.
+// findAssets returns the folder of executables. A given folder without some of them, and an unknown version, are
+// usage errors.
 func findAssets(ctx context.Context, options sandbox.AssetsOptions) (string, error) {
 	found, err := sandbox.Assets(ctx, options)
 	var version *sandbox.VersionError

@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
 )
 
-// awsSim are the flags of "sandbox aws-sim".
+// awsSim holds the flags of "sandbox aws-sim".
 type awsSim struct {
 	listen     string
 	noLimits   bool
@@ -28,7 +28,7 @@ type awsSim struct {
 	options    awssim.Options
 }
 
-// newSandboxAWS makes the verb that runs the simulated AWS.
+// newSandboxAWS returns the verb that runs the simulated AWS.
 func newSandboxAWS() *cobra.Command {
 	var sim awsSim
 	command := &cobra.Command{
@@ -66,7 +66,7 @@ an unknown VERB lists all of them.`,
 	return command
 }
 
-// run answers until ctx ends.
+// run serves requests until ctx ends.
 func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	if s.options.Scarcity < 0 || s.options.Scarcity > 1 {
 		return usageErrorf("--scarcity is %g, want 0 to 1", s.options.Scarcity)
@@ -94,7 +94,7 @@ func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	return cloud.Serve(ctx, listener)
 }
 
-// join has instances become nodes of the cluster that the kubeconfig names, which EKS then knows as its own.
+// join makes instances nodes of the kubeconfig's cluster. The simulated EKS then knows this cluster.
 func (s *awsSim) join() error {
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {

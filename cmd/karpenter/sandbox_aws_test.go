@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The verb tells its address, answers there, and ends when it is told to.
+// TestAWSSim checks that the verb prints its address, serves requests there, and ends on request.
 func TestAWSSim(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -26,7 +26,7 @@ func TestAWSSim(t *testing.T) {
 	}
 	url, found := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "AWS_ENDPOINT_URL=")
 	if !found {
-		t.Fatalf("it says %q", line[:n])
+		t.Fatalf("it prints %q", line[:n])
 	}
 	answer, err := http.Get(url + "/_admin/subnets")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// sandboxService is the Service of a sandbox, in kube-system, that leads to this machine: by it the API server finds the
-// conversion webhook of a controller that runs beside the sandbox (--karpenter-service).
+// sandboxService is a Service of a sandbox, in kube-system, that points to this machine. Through it the API server
+// reaches the conversion webhook of a controller that runs beside the sandbox (--karpenter-service).
 const sandboxService = "karpenter"
 
-// leadHere makes the Service. One that is there already stays as it is.
+// leadHere creates the Service. An existing one is not changed.
 func leadHere(ctx context.Context, config *rest.Config) error {
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -33,7 +33,7 @@ func leadHere(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// leadHereBy makes the Service in the cluster of a kubeconfig.
+// leadHereBy creates the Service in the cluster of a kubeconfig.
 func leadHereBy(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

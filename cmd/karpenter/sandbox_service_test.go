@@ -10,7 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// The Service of a sandbox leads to this machine, and a second `up` leaves it as it is.
+// TestLeadHere checks that the Service of a sandbox points to this machine, and that a second `up` does not change
+// it.
 func TestLeadHere(t *testing.T) {
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{})
 	config, err := s.Config()
@@ -26,13 +27,13 @@ func TestLeadHere(t *testing.T) {
 	}
 	before, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
 	if err != nil || before.Spec.Type != corev1.ServiceTypeExternalName || before.Spec.ExternalName != "localhost" {
-		t.Fatalf("the Service is %v (%v), want one that leads to localhost", before, err)
+		t.Fatalf("the Service is %v (%v), want one that points to localhost", before, err)
 	}
 	if err := leadHereBy(t.Context(), s.Kubeconfig()); err != nil {
 		t.Fatal(err)
 	}
 	after, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
 	if err != nil || after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("made again: version %s, want %s (%v)", after.ResourceVersion, before.ResourceVersion, err)
+		t.Errorf("after a second call: version %s, want %s (%v)", after.ResourceVersion, before.ResourceVersion, err)
 	}
 }

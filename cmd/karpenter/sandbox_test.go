@@ -11,7 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// A status is told once: the phase as the result, and beside it only what the phase does not say.
+// TestStatusSaysNothingTwice checks that a status is printed once: the phase as the result, and the error contains
+// only what the phase does not.
 func TestStatusSaysNothingTwice(t *testing.T) {
 	for _, c := range []struct {
 		status sandbox.Status
@@ -29,7 +30,7 @@ func TestStatusSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// The sandbox verb tells bad usage (2) from an answer of no (1), and neither from
+// TestSandboxExitCodes checks that the sandbox verb distinguishes invalid usage (2), a negative answer (1) and
 // nothing to do (0).
 func TestSandboxExitCodes(t *testing.T) {
 	theirs := t.TempDir()

@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// simulation is what the flags of the verb say.
+// simulation holds the flags of the verb.
 type simulation struct {
 	manifests         []string
 	instanceTypes     string
@@ -35,7 +35,7 @@ type simulation struct {
 	policy            policy
 }
 
-// policy is how to decide.
+// policy holds the options of a decision.
 type policy struct {
 	preferences     string
 	minValues       string
@@ -43,15 +43,15 @@ type policy struct {
 	packingEffort   int
 	workBudget      int
 	schedulerConfig string
-	// economics and untilStable are about --disrupt.
+	// economics and untilStable apply only with --disrupt.
 	economics   economics
 	untilStable bool
-	// featureGates are those of the controller, of which SpotToSpotConsolidation and StaticCapacity matter here.
+	// featureGates are the controller's. Only SpotToSpotConsolidation and StaticCapacity matter here.
 	featureGates string
 }
 
-// newSimulateCommand makes the verb that answers from files or a live cluster which nodes would be bought for pending
-// pods.
+// newSimulateCommand returns the verb that computes, from files or a live cluster, which nodes would be launched for
+// pending pods.
 func newSimulateCommand() *cobra.Command {
 	var s simulation
 	command := &cobra.Command{
@@ -116,7 +116,7 @@ func (p *policy) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.schedulerConfig, "scheduler-config", "", "default topology spread, as text of YAML or JSON")
 }
 
-// addDisruptFlags adds what only the question which nodes should leave depends on.
+// addDisruptFlags adds the flags that matter only for disruption.
 func (p *policy) addDisruptFlags(flags *pflag.FlagSet) {
 	p.economics.addFlags(flags)
 	flags.StringVar(&p.featureGates, "feature-gates", "", "those of the controller, Name=true|false, separated by commas; SpotToSpotConsolidation and StaticCapacity matter")
@@ -144,7 +144,7 @@ func (p *policy) check() error {
 	return p.economics.check()
 }
 
-// options are the policy as the engine spells it.
+// options converts the policy to options of the engine.
 func (p *policy) options() placement.Options {
 	nodePrice := int64(math.Round(p.nodePrice * model.Nano))
 	if nodePrice == 0 {
@@ -187,7 +187,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 		return err
 	}
 	if len(w.problems) > 0 && len(w.pools)+len(w.pods)+len(w.nodes)+len(w.claims)+len(w.daemons)+len(w.workloads) == 0 {
-		return unreadable(w.problems, progress) // there is nothing to answer about
+		return unreadable(w.problems, progress) // there is nothing to decide
 	}
 	for _, kind := range w.ignored() {
 		fmt.Fprintln(progress, "passed over", kind)
@@ -198,14 +198,14 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	if invented := w.inventedFor(); invented != "" && s.instanceTypes == "" {
 		fmt.Fprintln(progress, invented)
 	}
-	// What reading left behind goes before deciding begins: what follows finds room there.
+	// Garbage of reading is collected before the decision, so that the decision can reuse the memory.
 	runtime.GC()
 	// 2. Convert and decide.
 	a := s.decide(w)
 	if a, ok := a.(*answer); ok && a.Pods.Total == 0 {
 		fmt.Fprintln(progress, w.nobodyWaits())
 	}
-	// 3. Tell.
+	// 3. Print.
 	if err := s.tell(a, out); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 type report interface {
 	writeText(io.Writer) error
 	writeJSON(io.Writer) error
-	// brief is the answer in one clause.
+	// brief returns the answer in one clause.
 	brief() string
 }
 
@@ -274,7 +274,7 @@ func (s *simulation) read(ctx context.Context, in io.Reader) (*world, error) {
 	return newWorld(o, s.now, s.policy)
 }
 
-// newWorld completes what was read.
+// newWorld completes the objects that were read.
 func newWorld(o *objects, now string, p policy) (*world, error) {
 	o.finish()
 	w := &world{objects: o, now: o.newest}
@@ -300,18 +300,18 @@ func newWorld(o *objects, now string, p policy) (*world, error) {
 	return w, nil
 }
 
-// decision is what was decided, and on what.
+// decision is a plan and its input.
 type decision struct {
 	told  *told
 	snap  *model.Snapshot
 	plan  *plan.Provision
 	opts  placement.Options
 	stats *stats
-	// source says where the prices are from.
+	// source is the source of the prices.
 	source string
 }
 
-// decide converts the objects and decides, so many times. Nothing is kept from one round to the next.
+// decide converts the objects and decides, rounds times. No state is kept between rounds.
 func (w *world) decide(opts placement.Options, rounds int) *decision {
 	var d *decision
 	for range rounds {
@@ -326,7 +326,7 @@ func (w *world) decide(opts placement.Options, rounds int) *decision {
 	return d
 }
 
-// unreadable reports what could not be read: the last problem is the error, those before are lines.
+// unreadable reports what could not be read: the last problem is the error, the previous ones are lines.
 func unreadable(problems []error, progress io.Writer) error {
 	if len(problems) == 0 {
 		return nil
@@ -338,7 +338,7 @@ func unreadable(problems []error, progress io.Writer) error {
 	return &usageError{errors.New(oneLine(problems[last]))}
 }
 
-// writeFile writes a file that is to hold what data returns.
+// writeFile writes the data to a file.
 func writeFile(path string, data []byte) error {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		return fmt.Errorf("writing: %w", readable(err))

@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// answer is what the verb prints; docs/simulate.md describes it for users. Money is USD per hour; the cost is the price
-// and, for every new node, what a node costs beyond it.
+// answer is the output of the verb; docs/simulate.md describes it for users. Money is USD per hour. The cost is the
+// price and, for every new node, what a node costs beyond its price.
 type answer struct {
 	Pods          podCounts  `json:"pods"`
 	Nodes         []newNode  `json:"nodes"`
@@ -25,19 +25,20 @@ type answer struct {
 	BindOrder    []string `json:"bindOrder"`
 	PricePerHour float64  `json:"pricePerHour"`
 	CostPerHour  float64  `json:"costPerHour"`
-	// What any plan must add for these pods.
+	// These are lower bounds of what any plan adds for these pods.
 	LowerBoundPerHour     float64 `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
-	// Preferences is what preferences of pods cost; left out where there are none, or where they cost nothing.
+	// Preferences is the cost of respecting pods' preferences; omitted if there are none, or if they cost nothing.
 	Preferences *preferences `json:"preferences,omitempty"`
-	// SpotShares are of the pools that bound them.
+	// SpotShares are those of pools that limit them.
 	SpotShares []spotShare `json:"spotShares,omitempty"`
-	// PriceSource says where prices are from and of when; left out for invented ones.
+	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	Stats       *stats `json:"stats,omitempty"`
 }
 
-// spotShare is the type in a zone that will have the most of a pool's spot capacity, in percent of its vCPUs.
+// spotShare is the instance type and zone that will have the largest share of a pool's spot capacity, in percent of
+// its vCPUs.
 type spotShare struct {
 	NodePool     string `json:"nodePool"`
 	MaxPercent   int64  `json:"maxPercent"`
@@ -49,14 +50,14 @@ type spotShare struct {
 type podCounts struct {
 	Total    int `json:"total"`
 	Existing int `json:"existing"`
-	// InFlight are those of the existing whose node is bought and has not come yet.
+	// InFlight counts those of Existing whose node is being launched.
 	InFlight      int `json:"inFlight,omitempty"`
 	New           int `json:"new"`
 	Unschedulable int `json:"unschedulable"`
 }
 
-// newNode is a node to buy as its cheapest offering. InstanceTypes, cheapest first, are all that will do and can be had
-// in the same zone and capacity type.
+// newNode is a node to launch as its cheapest offering. InstanceTypes, cheapest first, are all suitable types that
+// are available in the same zone and capacity type.
 type newNode struct {
 	Name          string   `json:"name"`
 	NodePool      string   `json:"nodePool"`
@@ -65,45 +66,45 @@ type newNode struct {
 	CapacityType  string   `json:"capacityType"`
 	PricePerHour  float64  `json:"pricePerHour"`
 	InstanceTypes []string `json:"instanceTypes"`
-	// Labels are those that the pool leaves open, with the value chosen.
+	// Labels are those for which the pool allows several values, with the chosen value.
 	Labels map[string]string `json:"labels,omitempty"`
 	Pods   []string          `json:"pods"`
-	// Requests are those of the pods and of the daemons that will come; allocatable is what the instance type has.
+	// Requests are those of the pods and of the expected DaemonSet pods; Allocatable is that of the instance type.
 	Requests    map[string]string `json:"requests"`
 	Allocatable map[string]string `json:"allocatable"`
 
 	used usage
 }
 
-// existing are pods for a node that is there or in flight.
+// existing lists pods for a node that exists or is being launched.
 type existing struct {
 	Name string `json:"name"`
-	// InFlight says that it is bought and no node yet; the name is that of the claim.
+	// InFlight means that the node is being launched; the name is that of the claim.
 	InFlight bool     `json:"inFlight,omitempty"`
 	Pods     []string `json:"pods"`
 }
 
-// refusal is a pod without a place.
+// refusal is an unschedulable pod.
 type refusal struct {
 	Pod     string   `json:"pod"`
 	Reasons []reason `json:"reasons"`
 }
 
-// reason is why a pool has no place for a pod; without a pool it is about the pod itself.
+// reason is why a pool cannot provide a node for a pod; without a pool it concerns the pod itself.
 type reason struct {
 	Code     string `json:"code"`
 	NodePool string `json:"nodePool"`
 	Message  string `json:"message"`
 }
 
-// preferences is how many nodes more are bought because preferences of pods are respected, and what they add to the
-// cost; with a minus where ignoring them would cost more.
+// preferences is the number of additional nodes that are launched because preferences of pods are respected, and
+// their cost. It is negative if ignoring preferences would cost more.
 type preferences struct {
 	Nodes       int     `json:"nodes"`
 	CostPerHour float64 `json:"costPerHour"`
 }
 
-// answer turns the decision into words and figures.
+// answer converts the decision to words and figures.
 func (d *decision) answer() *answer {
 	a := &answer{Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}, PriceSource: d.source, Stats: d.stats}
 	shelves := shelves{}
@@ -136,13 +137,13 @@ func (d *decision) answer() *answer {
 	return a
 }
 
-// inFlight reports whether a node of the snapshot is bought and has not come yet.
+// inFlight reports whether a node of the snapshot is being launched.
 func (d *decision) inFlight(name string) bool {
 	node := d.snap.Node(name)
 	return node != nil && node.Stage < model.Registered
 }
 
-// priceOf adds up what is bought.
+// priceOf returns the total price and cost of the new nodes.
 func priceOf(snap *model.Snapshot, p *plan.Provision, opts placement.Options) (price, cost int64) {
 	for i := range p.Claims {
 		c := &p.Claims[i]
@@ -152,8 +153,8 @@ func priceOf(snap *model.Snapshot, p *plan.Provision, opts placement.Options) (p
 	return price, cost
 }
 
-// lowerBound is what any plan for the pods that have a place must add: its price, and its cost. Where pools differ in what
-// their nodes cost beyond the price, the least is what is certain.
+// lowerBound returns lower bounds of the price and the cost that any plan adds for the placed pods. If the costs of
+// nodes beyond their price differ between pools, the lowest one is used.
 func (d *decision) lowerBound() (price, cost int64) {
 	if len(d.plan.Claims) == 0 {
 		return 0, 0
@@ -197,7 +198,7 @@ func reasonsOf(snap *model.Snapshot, r plan.Refusal) []reason {
 	return reasons
 }
 
-// preferences decides once more without them, if some pod has any.
+// preferences decides once more without preferences, if any pod has some.
 func (d *decision) preferences() *preferences {
 	if d.opts.IgnorePreferences || !slices.ContainsFunc(d.snap.Groups, wishes) {
 		return nil
@@ -240,7 +241,7 @@ func (d *decision) newNode(c *plan.NewClaim, shelves shelves) newNode {
 	return n
 }
 
-// chosenLabels are the custom labels to which the pool gives more than one value; nil for none.
+// chosenLabels returns the custom labels for which the pool allows more than one value; nil for none.
 func (d *decision) chosenLabels(c *plan.NewClaim) map[string]string {
 	var chosen map[string]string
 	for key, value := range c.Labels {
@@ -258,7 +259,7 @@ func (d *decision) chosenLabels(c *plan.NewClaim) map[string]string {
 	return chosen
 }
 
-// shelves are the prices in one zone and capacity type of a catalogue, looked up once.
+// shelves caches the prices of each zone and capacity type of a catalog.
 type shelves map[shelfKey]*shelf
 
 type shelfKey struct {
@@ -268,9 +269,9 @@ type shelfKey struct {
 
 type shelf struct {
 	byName map[string]int
-	// price by type, model.NoPrice where it cannot be had.
+	// price is the price by type, model.NoPrice if the type is not available.
 	price []int64
-	// lists are those of claims that list the same options, which share them.
+	// lists caches the results by option list; claims with the same options share them.
 	lists map[*plan.Option][]string
 }
 
@@ -297,7 +298,7 @@ func (s shelves) shelf(index *model.TypeIndex, o plan.Option) *shelf {
 	return fresh
 }
 
-// sameOffering lists the claim's types that can be had on the shelf, cheapest first.
+// sameOffering returns the claim's types that are available on the shelf, cheapest first.
 func (s *shelf) sameOffering(c *plan.NewClaim) []string {
 	if known := s.lists[&c.Options[0]]; known != nil {
 		return known

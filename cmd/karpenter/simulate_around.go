@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// surroundings are the objects that say what pods and nodes mean beyond their own manifests: what stands behind
-// volumes, the labels of namespaces, and what selects pods.
+// surroundings are the objects that pods and nodes depend on beyond their own manifests: the objects of volumes, the
+// labels of namespaces, and the objects that select pods.
 type surroundings struct {
 	claims     map[string]*corev1.PersistentVolumeClaim
 	volumes    map[string]*corev1.PersistentVolume
@@ -25,7 +25,7 @@ type surroundings struct {
 	selectors  map[string]*metav1.LabelSelector
 	users      map[string][]*corev1.Pod
 	hosts      map[string]bool
-	// ranges by namespace and runtimes by name are what admission applies to new pods.
+	// ranges (by namespace) and runtimes (by name) are applied to new pods by admission.
 	ranges   map[string][]*corev1.LimitRange
 	runtimes map[string]*nodev1.RuntimeClass
 }
@@ -45,7 +45,7 @@ func newSurroundings() surroundings {
 	}
 }
 
-// take remembers an object, and reports whether it is one of these kinds.
+// take adds an object, and reports whether it has one of these kinds.
 func (s *surroundings) take(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -77,7 +77,7 @@ func (s *surroundings) take(object runtime.Object) bool {
 	return true
 }
 
-// index notes which pods use which claims, and the namespaces that only pods tell of.
+// index records which pods use which claims, and the namespaces that only pods mention.
 func (s *surroundings) index(pods []from[*corev1.Pod]) {
 	for _, p := range pods {
 		if s.namespaces[p.object.Namespace] == nil {
@@ -92,7 +92,7 @@ func (s *surroundings) index(pods []from[*corev1.Pod]) {
 	}
 }
 
-// around is what convert asks for.
+// around returns the inputs of package convert.
 func (s *surroundings) around(defaults []corev1.TopologySpreadConstraint) *convert.Around {
 	return &convert.Around{
 		Namespaces: s.namespaces, Volumes: s, DefaultSpread: convert.DefaultSpread(defaults, s),
@@ -121,8 +121,8 @@ func (s *surroundings) Class(name string) *storagev1.StorageClass {
 // Services implements convert.Owners.
 func (s *surroundings) Services(namespace string) []*corev1.Service { return s.services[namespace] }
 
-// Selector implements convert.Owners. The pods of a Deployment belong to a ReplicaSet that files do not have; what the
-// file calls their owner answers for it.
+// Selector implements convert.Owners. The pods of a Deployment belong to a ReplicaSet that is not in the files; the
+// owner that the file names is used instead.
 func (s *surroundings) Selector(namespace string, owner metav1.OwnerReference) *metav1.LabelSelector {
 	return s.selectors[ownerKey(namespace, owner.Kind, owner.Name)]
 }
@@ -131,7 +131,7 @@ func ownerKey(namespace, kind, name string) string {
 	return fmt.Sprintf("%s %s/%s", kind, namespace, name)
 }
 
-// unbound is the first claim of a pod's volumes that is not bound to a volume; "" for none.
+// unbound returns the name of the pod's first claim that is not bound to a volume; "" for none.
 func (s *surroundings) unbound(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A capture is one decision with everything it was made of, so that it can be made again elsewhere.
+// A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
 const (
 	captureVersion = "simulate.karpenter-go.github.io/v1alpha1"
 	captureKind    = "Capture"
@@ -28,7 +28,7 @@ type captureDocument struct {
 	Answer          json.RawMessage `json:"answer"`
 }
 
-// captureInput holds objects as they were given, those of files and those of a cluster, and what was on sale.
+// captureInput holds the original objects of files and of a cluster, and the available offerings.
 type captureInput struct {
 	Objects []json.RawMessage `json:"objects"`
 	Cluster []json.RawMessage `json:"cluster,omitempty"`
@@ -44,21 +44,21 @@ type captureOptions struct {
 	WorkBudget        int       `json:"workBudget,omitempty"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
 	MaxPods           int       `json:"maxPods,omitempty"`
-	// Namespace is that of objects that name none, default when empty.
+	// Namespace is that of objects without one; empty means default.
 	Namespace string `json:"namespace,omitempty"`
-	// Disrupt is there when the question was which nodes should leave.
+	// Disrupt is set if the decision was about disruption.
 	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
 }
 
-// captureDisrupt are the options of --disrupt; money is USD, and USD per hour.
+// captureDisrupt holds the options of --disrupt. Money is USD, and USD per hour.
 type captureDisrupt struct {
 	UntilStable bool            `json:"untilStable"`
 	Payback     metav1.Duration `json:"payback"`
-	// MinStay was the Payback in captures that do not have it.
+	// MinStay was equal to Payback in captures that do not have it.
 	MinStay   *metav1.Duration `json:"minStay,omitempty"`
 	MovePrice float64          `json:"movePrice"`
 	MinSaving float64          `json:"minSaving"`
-	// FeatureGates as the flag says them.
+	// FeatureGates is the value of the flag.
 	FeatureGates string `json:"featureGates,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func writeCapture(path string, w *world, p policy, a report) error {
 	return writeFile(path, append(data, '\n'))
 }
 
-// readCapture takes the input of a capture among other files.
+// readCapture adds the input of a capture to that of other files.
 func (o *objects) readCapture(origin string, text []byte) {
 	document, err := parseCapture(text)
 	if err != nil {
@@ -130,7 +130,7 @@ func (o *objects) takeCapture(origin string, document *captureDocument) {
 	}
 }
 
-// readLive takes an object of a cluster.
+// readLive adds an object of a cluster.
 func (o *objects) readLive(origin string, text []byte) {
 	object, _, err := o.decoder.Decode(text, nil, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *objects) readLive(origin string, text []byte) {
 	}
 }
 
-// newReplayCommand makes the verb that makes a captured decision again.
+// newReplayCommand returns the verb that repeats a captured decision.
 func newReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
@@ -161,8 +161,8 @@ exit code is 0 when the answer is the same byte for byte, apart from the statist
 	}
 }
 
-// replay makes the decision of a capture again. What cannot be read in it could not be read then, or was broken since;
-// it is told, and the answers decide.
+// replay repeats the decision of a capture. Objects in it that cannot be read were unreadable before, or were damaged
+// since; they are reported, and the answers are compared regardless.
 func replay(path string, out, progress io.Writer) error {
 	data, err := readTextFile(path)
 	if err != nil {
@@ -205,7 +205,7 @@ func replay(path string, out, progress io.Writer) error {
 	return nil
 }
 
-// question is the flags that ask for the same kind of answer.
+// question returns the flags that request the same kind of answer.
 func (s *simulation) question() string {
 	switch {
 	case !s.disrupt:
@@ -220,7 +220,7 @@ func (a *answer) brief() string {
 	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", plural(len(a.Nodes), "new node"), a.PricePerHour, plural(len(a.Unschedulable), "pod"))
 }
 
-// compareAnswers lists the fields in which a recorded answer and a fresh one are not the same bytes, statistics apart.
+// compareAnswers returns the fields in which a recorded answer and a new one differ in any byte, except statistics.
 func compareAnswers(recorded json.RawMessage, fresh report) (before report, differs []string, err error) {
 	before = emptyLike(fresh)
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
@@ -250,7 +250,7 @@ func compareAnswers(recorded json.RawMessage, fresh report) (before report, diff
 	return before, differs, nil
 }
 
-// emptyLike is an empty report of the same kind.
+// emptyLike returns an empty report of the same kind.
 func emptyLike(r report) report {
 	if _, disrupt := r.(*disruptAnswer); disrupt {
 		return &disruptAnswer{}
@@ -258,7 +258,7 @@ func emptyLike(r report) report {
 	return &answer{}
 }
 
-// fieldsOf are the fields of a report but the statistics, which are another matter each time.
+// fieldsOf returns the fields of a report except the statistics, which differ each time.
 func fieldsOf(r report) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(r)
 	if err != nil {

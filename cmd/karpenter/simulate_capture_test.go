@@ -23,7 +23,7 @@ func captured(t *testing.T, arguments ...string) string {
 	return file
 }
 
-// edit changes a capture: texts come in pairs, old and new.
+// edit replaces texts of a capture. The texts are pairs of old and new.
 func edit(t *testing.T, file string, texts ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -74,11 +74,11 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	if _, err := runProgram(t, "", "replay"); err == nil {
-		t.Error("replay without a file is no error")
+		t.Error("replay without a file succeeds")
 	}
 }
 
-// TestCaptureIsInput: a capture may be given by -f, alone or with more; its time counts.
+// TestCaptureIsInput checks that a capture may be given by -f, alone or with more files, and that its time is used.
 func TestCaptureIsInput(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML,
 		"more.yml.txt": strings.ReplaceAll(webYAML, "web", "more")})
@@ -104,7 +104,8 @@ func TestCaptureIsInput(t *testing.T) {
 	}
 }
 
-// TestWorkBudget: what the budget does not reach says so, and a replay of the capture stops at the same point.
+// TestWorkBudget checks that pods beyond the work budget are reported, and that a replay of the capture stops at the
+// same point.
 func TestWorkBudget(t *testing.T) {
 	texts := map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON}
 	for i := range 40 {
@@ -121,7 +122,7 @@ func TestWorkBudget(t *testing.T) {
 	}
 }
 
-// TestNow: the time of the decision is the newest timestamp of the input.
+// TestNow checks that the time of the decision is the newest timestamp of the input.
 func TestNow(t *testing.T) {
 	old := strings.Replace(webYAML, "metadata: {name: web}", `metadata: {name: web, creationTimestamp: "2025-05-05T05:05:05Z"}`, 1)
 	node := "apiVersion: v1\nkind: Node\nmetadata: {name: node, creationTimestamp: \"2025-06-06T06:06:06Z\"}\n"
@@ -145,7 +146,7 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// TestRepeatKeepsNothing: however many rounds, the answer is that of one.
+// TestRepeatKeepsNothing checks that the answer does not depend on the number of rounds.
 func TestRepeatKeepsNothing(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML})
 	one, five := simulateJSON(t, "-f", folder), simulateJSON(t, "-f", folder, "--repeat", "5")

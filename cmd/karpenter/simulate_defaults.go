@@ -10,7 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-// schemaDefaults are the defaults of our own kinds, by kind and version: what the API server would fill in.
+// schemaDefaults holds the schemas of Karpenter's kinds, by kind and version. The API server would apply their
+// defaults.
 type schemaDefaults map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
 
 func newSchemaDefaults() (schemaDefaults, error) {
@@ -28,7 +29,7 @@ func newSchemaDefaults() (schemaDefaults, error) {
 	return all, nil
 }
 
-// apply fills in the defaults of an object; objects of other kinds are returned as they are.
+// apply sets the defaults of an object. Objects of other kinds are returned unchanged.
 func (s schemaDefaults) apply(kind metav1.TypeMeta, text []byte) ([]byte, error) {
 	schema := s[kind]
 	if schema == nil {
@@ -44,7 +45,8 @@ func (s schemaDefaults) apply(kind metav1.TypeMeta, text []byte) ([]byte, error)
 	return json.Marshal(object)
 }
 
-// fillIn sets what is missing below a value, level by level (Kubernetes: defaulting of structural schemas).
+// fillIn sets missing fields below a value, level by level
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting).
 func fillIn(schema *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch value := value.(type) {
 	case map[string]any:

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// economics is what a consolidation must bring, as flags say it, for pools that do not say.
+// economics are the required savings of a consolidation, from flags, for pools that do not set them.
 type economics struct {
 	payback, minStay     time.Duration
 	movePrice, minSaving float64
@@ -41,7 +41,8 @@ func (e *economics) check() error {
 	return nil
 }
 
-// options are the economics as the engine spells them, where zero is the usual and a negative value nothing.
+// options converts the economics to those of the engine, where zero means the default and a negative value means
+// none.
 func (e *economics) options() disruption.Economics {
 	nano := func(v float64) int64 { return int64(math.Round(v * model.Nano)) }
 	o := disruption.Economics{Payback: e.payback, MinStay: e.minStay, MovePrice: nano(e.movePrice), MinSaving: nano(e.minSaving)}
@@ -57,33 +58,34 @@ func (e *economics) options() disruption.Economics {
 	return o
 }
 
-// disruptAnswer is what the verb prints with --disrupt; docs/simulate.md describes it for users. Money is USD per hour.
+// disruptAnswer is the output of the verb with --disrupt; docs/simulate.md describes it for users. Money is USD per
+// hour.
 type disruptAnswer struct {
 	Before fleetFigures     `json:"before"`
 	Steps  []disruptionStep `json:"steps"`
 	After  fleetFigures     `json:"after"`
-	// What the fleet costs at least, whoever plans it, while nodes that stay by rule stay.
+	// These are lower bounds of the fleet's price and cost for any plan that keeps the nodes that must be kept.
 	LowerBoundPerHour     float64    `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
 	Kept                  []keptNode `json:"kept"`
-	// UnderWay counts nodes that commands have which were begun before: no step is about them.
+	// UnderWay counts nodes of commands that were started before. No step concerns them.
 	UnderWay int `json:"underWay,omitempty"`
-	// PriceSource says where prices are from and of when; left out for invented ones.
+	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	Stats       *stats `json:"stats,omitempty"`
 }
 
-// fleetFigures are about all nodes that claims stand behind, those on their way included.
+// fleetFigures covers all nodes with claims, including those being launched.
 type fleetFigures struct {
 	Nodes        int     `json:"nodes"`
 	PricePerHour float64 `json:"pricePerHour"`
-	// CostPerHour counts what nodes cost beyond their price.
+	// CostPerHour includes the costs of nodes beyond their price.
 	CostPerHour float64 `json:"costPerHour"`
 }
 
 // disruptionStep is one command.
 type disruptionStep struct {
-	// Reason and Method are spelled as in budgets and metrics; no method for a renewal.
+	// Reason and Method are spelled as in budgets and metrics. A renewal has no method.
 	Reason string       `json:"reason"`
 	Method string       `json:"method"`
 	Remove []string     `json:"remove"`
@@ -95,8 +97,8 @@ type disruptionStep struct {
 	After  fleetFigures `json:"after"`
 }
 
-// addedNode is a node to buy, as its cheapest offering. Its name is that of its claim, and the same whenever the same pods
-// are to go there.
+// addedNode is a node to launch, as its cheapest offering. Its name is that of its claim. The same pods give the same
+// name.
 type addedNode struct {
 	Name         string  `json:"name"`
 	NodePool     string  `json:"nodePool"`
@@ -106,22 +108,22 @@ type addedNode struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// keptNode is a node that stays when all is done, and why.
+// keptNode is a node that is kept after all steps, and why.
 type keptNode struct {
 	Node    string       `json:"node"`
 	Reasons []keptReason `json:"reasons"`
 }
 
-// disruptDecision is what was decided about nodes, and on what.
+// disruptDecision is a decision about nodes and its input.
 type disruptDecision struct {
 	opts  disruption.Options
 	first *model.Snapshot
-	// last is the snapshot after the steps, proposal the last that was made.
+	// last is the snapshot after the steps, proposal the last proposal.
 	last     *model.Snapshot
 	proposal disruption.Proposal
 	steps    []decidedStep
 	stats    *stats
-	// source says where the prices are from.
+	// source is the source of the prices.
 	source string
 }
 
@@ -133,16 +135,16 @@ type decidedStep struct {
 	after fleetFigures
 }
 
-// disruptOptions are the policy as the engine spells it.
+// disruptOptions converts the policy to options of the engine.
 func (p *policy) disruptOptions() disruption.Options {
-	on, _, _ := readGates(p.featureGates) // checked before
+	on, _, _ := readGates(p.featureGates) // validated before
 	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
-	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // no what-if is cut short
+	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // what-ifs are not limited
 	return opts
 }
 
-// disrupt converts the objects and decides which nodes should leave, so many times. Nothing is kept from one round to the
-// next.
+// disrupt converts the objects and decides which nodes should be removed, rounds times. No state is kept between
+// rounds.
 func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
 	var d *disruptDecision
 	var problems []error
@@ -162,11 +164,11 @@ func (w *world) disrupt(p *policy, rounds int) *disruptDecision {
 	return d
 }
 
-// release lets go of the objects that have been told for the last time: what follows is larger than they are.
+// release drops references to objects that are no longer needed, because the next steps need more memory.
 func (w *world) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
 
-// run proposes and applies: once, or until nothing is proposed any more. Time stands still, so that what one step bought,
-// or sent pods to, is not undone by another.
+// run proposes and applies commands: once, or until none is proposed. The time does not advance, so that no step
+// reverts the launches and moves of another one.
 func (d *disruptDecision) run(untilStable bool) {
 	d.last = d.first
 	for {
@@ -201,7 +203,7 @@ func (d *disruptDecision) figures(snap *model.Snapshot) fleetFigures {
 	return f
 }
 
-// answer turns the decision into words and figures.
+// answer converts the decision to words and figures.
 func (d *disruptDecision) answer() *disruptAnswer {
 	a := &disruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []disruptionStep{}, Kept: []keptNode{}, PriceSource: d.source, Stats: d.stats}
 	for i := range d.steps {
@@ -235,7 +237,7 @@ func (s *decidedStep) told() disruptionStep {
 	return step
 }
 
-// keptNodes are the entries of a proposal, those of a node together.
+// keptNodes groups the entries of a proposal by node.
 func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []keptNode {
 	list := []keptNode{}
 	for _, k := range kept {

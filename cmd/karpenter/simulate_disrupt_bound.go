@@ -9,13 +9,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// boundWork keeps the bound of a fleet within a second; more has not made it better on the fleets that we measure.
+// boundWork keeps the computation of a fleet's bound within a second. More work has not improved the bound for the
+// measured fleets.
 const boundWork = 100_000_000
 
-// leastCost is what the nodes in question cost at least, nano-USD per hour, whoever plans: those that stay by rule at what
-// they are, and the pods of the others packed anew, onto anything that is on sale and the room that is free on nodes
-// that stay. Budgets, prices of disruption and everything that passes with time are left aside; pods that wait for a place
-// are too.
+// leastCost returns lower bounds of the price and the cost of the given nodes for any plan, in nano-USD per hour.
+// Nodes that must be kept count as they are. The pods of the others are packed anew, onto any available offering and
+// the free room of kept nodes. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
 func leastCost(snap *model.Snapshot, opts disruption.Options, about func(*model.Node) bool) (price, cost int64) {
 	guard := plan.NewGuard(snap)
 	guard.MinStay = opts.MinStay
@@ -47,7 +47,7 @@ func leastCost(snap *model.Snapshot, opts disruption.Options, about func(*model.
 	return price + b.Price, cost + b.Cost
 }
 
-// mayGo reports whether there is a reason for which the node may leave, now or when only time has passed.
+// mayGo reports whether there is a reason for which the node may be removed, now or at a later time.
 func mayGo(guard *plan.Guard, n *model.Node, snap *model.Snapshot) bool {
 	reasons := []plan.Reason{plan.Empty, plan.Underutilized}
 	if n.Drifted != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// disruptPool lets any node go at any time, but for the budget given.
+// disruptPool allows the removal of any node at any time, within the given budget.
 const disruptPool = `apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: default}
@@ -25,7 +25,7 @@ spec:
       requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
 `
 
-// nodeYAML is a node of the pool, of one of the types of typesJSON.
+// nodeYAML returns a node of the pool, of one of the types of typesJSON.
 func nodeYAML(name, kind string) string {
 	size := map[string]string{"small": "cpu: 1900m, memory: 4Gi, pods: 20", "large": "cpu: 7900m, memory: 16Gi, pods: 50"}[kind]
 	return fmt.Sprintf(`---
@@ -43,7 +43,7 @@ status:
 `, name, kind, size)
 }
 
-// podYAML is a pod of a ReplicaSet on a node, with a cpu request and annotations.
+// podYAML returns a pod of a ReplicaSet on a node, with a CPU request and annotations.
 func podYAML(name, node, cpu, annotations string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -59,7 +59,7 @@ status: {phase: Running}
 `, name, annotations, node, cpu)
 }
 
-// mixed is a fleet with something of everything: an empty node, two that are too large, and one that is protected.
+// mixed is a fleet with nodes of several kinds: an empty node, two that are too large, and one that is protected.
 func mixed() map[string]string {
 	return map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool,
 		"cluster.yaml": nodeYAML("empty", "large") + nodeYAML("idle-1", "large") + nodeYAML("idle-2", "large") + nodeYAML("held", "large") +
@@ -88,7 +88,7 @@ func TestDisrupt(t *testing.T) {
 	folder := files(t, mixed())
 	a := disruptJSON(t, "-f", folder, "--until-stable", "--node-overhead-price", "0.01")
 	near := cmpopts.EquateApprox(0, 1e-9)
-	// All that moves has room on the node that must stay.
+	// All moved pods have room on the node that must be kept.
 	if diff := cmp.Diff(fleetFigures{4, 2, 2.04}, a.Before, near); diff != "" {
 		t.Errorf("before:\n%s", diff)
 	}
@@ -100,15 +100,15 @@ func TestDisrupt(t *testing.T) {
 	for i, s := range a.Steps {
 		out, moves = append(out, s.Remove...), append(moves, s.Moves...)
 		if len(s.Moves) != s.Moved {
-			t.Errorf("step %d moves %d pods and says of %d where they go", i+1, s.Moved, len(s.Moves))
+			t.Errorf("step %d moves %d pods and lists the target of %d", i+1, s.Moved, len(s.Moves))
 		}
 		if s.Reason == "Empty" && (s.Method != "empty" || s.Score != nil || s.Moved != 0 || i != 0) {
-			t.Errorf("the empty node leaves by %+v", s)
+			t.Errorf("the empty node is removed by %+v", s)
 		}
 		if s.Reason == "Underutilized" {
-			// An hour of saving by the price of moving a pod: 0.51 / 0.001.
+			// The saving of an hour divided by the price of moving a pod: 0.51 / 0.001.
 			if s.Score == nil || math.Abs(*s.Score-510) > 1e-6 || s.Moved != 1 || len(s.Add) != 0 || math.Abs(s.Saving-0.51) > 1e-9 {
-				t.Errorf("an underused node leaves by %+v", s)
+				t.Errorf("an underused node is removed by %+v", s)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func TestDisrupt(t *testing.T) {
 	sums(t, a)
 }
 
-// sums: the steps add up to what the fleet costs less, and each makes it cheaper.
+// sums checks that the savings of the steps add up, and that each step reduces the cost.
 func sums(t *testing.T, a disruptAnswer) {
 	t.Helper()
 	cost := a.Before.CostPerHour
@@ -148,7 +148,8 @@ func sums(t *testing.T, a disruptAnswer) {
 	}
 }
 
-// A lone node that is too large is replaced, and its replacement is not touched again although time stands still.
+// TestDisruptReplaces checks that a single node that is too large is replaced, and that its replacement is not
+// replaced again although the time does not advance.
 func TestDisruptReplaces(t *testing.T) {
 	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool,
 		"cluster.yaml": nodeYAML("big", "large") + podYAML("one", "big", "500m", "")})
@@ -173,7 +174,8 @@ func TestDisruptReplaces(t *testing.T) {
 	sums(t, a)
 }
 
-// One pass obeys the budget; until stable, nodes that are gone no longer count.
+// TestDisruptBudget checks that one pass respects the budget, and that with --until-stable removed nodes no longer
+// count.
 func TestDisruptBudget(t *testing.T) {
 	texts := mixed()
 	texts["pool.yaml"] = strings.Replace(disruptPool, `"100%"`, `"1"`, 1)
@@ -194,7 +196,7 @@ func TestDisruptBudget(t *testing.T) {
 	}
 }
 
-// What the flags ask of a saving holds, and what the pool asks wins.
+// TestDisruptEconomics checks that the flags' requirements on savings apply, and that a pool's own take precedence.
 func TestDisruptEconomics(t *testing.T) {
 	folder := files(t, mixed())
 	demanding := mixed()
@@ -221,7 +223,7 @@ func TestDisruptEconomics(t *testing.T) {
 			}
 		}
 		if len(a.Steps) != c.steps || code != c.code {
-			t.Errorf("%s: %d steps, idle-1 stays for %q; want %d, %q", name, len(a.Steps), code, c.steps, c.code)
+			t.Errorf("%s: %d steps, idle-1 is kept for %q; want %d, %q", name, len(a.Steps), code, c.steps, c.code)
 		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// The answer of --disrupt for people: the steps in their order, the nodes that stay by their reasons, and the figures.
+// This file prints the answer of --disrupt as text: the steps in their order, the kept nodes by their reasons, and
+// the figures.
 
 func (a *disruptAnswer) writeText(out io.Writer) error {
 	var b strings.Builder
@@ -48,7 +49,7 @@ func scoreText(score *float64) string {
 	return fmt.Sprintf("%.1f", *score)
 }
 
-// fewNodes is how many nodes a line names.
+// fewNodes is the maximum number of nodes that a line names.
 const fewNodes = 3
 
 func names(nodes []string) string {
@@ -63,7 +64,7 @@ func additions(list []addedNode) string {
 	var parts []string
 	counts := map[string]int{}
 	for _, n := range list {
-		text := strings.Join(strings.Fields(n.InstanceType+" "+n.Zone+" "+n.CapacityType), " ") // a claim may leave some of them open
+		text := strings.Join(strings.Fields(n.InstanceType+" "+n.Zone+" "+n.CapacityType), " ") // a claim may have no value for some of them
 		if counts[text]++; counts[text] == 1 {
 			parts = append(parts, text)
 		}
@@ -76,12 +77,12 @@ func additions(list []addedNode) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// writeKept lists nodes that stay, those with the same codes together.
+// writeKept lists kept nodes, grouped by their codes.
 func (a *disruptAnswer) writeKept(b *strings.Builder) {
 	type line struct {
 		first   *keptNode
 		count   int
-		reasons [][]keptReason // of all nodes, by the place in first.Reasons
+		reasons [][]keptReason // of all nodes, by the index in first.Reasons
 	}
 	lines := map[string]*line{}
 	var order []*line
@@ -118,7 +119,7 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 	}
 }
 
-// title is the code, and for which reason the node might have left.
+// title returns the code, and the reason for which the node might have been removed.
 func (r *keptReason) title() string {
 	if r.For == "" {
 		return r.Code
@@ -147,7 +148,7 @@ func (a *disruptAnswer) writeSummary(b *strings.Builder) {
 	b.WriteString(pricesAre(a.PriceSource))
 }
 
-// moves are how many pods move in all steps, and what those save, USD per hour.
+// moves returns the number of pods that move in all steps, and the savings of these steps in USD per hour.
 func (a *disruptAnswer) moves() (pods int, saved float64) {
 	for i := range a.Steps {
 		pods += a.Steps[i].Moved

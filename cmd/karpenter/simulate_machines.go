@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// machinesOf are the claims and nodes by provider ID; those without one are left out.
+// machinesOf returns the claims and nodes by provider ID, excluding those without one.
 func (o *objects) machinesOf() map[string]*convert.Machine {
 	machines := make(map[string]*convert.Machine, len(o.nodes))
 	at := func(id string) *convert.Machine {
@@ -36,8 +36,8 @@ func (o *objects) machinesOf() map[string]*convert.Machine {
 	return machines
 }
 
-// claimNodes gives a node of a file that belongs to a pool and has no claim an initialized one; of two nodes of one machine
-// the one that counts.
+// claimNodes creates an initialized claim for each node of a file that belongs to a pool and has no claim. Of two
+// nodes of one machine it uses the one that counts.
 func (o *objects) claimNodes() {
 	machines := o.machinesOf()
 	for _, n := range o.nodes {
@@ -54,7 +54,7 @@ func (o *objects) claimNodes() {
 	}
 }
 
-// claimOf is the claim of a node that has been initialized since it was created.
+// claimOf returns the claim of a node that has been initialized since its creation.
 func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: node.Name, UID: "claim/" + node.UID, Labels: node.Labels, CreationTimestamp: node.CreationTimestamp}}
@@ -68,8 +68,8 @@ func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	return claim
 }
 
-// joinMachines finds the node of each claim, and leaves out claims and nodes that show the machine of another, as the
-// controller does. Nodes of a machine without a claim stay: pods may run on them.
+// joinMachines finds the node of each claim. Like the controller, it excludes claims and nodes that show the machine
+// of another one. Nodes of a machine without a claim are kept, because pods may run on them.
 func (w *world) joinMachines() {
 	machines, out := w.machinesOf(), map[metav1.Object]convert.Twin{}
 	w.nodeOf = make(map[string]*corev1.Node, len(w.nodes))
@@ -91,7 +91,7 @@ func (w *world) joinMachines() {
 	}
 }
 
-// without drops objects that do not count, and says why.
+// without removes the given objects and reports why.
 func without[T metav1.Object](w *world, list []from[T], out map[metav1.Object]convert.Twin) []from[T] {
 	kept := list[:0:0]
 	for _, f := range list {

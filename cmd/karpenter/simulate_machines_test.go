@@ -12,8 +12,8 @@ func of(text, id string) string {
 	return strings.Replace(text, "status:\n", "spec: {providerID: "+id+"}\nstatus:\n", 1)
 }
 
-// Of two nodes of one machine the eldest counts, in whatever order they are read, and the other is named; two that belong
-// to no pool both count.
+// TestNodesOfOneMachine checks that of two nodes of one machine the oldest counts, in whatever order they are read,
+// and that the other is reported. Two nodes that belong to no pool both count.
 func TestNodesOfOneMachine(t *testing.T) {
 	elder, other := of(nodeYAML("zebra", "large"), "m-1"), of(strings.Replace(nodeYAML("ape", "large"), "2026-01-01", "2026-01-02", 1), "m-1")
 	foreign := func(name string) string {
@@ -30,10 +30,10 @@ func TestNodesOfOneMachine(t *testing.T) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 			if progress != "" {
-				t.Errorf("more is told: %s", progress)
+				t.Errorf("more is reported: %s", progress)
 			}
 			if !strings.Contains(out, "1     Empty   empty   zebra") || !strings.Contains(out, "1 step: 1 node becomes 0") {
-				t.Errorf("the node that counts does not leave:\n%s", out)
+				t.Errorf("the node that counts is not removed:\n%s", out)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func TestClaimsOfOneMachine(t *testing.T) {
 	}
 }
 
-// Annotations that mean something else than they seem to are named, once for all that have the same.
+// TestNotices checks that misleading annotations are reported, once for all objects with the same annotation.
 func TestNotices(t *testing.T) {
 	texts := mixed()
 	texts["more.yaml"] = podYAML("soon", "held", "1m", `karpenter.sh/do-not-disrupt: soon`) + podYAML("soon-2", "held", "1m", `karpenter.sh/do-not-disrupt: soon`) +
@@ -78,11 +78,12 @@ node timed: annotation karpenter.sh/do-not-disrupt is "4h", want true on a node;
 		codes[k.Node] = k.Reasons[0].Code
 	}
 	if codes["idle-1"] != "NodeProtected" {
-		t.Errorf("the node with the pod that is protected for ever: %q, want NodeProtected; all: %v", codes["idle-1"], codes)
+		t.Errorf("the node with the pod that is protected forever: %q, want NodeProtected; all: %v", codes["idle-1"], codes)
 	}
 }
 
-// What the API server would refuse of a PodDisruptionBudget is refused, with the field; the rest is decided.
+// TestRefusedPDBs checks that a PodDisruptionBudget that the API server would reject is rejected, with the field, and
+// that the rest is decided.
 func TestRefusedPDBs(t *testing.T) {
 	const head = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: "
 	const share = `want a number of pods, zero or more, or a percentage from "0%" to "100%"`
@@ -111,7 +112,7 @@ func TestRefusedPDBs(t *testing.T) {
 		case want != "" && (err == nil || !strings.Contains(err.Error(), "PodDisruptionBudget b: "+want)):
 			t.Errorf("%s: got %v, want %q", spec, err, want)
 		case want != "" && !strings.Contains(out, "3 steps: 4 nodes become 1"):
-			t.Errorf("%s: it counts, or the rest is not decided:\n%s", spec, out)
+			t.Errorf("%s: it is used, or the rest is not decided:\n%s", spec, out)
 		}
 	}
 }

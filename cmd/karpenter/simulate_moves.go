@@ -10,14 +10,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// podMove is a pod that a step sends to another node, by names. To is a node that is there, or one that the step adds.
+// podMove is a pod that a step moves to another node, by names. To is an existing node, or one that the step adds.
 type podMove struct {
 	Pod  string `json:"pod"`
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// movesOf are the moves of a command that was decided on the snapshot, by node and pod.
+// movesOf returns the moves of a command that was decided on the snapshot, ordered by node and pod.
 func movesOf(snap *model.Snapshot, c *plan.Command) []podMove {
 	to := map[string]string{}
 	send := func(pods []*model.Pod, node string) {
@@ -49,10 +49,10 @@ func movesOf(snap *model.Snapshot, c *plan.Command) []podMove {
 	return moves
 }
 
-// fewWays is how many pairs of nodes the text of a step names.
+// fewWays is the maximum number of node pairs that the text of a step names.
 const fewWays = 5
 
-// writeMoves says where the pods of a step go: a line for each pair of nodes, those with most pods first.
+// writeMoves prints where the pods of a step move: a line for each pair of nodes, those with most pods first.
 func (s *disruptionStep) writeMoves(b *strings.Builder, number int) {
 	type way struct {
 		from, to string

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The text names the pairs of nodes with most pods, and says that there are more.
+// TestWriteMoves checks that the text names the node pairs with most pods, and mentions that there are more.
 func TestWriteMoves(t *testing.T) {
 	step := disruptionStep{Add: []addedNode{{Name: "fresh", InstanceType: "small"}}}
 	for i := range 7 {

@@ -9,8 +9,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// notices say which annotations mean something else than somebody may think. Objects with the same annotation share a
-// line, and the first of them speaks for all.
+// notices describe annotations that may be misunderstood. Objects with the same annotation share a line that names
+// the first of them.
 func (o *objects) notices() []string {
 	var n notices
 	for _, p := range o.pods {
@@ -26,7 +26,7 @@ func (o *objects) notices() []string {
 	return n.lines()
 }
 
-// nobodyWaits says why an answer is empty: pods without a node are what is asked about.
+// nobodyWaits explains an empty answer: the verb plans for pods without a node.
 func (o *objects) nobodyWaits() string {
 	seated, ended := 0, 0
 	for _, p := range o.pods {
@@ -40,13 +40,13 @@ func (o *objects) nobodyWaits() string {
 	return fmt.Sprintf("no pod waits for a node, so that nothing is bought; pods read: %d, of which on nodes: %d, ended: %d", len(o.pods), seated, ended)
 }
 
-// notices are messages in the order in which they came up, and whom they are about.
+// notices holds messages in the order in which they occurred, and their subjects.
 type notices struct {
 	order []string
 	about map[string]*subject
 }
 
-// subject is the first object that a message is about, and how many more there are.
+// subject is the first object that a message concerns, and the number of further ones.
 type subject struct {
 	kind, name string
 	more       int

@@ -29,8 +29,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// objects are what a decision is about, by kind, in the order in which they were read: from files, from a live cluster,
-// or both. Objects of files win over those of the cluster with the same name.
+// objects are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
+// cluster, or both. Objects of files take precedence over those of the cluster with the same name.
 type objects struct {
 	pools     []from[*karpv1.NodePool]
 	claims    []from[*karpv1.NodeClaim]
@@ -40,33 +40,37 @@ type objects struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []from[*policyv1.PodDisruptionBudget]
-	// classesOfAWS by name; memory is what the controller has seen on nodes of AWS; ipv6 says that pods have IPv6 addresses.
+	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
+	// means that pods have IPv6 addresses.
 	classesOfAWS map[string]classOfAWS
 	memory       map[string]string
 	ipv6         bool
-	// assumed is what the answer takes for granted.
+	// assumed lists the assumptions of the answer.
 	assumed []string
-	// refused are pools of files that the API server would not take, and why.
+	// refused are pools of files that the API server would reject, and why.
 	refused []refusedPool
-	// priorities by class; ordinary is that of pods without one, nil for 0: the lowest of the classes that are to be it.
+	// priorities are the values by priority class. ordinary is that of pods without a class, nil for 0: the lowest of
+	// the classes with globalDefault.
 	priorities map[string]int32
 	ordinary   *int32
-	// home is the namespace of objects that name none, default when empty.
+	// home is the namespace of objects without one; empty means default.
 	home string
-	// mostPods is how many there may be; workloads are not expanded to more.
+	// mostPods is the maximum number of pods; workloads are not expanded beyond it.
 	mostPods int
 	// newest is the newest timestamp of any object.
 	newest time.Time
 
-	// typesFile and providerLabels are what a folder has beside its manifests: instance-types.json and meta.json.
+	// typesFile and providerLabels are read from the files beside a folder's manifests: instance-types.json and
+	// meta.json.
 	typesFile      string
 	providerLabels []string
-	// sale is what can be bought, when the files do not say: from a provider or a capture; nil for neither.
+	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
+	// neither.
 	sale *sale
 	// options are those of a capture that was read, nil for none.
 	options *captureOptions
 
-	// keep remembers the objects as they were given, for a capture: those of files, and those of the cluster.
+	// keep stores the original objects of files and of the cluster, for a capture.
 	keep          bool
 	given, seenIn []json.RawMessage
 
@@ -77,33 +81,33 @@ type objects struct {
 	defaults schemaDefaults
 }
 
-// mostPods is how many pods a simulation decides about, if nobody says otherwise. A million of one shape take some 4 GB of memory.
+// mostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
 const mostPods = 1_000_000
 
-// sale is what can be bought.
+// sale lists the available offerings.
 type sale struct {
 	Declared cloud.Declared `json:"declared"`
-	// NodeClasses are the provider's; none means that those of any kind are accepted.
+	// NodeClasses are the provider's kinds; none means that all kinds are accepted.
 	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
 	Catalogues  []catalogue        `json:"catalogues"`
-	// Source says where types and prices of a real cloud are from, and of when; empty for invented ones.
+	// Source is the source and the date of types and prices of a real cloud; empty for invented ones.
 	Source string `json:"source,omitempty"`
 }
 
-// catalogue is what some pools can buy, those of a node class, or all others when it names neither, or why they can buy
-// nothing.
+// catalogue lists what some pools can launch, or why they can launch nothing. The pools are the named ones, those of
+// the class, or all others if it names neither.
 type catalogue struct {
 	Pools []string `json:"pools,omitempty"`
-	// Class is the name of a node class of AWS.
+	// Class is the name of an EC2NodeClass.
 	Class  string               `json:"class,omitempty"`
 	Types  []cloud.InstanceType `json:"types,omitempty"`
 	Reason string               `json:"reason,omitempty"`
-	// Declared are the labels of its provider, where pools of several providers are here; else those of the sale.
+	// Declared are the labels of its provider, if there are pools of several providers; else those of the sale apply.
 	Declared *cloud.Declared `json:"declared,omitempty"`
 }
 
-// from is an object and where it was read. Live objects are taken as they are; of others we assume that they are set up
-// and, if pods, that kube-scheduler has found no place for them.
+// from is an object and its origin. Live objects are used as they are. Other objects are assumed to be set up and, if
+// they are pods, to be unschedulable.
 type from[T any] struct {
 	object T
 	origin string
@@ -129,7 +133,7 @@ func newObjects() (*objects, error) {
 	}, nil
 }
 
-// readAllPaths reads what the flags name.
+// readAllPaths reads the files that the flags name.
 func (o *objects) readAllPaths(paths []string, in io.Reader) {
 	for _, path := range paths {
 		o.readPath(path, in)
@@ -138,7 +142,7 @@ func (o *objects) readAllPaths(paths []string, in io.Reader) {
 
 func (o *objects) problem(err error) { o.problems = append(o.problems, err) }
 
-// take sorts an object by its kind, and reports whether it is of use.
+// take adds an object by its kind, and reports whether it is used.
 func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 	meta, ok := object.(metav1.Object)
 	if !ok || meta.GetName() == "" {
@@ -170,7 +174,7 @@ func (o *objects) take(origin string, object runtime.Object, live bool) bool {
 	return true
 }
 
-// namespacedKind reports whether objects of the kind live in namespaces.
+// namespacedKind reports whether objects of the kind are namespaced.
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
 	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
@@ -223,7 +227,7 @@ func (o *objects) sort(origin string, object runtime.Object, live bool) bool {
 	return true
 }
 
-// noticePod takes the times of a pod's life.
+// noticePod records the timestamps of a pod.
 func (o *objects) noticePod(pod *corev1.Pod) {
 	if pod.Status.StartTime != nil {
 		o.notice(pod.Status.StartTime.Time)
@@ -240,8 +244,8 @@ func (o *objects) noticeClaim(claim *karpv1.NodeClaim) {
 	}
 }
 
-// finish completes what was read: pods that workloads are short of, what admission would have added, claims of nodes
-// that have none. It is called once.
+// finish completes the objects that were read: it adds missing pods of workloads, what admission would have set, and
+// claims of nodes without one. It is called once.
 func (o *objects) finish() {
 	pods := newPodIndex(o.pods)
 	for _, w := range o.workloads {
@@ -256,12 +260,12 @@ func (o *objects) finish() {
 	o.refuseBudgets()
 	o.assumeHealthy()
 	o.around.index(o.pods)
-	o.seen = nil // nobody asks any more, and with many pods it is large
+	o.seen = nil // not used anymore, and large with many pods
 	o.claimNodes()
 }
 
-// admit makes of a pod of a file what the API server would. A pod that an API server has stored is as it was admitted then:
-// LimitRanges and RuntimeClasses may be newer.
+// admit applies the API server's admission to a pod of a file. A pod that an API server has stored is not changed:
+// LimitRanges and RuntimeClasses may be newer than the pod.
 func (o *objects) admit(pod *corev1.Pod) {
 	var by convert.Admission = &o.around
 	if pod.ResourceVersion != "" {
@@ -284,8 +288,8 @@ func (o *objects) admit(pod *corev1.Pod) {
 	}
 }
 
-// assumeUnschedulable gives a pod that wants a node kube-scheduler's word that there is none, and takes away nominations
-// of others.
+// assumeUnschedulable sets the condition of an unschedulable pod on a pod that needs a node, and removes the
+// nominations of other pods.
 func assumeUnschedulable(pod *corev1.Pod) {
 	if !waiting(pod) || len(pod.Spec.SchedulingGates) > 0 {
 		return
@@ -296,19 +300,19 @@ func assumeUnschedulable(pod *corev1.Pod) {
 	}
 }
 
-// waiting reports whether the pod is neither on a node nor over.
+// waiting reports whether the pod is neither on a node nor finished.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// setUp makes a pool from a file what the controller would make of it once everything is there.
+// setUp gives a pool from a file the state that the controller sets once the pool is ready.
 func setUp(pool *karpv1.NodePool) {
 	pool.Status.Conditions = nil
 	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 }
 
-// passOver counts an object of a kind that is no part of a decision.
+// passOver counts an object of a kind that decisions do not use.
 func (o *objects) passOver(kind schema.GroupVersionKind) {
 	name := kind.Kind
 	if kind.Group != "" {
@@ -317,7 +321,7 @@ func (o *objects) passOver(kind schema.GroupVersionKind) {
 	o.passed[name]++
 }
 
-// ignored says how many objects of which kinds were passed over.
+// ignored describes how many objects of which kinds were ignored.
 func (o *objects) ignored() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// refuseBudgets leaves out PodDisruptionBudgets of files that the API server would refuse, and says why.
+// refuseBudgets removes PodDisruptionBudgets of files that the API server would reject, and reports why.
 func (o *objects) refuseBudgets() {
 	o.budgets = slices.DeleteFunc(o.budgets, func(b from[*policyv1.PodDisruptionBudget]) bool {
 		if b.live {
@@ -29,8 +29,9 @@ func (o *objects) refuseBudgets() {
 	})
 }
 
-// budgetProblem is what the API server would refuse (kubernetes, pkg/apis/policy/validation/validation.go), nil for
-// nothing. No selector selects no pod, an empty one every pod of the namespace; both are allowed.
+// budgetProblem returns the error of the API server
+// (https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/policy/validation/validation.go), nil for none. A
+// missing selector selects no pod, an empty one every pod of the namespace; both are allowed.
 func budgetProblem(spec *policyv1.PodDisruptionBudgetSpec) error {
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
 		return fmt.Errorf("spec.maxUnavailable: is %s beside spec.minAvailable %s, want one of the two", spec.MaxUnavailable.String(), spec.MinAvailable.String())
@@ -51,7 +52,7 @@ func budgetProblem(spec *policyv1.PodDisruptionBudgetSpec) error {
 	return nil
 }
 
-// shareProblem is what is wrong with a number of pods or a percentage of them.
+// shareProblem returns what is wrong with a number of pods or a percentage of them.
 func shareProblem(name string, share *intstr.IntOrString) error {
 	const want = "want a number of pods, zero or more, or a percentage from \"0%\" to \"100%\""
 	switch {
@@ -69,9 +70,9 @@ func shareProblem(name string, share *intstr.IntOrString) error {
 	return nil
 }
 
-// assumeHealthy gives what files hold the status that a cluster would have given it: pods on nodes that do not say
-// otherwise are ready, and PodDisruptionBudgets without a status allow what the disruption controller would let them
-// allow, taking for the scale of a controller the number of its pods that are seen.
+// assumeHealthy gives objects of files the status that a cluster would have set. Pods on nodes without a contrary
+// status are ready. PodDisruptionBudgets without a status get the one that the disruption controller would compute,
+// with the number of a controller's known pods as its scale.
 func (o *objects) assumeHealthy() {
 	for _, p := range o.pods {
 		if !p.live {
@@ -92,7 +93,7 @@ func (o *objects) assumeHealthy() {
 	}
 }
 
-// bare reports whether nobody has written a status.
+// bare reports whether the status is not set.
 func bare(status *policyv1.PodDisruptionBudgetStatus) bool {
 	return status.ObservedGeneration == 0 && status.DisruptionsAllowed == 0 && status.CurrentHealthy == 0 &&
 		status.DesiredHealthy == 0 && status.ExpectedPods == 0 && len(status.Conditions) == 0
@@ -110,7 +111,7 @@ func assumeReady(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 }
 
-// owner is the controller of pods, by what files say of it.
+// owner is the controller of pods, according to files.
 type owner struct{ namespace, kind, name string }
 
 func ownerOf(pod *corev1.Pod) (owner, bool) {
@@ -134,7 +135,7 @@ func (index podIndex) scales() map[owner]int {
 	return scales
 }
 
-// selected are the pods that the PodDisruptionBudget is about.
+// selected returns the pods that the PodDisruptionBudget selects.
 func (index podIndex) selected(pdb *policyv1.PodDisruptionBudget) []*corev1.Pod {
 	selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
 	if err != nil {
@@ -157,7 +158,8 @@ func (index podIndex) selected(pdb *policyv1.PodDisruptionBudget) []*corev1.Pod 
 	return pods
 }
 
-// assumeStatus is what the disruption controller computes (kubernetes, pkg/controller/disruption/disruption.go).
+// assumeStatus sets the status that the disruption controller computes
+// (https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/disruption/disruption.go).
 func assumeStatus(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) {
 	expected, desired := healthyWanted(pdb, pods, scales)
 	healthy := 0
@@ -174,7 +176,7 @@ func assumeStatus(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales 
 	}
 }
 
-// healthyWanted is how many pods there should be, and how many of them healthy.
+// healthyWanted returns the expected number of pods, and the required number of healthy ones.
 func healthyWanted(pdb *policyv1.PodDisruptionBudget, pods []*corev1.Pod, scales map[owner]int) (expected, desired int) {
 	scale, seen := 0, map[owner]bool{}
 	for _, pod := range pods {

@@ -9,8 +9,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// shopPods are three replicas of web, one of them not ready, one of another set with the same label, and one that
-// waits; and a pod that nobody controls.
+// shopPods returns three replicas of web, one of them not ready, one pod of another set with the same label, one
+// pending pod, and a pod without a controller.
 func shopPods() string {
 	var text strings.Builder
 	pod := func(name, set, label, node, status string) {
@@ -31,7 +31,7 @@ func shopPods() string {
 	return text.String()
 }
 
-// allowance is what of a PodDisruptionBudget's status decides.
+// allowance holds the fields of a PodDisruptionBudget's status that matter.
 type allowance struct{ Expected, Desired, Healthy, Allowed int32 }
 
 func TestStatusOfPDBsInFiles(t *testing.T) {
@@ -76,7 +76,7 @@ func allowanceOf(pdb *policyv1.PodDisruptionBudget) allowance {
 	return allowance{s.ExpectedPods, s.DesiredHealthy, s.CurrentHealthy, s.DisruptionsAllowed}
 }
 
-// TestSimulateKnowsPDBs: what files say of PodDisruptionBudgets is in the snapshot that is decided on.
+// TestSimulateKnowsPDBs checks that PodDisruptionBudgets of files are in the snapshot of the decision.
 func TestSimulateKnowsPDBs(t *testing.T) {
 	o, err := newObjects()
 	if err != nil {

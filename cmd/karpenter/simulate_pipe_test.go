@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestPipes: a pipe in the file system is refused instead of waited for, and one that the process was given is read.
+// TestPipes checks that a named pipe in the file system is rejected instead of waited for, and that a pipe that the
+// process inherited is read.
 func TestPipes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -29,11 +30,11 @@ func TestPipes(t *testing.T) {
 	}
 	to.Close()
 	if data, err := readTextFile(fmt.Sprintf("/dev/fd/%d", from.Fd())); err != nil || string(data) != "a: b" {
-		t.Errorf("a pipe that was given is read as %q: %v", data, err)
+		t.Errorf("an inherited pipe is read as %q: %v", data, err)
 	}
 }
 
-// TestDeepText: what is nested too deep is refused before it is parsed.
+// TestDeepText checks that text that is nested too deeply is rejected before it is parsed.
 func TestDeepText(t *testing.T) {
 	var block strings.Builder
 	for i := range 1100 {

@@ -15,13 +15,13 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// oneLine is the text of an error without line breaks.
+// oneLine returns the text of an error without line breaks.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// wrongType is what the decoder says of a value of the wrong JSON type, or of a number that does not fit.
+// wrongType matches the decoder's error about a value of the wrong JSON type, or a number that is out of range.
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: (\S+))? into Go (?:struct field \w*\.(\S+)|value) of type (\S+)`)
 
-// wanted says in words what values a Go type takes.
+// wanted describes the values that a Go type accepts.
 func wanted(kind string) string {
 	switch {
 	case kind == "int32":
@@ -40,7 +40,7 @@ func wanted(kind string) string {
 	return kind
 }
 
-// decodeProblem says in words of the file what a decoder complains of, with the field as far as it can be known.
+// decodeProblem describes an error of the decoder in terms of the file, with the field if it can be determined.
 func decodeProblem(text []byte, err error) string {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok && len(strict.Errors()) > 0 {
 		return oneLine(strict.Errors()[0])
@@ -66,7 +66,7 @@ func decodeProblem(text []byte, err error) string {
 	return oneLine(err)
 }
 
-// wrongQuantity finds the first value that is no quantity where quantities belong, by the path of its field.
+// wrongQuantity returns the first invalid value of a quantity field, and the path of its field.
 func wrongQuantity(path string, object any) (field, value string) {
 	switch object := object.(type) {
 	case []any:
@@ -104,7 +104,8 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// jsonProblem says where JSON is broken; all is the whole text, from is where the decoder began to read.
+// jsonProblem returns where JSON is invalid; all is the complete text, from the offset at which the decoder began to
+// read.
 func jsonProblem(all []byte, from int, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {

@@ -21,8 +21,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
-// Reading files: every document of every file becomes an object, or a problem that names file, object and field. A
-// problem never keeps the rest from being read.
+// Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
+// the rest is still read.
 
 // readPath reads a file, a folder's files in the order of their names, or standard input.
 func (o *objects) readPath(path string, in io.Reader) {
@@ -46,8 +46,8 @@ func (o *objects) readPath(path string, in io.Reader) {
 	}
 }
 
-// readFolder reads the manifests of a folder, and what our workloads keep beside them: instance-types.json, and the
-// labels that the provider knows in meta.json.
+// readFolder reads the manifests of a folder, and the files that workloads of this repository have beside them:
+// instance-types.json, and the labels that the provider declares in meta.json.
 func (o *objects) readFolder(path string) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -73,14 +73,14 @@ func (o *objects) readFolder(path string) {
 	}
 }
 
-// plainFile reports whether a member of a folder is a file, or leads to one: pipes and devices are read when they are
-// named, and not because they are there.
+// plainFile reports whether a member of a folder is a regular file, or a link to one. Pipes and devices are read only
+// if a flag names them.
 func plainFile(path string) bool {
 	about, err := os.Stat(path)
-	return err != nil || about.Mode().IsRegular() // an error is told when it is read
+	return err != nil || about.Mode().IsRegular() // an error is reported when the file is read
 }
 
-// readMeta reads which labels the provider of a folder's types knows.
+// readMeta reads which labels the provider of a folder's types declares.
 func (o *objects) readMeta(file string) {
 	data, err := readTextFile(file)
 	if err != nil {
@@ -106,14 +106,14 @@ func (o *objects) readFile(file string) {
 	o.readAll(file, data)
 }
 
-// largestFile is how many bytes of a file are read: 1 GiB is a million pods as kubectl prints them. Reading one takes
-// several times its size of memory.
+// largestFile is the maximum size of a file in bytes: 1 GiB is a million pods as kubectl prints them. Reading a file
+// takes several times its size of memory.
 const largestFile = 1 << 30
 
-// deepestText is how deep a text may be nested: parsers of YAML take memory in proportion to its square.
+// deepestText is the maximum nesting of a text: YAML parsers take memory in proportion to its square.
 const deepestText = 1000
 
-// readTextFile reads a file, or says with its name why not. Devices and pipes that never end are files too.
+// readTextFile reads a file, or returns an error with its name. Devices and endless pipes are files too.
 func readTextFile(path string) ([]byte, error) {
 	if about, err := os.Stat(path); err == nil && about.Mode()&os.ModeNamedPipe != 0 && !openedPipe(path) {
 		return nil, fmt.Errorf("%s: is a pipe, want a file; to read what a program writes: PROGRAM | karpenter ... -f -", path)
@@ -136,13 +136,14 @@ func readTextFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// openedPipe reports whether a pipe is one that this process was given, such as a shell's process substitution: its other end is there,
-// whereas a pipe in the file system is waited for.
+// openedPipe reports whether a pipe was inherited by this process, for example from a shell's process substitution:
+// its other end is open, whereas a named pipe in the file system may block.
 func openedPipe(path string) bool {
 	return strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
 }
 
-// readText reads to the end, unless what comes is no text or more bytes than the most. It makes room for what is expected.
+// readText reads to the end. It returns an error for data that is not text, or larger than the maximum. It allocates
+// memory for the expected size.
 func readText(in io.Reader, expected, most int64) ([]byte, error) {
 	buffered := bufio.NewReader(in)
 	if head, _ := buffered.Peek(512); bytes.IndexByte(head, 0) >= 0 {
@@ -187,14 +188,14 @@ func (o *objects) readAll(file string, data []byte) {
 	}
 }
 
-// brokenStreamError says that what follows in the file cannot be found.
+// brokenStreamError means that the rest of the file cannot be split into documents.
 type brokenStreamError struct{ err error }
 
 func (e *brokenStreamError) Error() string { return e.err.Error() }
 func (e *brokenStreamError) Unwrap() error { return e.err }
 
-// nextJSON finds the JSON values of a file, one after the other, without copying them: a list of 100,000 pods is 60 MB.
-// Where what comes is not one, the decoder of the standard library says what is wrong.
+// nextJSON returns the JSON values of a file, one after the other, without copying them: a list of 100,000 pods is 60
+// MB. For an invalid value, the decoder of the standard library gives the error.
 func nextJSON(data []byte) func() ([]byte, error) {
 	rest := data
 	return func() ([]byte, error) {
@@ -221,7 +222,8 @@ func nextJSON(data []byte) func() ([]byte, error) {
 	}
 }
 
-// objectLength is how many bytes the object takes with which the text begins, 0 when it begins with none or does not end.
+// objectLength returns the length in bytes of the object at the start of the text, 0 if there is none or it does not
+// end.
 func objectLength(text []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -246,10 +248,11 @@ func objectLength(text []byte) int {
 	return 0
 }
 
-// excerpt is a JSON value inside a text, not a copy of it as json.RawMessage is: texts are not changed once they are read.
+// excerpt is a JSON value inside a text. Unlike json.RawMessage it is not a copy: texts are not changed after
+// reading.
 type excerpt []byte
 
-// UnmarshalJSON takes the value as it is.
+// UnmarshalJSON keeps the value unparsed.
 func (e *excerpt) UnmarshalJSON(value []byte) error {
 	*e = value
 	return nil
@@ -269,7 +272,7 @@ func nextYAML(data []byte) func() ([]byte, error) {
 	}
 }
 
-// objectHead is what tells how an object is to be read.
+// objectHead holds the fields that determine how an object is read.
 type objectHead struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -279,7 +282,7 @@ type objectHead struct {
 	Items []excerpt `json:"items"`
 }
 
-// read takes one object, the members of a list, or what a capture holds.
+// read adds one object, the members of a list, or the content of a capture.
 func (o *objects) read(origin string, text []byte) {
 	var head objectHead
 	if err := json.Unmarshal(text, &head); err != nil {
@@ -310,7 +313,7 @@ func (o *objects) read(origin string, text []byte) {
 	}
 }
 
-// unreadable sets an object aside that would take for ever to decode.
+// unreadable sets an object aside whose decoding would take too long.
 func (o *objects) unreadable(origin string, head *objectHead, fault wire.Fault) {
 	o.problem(fmt.Errorf("%s: %s: %s", origin, fault.Field, fault.Why))
 	if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
@@ -318,7 +321,7 @@ func (o *objects) unreadable(origin string, head *objectHead, fault wire.Fault) 
 	}
 }
 
-// readObject takes one object, completed with the defaults of its schema.
+// readObject adds one object, completed with the defaults of its schema.
 func (o *objects) readObject(origin string, head *objectHead, text []byte) {
 	completed, err := o.defaults.apply(head.TypeMeta, text)
 	if err != nil {
@@ -346,7 +349,7 @@ func (o *objects) readObject(origin string, head *objectHead, text []byte) {
 	}
 }
 
-// headProblem says what stands in the place of an object, or where in it the first fields are wrong.
+// headProblem describes a value that is not an object, or the invalid fields in its head.
 func headProblem(text []byte, err error) string {
 	var found any
 	if json.Unmarshal(text, &found) == nil {
@@ -362,8 +365,8 @@ func headProblem(text []byte, err error) string {
 	return decodeProblem(text, err)
 }
 
-// undecodable tells of an object that its type does not take: what its schema says of it, which knows the field, else what
-// the decoder says.
+// undecodable reports an object that cannot be decoded into its type: by the errors of its schema, which name the
+// field, else by the decoder's error.
 func (o *objects) undecodable(origin string, kind metav1.TypeMeta, text []byte, err error) {
 	if wrong, failed := o.defaults.violations(kind, json.RawMessage(text)); failed == nil && len(wrong) > 0 {
 		for _, problem := range wrong {
@@ -381,7 +384,7 @@ func namespaced(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// readable takes the path out of an error of the file system; who wraps it names the file.
+// readable removes the path from an error of the file system; the caller adds the file's name.
 func readable(err error) error {
 	var failed *os.PathError
 	if errors.As(err, &failed) {

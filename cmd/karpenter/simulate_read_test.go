@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The dumb twin of nextJSON: the decoder of the standard library, which copies each value twice.
+// decoded is a simple equivalent of nextJSON by the decoder of the standard library, which copies each value twice.
 func decoded(data []byte) (values []string, whole bool) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	for {
@@ -24,7 +24,8 @@ func decoded(data []byte) (values []string, whole bool) {
 	}
 }
 
-// Values of a file are found where the decoder finds them, whatever is in their strings, and whatever comes between them.
+// TestNextJSON checks that the values of a file are found where the decoder finds them, whatever their strings and
+// the separators contain.
 func TestNextJSON(t *testing.T) {
 	for _, text := range []string{
 		"", " \n", `{}`, `{"a":1}{"b":[{}]}`, "\n{\"a\": \"}\"}\r\n\t{\"b\": \"\\\"{\"} ", `{"a":"\\"}{"b":"\\\"]"}`,
@@ -48,7 +49,8 @@ func TestNextJSON(t *testing.T) {
 	}
 }
 
-// Where a value is broken the line is that of the file, not of the value.
+// TestNextJSONNamesTheLine checks that the error about an invalid value contains the line of the file, not of the
+// value.
 func TestNextJSONNamesTheLine(t *testing.T) {
 	next := nextJSON([]byte("{\"a\":\n1}\n{\"b\":\n2,}\n"))
 	if _, err := next(); err != nil {

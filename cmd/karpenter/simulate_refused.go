@@ -7,13 +7,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// refusedPool is a pool of a file that the API server would not take. Its nodes, and pods that want it, are told why.
+// refusedPool is a pool of a file that the API server would reject. Its nodes, and pods that select it, get this as
+// their reason.
 type refusedPool struct {
 	name string
 	why  model.Rejection
 }
 
-// refusePool remembers the pool with the first thing that is wrong with it, which begins with the field where one is known.
+// refusePool records the pool with its first error, which begins with the field if it is known.
 func (o *objects) refusePool(name string, wrong error) {
 	why := model.Rejection{Reason: oneLine(wrong)}
 	if field, reason, found := strings.Cut(why.Reason, ": "); found && !strings.Contains(field, " ") {
@@ -22,7 +23,7 @@ func (o *objects) refusePool(name string, wrong error) {
 	o.refused = append(o.refused, refusedPool{name, why})
 }
 
-// spec is what is known of the pool.
+// spec returns the known part of the pool.
 func (r *refusedPool) spec() model.PoolSpec {
 	return model.PoolSpec{Name: r.name, UID: "refused/" + r.name, ConsolidateAfter: -1, Policy: string(karpv1.ConsolidateWhenEmptyOrUnderutilized),
 		Blocked: &r.why, Refused: &r.why}

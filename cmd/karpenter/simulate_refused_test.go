@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Nodes of a pool that the API server would refuse stay, and say what is wrong with the pool; so do pods that would need it.
+// TestNodesOfRefusedPools checks that nodes of a pool that the API server would reject are kept, with the pool's
+// error as the reason, and that pods that need the pool get the same reason.
 func TestNodesOfRefusedPools(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, message string }{
 		"out of range":  {"spec:\n", "spec:\n  weight: 500\n", "spec.weight: is 500, want 1 to 100"},
@@ -32,7 +33,7 @@ func TestNodesOfRefusedPools(t *testing.T) {
 			for _, k := range a.Kept {
 				said[k.Node] = k.Reasons[0].Code
 				if m := k.Reasons[0].Message; !strings.HasPrefix(m, "the pool of node "+k.Node+" is refused: "+c.message) {
-					t.Errorf("%s stays because %s", k.Node, m)
+					t.Errorf("%s is kept because %s", k.Node, m)
 				}
 			}
 			want := map[string]string{"empty": "PoolRefused", "idle-1": "PoolRefused", "idle-2": "PoolRefused", "held": "PoolRefused"}
@@ -45,7 +46,7 @@ func TestNodesOfRefusedPools(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(planned.Unschedulable) != 1 || planned.Unschedulable[0].Reasons[0].Code != "PoolBlocked" || !strings.Contains(planned.Unschedulable[0].Reasons[0].Message, c.message) {
-				t.Errorf("the pod that waits: %+v", planned.Unschedulable)
+				t.Errorf("the pending pod: %+v", planned.Unschedulable)
 			}
 		})
 	}

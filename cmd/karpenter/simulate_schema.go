@@ -16,8 +16,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/admission"
 )
 
-// violations are what the API server would refuse of an object of our own kinds: values out of range, of the wrong form,
-// not among those allowed, too many or too long. What is missing, and rules that connect fields, is for karpv1.Validate.
+// violations returns the errors of the API server about an object of Karpenter's kinds: values that are out of range,
+// have the wrong format, are not allowed, too many or too long. Missing fields, and rules across fields, are checked
+// by karpv1.Validate.
 func (s schemaDefaults) violations(kind metav1.TypeMeta, object any) ([]error, error) {
 	schema := s[kind]
 	if schema == nil {
@@ -37,14 +38,14 @@ func (s schemaDefaults) violations(kind metav1.TypeMeta, object any) ([]error, e
 	return c.wrong, nil
 }
 
-// schemaCheck collects what is wrong.
+// schemaCheck collects errors.
 type schemaCheck struct{ wrong []error }
 
 func (c *schemaCheck) add(path, format string, arguments ...any) {
 	c.wrong = append(c.wrong, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, arguments...)))
 }
 
-// check compares a value, and what is below it, with its schema.
+// check compares a value and its fields with their schema.
 func (c *schemaCheck) check(path string, schema *apiextensionsv1.JSONSchemaProps, value any) {
 	c.checkEnum(path, schema, value)
 	switch value := value.(type) {

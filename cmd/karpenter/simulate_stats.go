@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// stats is what a round took: from decoded objects to the plan.
+// stats are the resources that a round used: from decoded objects to the plan.
 type stats struct {
-	// CPUSeconds of user and system, garbage collection included; 0 where the system does not tell.
+	// CPUSeconds is user and system time, including garbage collection; 0 if the system does not provide it.
 	CPUSeconds  float64 `json:"cpuSeconds"`
 	WallSeconds float64 `json:"wallSeconds"`
-	// AllocBytes is what was allocated, whether or not it was freed again.
+	// AllocBytes is the total allocation, including freed memory.
 	AllocBytes uint64 `json:"allocBytes"`
-	// PeakRSSBytes is the largest the process has been, input included; 0 where the system does not tell.
+	// PeakRSSBytes is the peak resident set size of the process, including the input; 0 if the system does not
+	// provide it.
 	PeakRSSBytes uint64 `json:"peakRSSBytes"`
 }
 
-// measure runs work and says what it took.
+// measure runs work and returns the resources that it used.
 func measure(work func()) *stats {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// cpuSeconds is what the process has used so far (getrusage(2)).
+// cpuSeconds returns the CPU time of the process so far (getrusage(2)).
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -11,7 +11,7 @@ func cpuSeconds() float64 {
 	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
 }
 
-// peakBytes is the largest resident set so far; ru_maxrss is in KiB on Linux.
+// peakBytes returns the peak resident set size so far; ru_maxrss is in KiB on Linux.
 func peakBytes() uint64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

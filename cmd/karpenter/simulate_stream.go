@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// writeStream writes a struct as json.Encoder with an indent of one space does, one element of its lists after the other:
-// an answer of 20,000 nodes is 150 MB of text, of which an encoder holds several copies.
+// writeStream writes a struct like json.Encoder with an indent of one space, but element by element of its lists: an
+// answer of 20,000 nodes is 150 MB of text, of which an encoder holds several copies.
 func writeStream(out io.Writer, object any) error {
 	s := &stream{out: bufio.NewWriter(out)}
 	s.encoder = json.NewEncoder(&s.buffer)
@@ -33,7 +33,7 @@ func writeStream(out io.Writer, object any) error {
 	return s.out.Flush()
 }
 
-// stream is the writing of one object. The first error is kept, and nothing is written after it.
+// stream writes one object. It keeps the first error and writes nothing after it.
 type stream struct {
 	out     *bufio.Writer
 	buffer  bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStream: what is written piece by piece is what is written at once.
+// TestStream checks that writing element by element gives the same text as writing at once.
 func TestStream(t *testing.T) {
 	for name, a := range map[string]*answer{
 		"empty": {Nodes: []newNode{}, ExistingNodes: []existing{}, Unschedulable: []refusal{}},

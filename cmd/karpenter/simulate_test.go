@@ -57,20 +57,20 @@ func files(t *testing.T, texts map[string]string) string {
 	return folder
 }
 
-// simulate runs the verb as the program does and returns what it prints.
+// simulate runs the verb in this process and returns its output.
 func simulate(t *testing.T, stdin string, arguments ...string) (string, error) {
 	t.Helper()
 	return runProgram(t, stdin, append([]string{"simulate"}, arguments...)...)
 }
 
-// runProgram runs the program with arguments and returns what it prints.
+// runProgram runs the program with arguments and returns its output.
 func runProgram(t *testing.T, stdin string, arguments ...string) (string, error) {
 	t.Helper()
 	out, _, err := runBoth(t, stdin, arguments...)
 	return out, err
 }
 
-// runBoth returns what the program prints on standard output and on standard error.
+// runBoth returns the program's standard output and standard error.
 func runBoth(t *testing.T, stdin string, arguments ...string) (string, string, error) {
 	t.Helper()
 	root := newRootCommand()
@@ -160,7 +160,7 @@ func TestSimulateKinds(t *testing.T) {
 	}
 }
 
-// TestSimulateStatefulSet: pods of a StatefulSet are known by their ordinals.
+// TestSimulateStatefulSet checks that pods of a StatefulSet are identified by their ordinals.
 func TestSimulateStatefulSet(t *testing.T) {
 	set := strings.Replace(webYAML, "Deployment", "StatefulSet", 1)
 	pod := func(name, phase string) string {
@@ -222,8 +222,8 @@ spec:
 	}
 }
 
-// TestSimulateAdmission: pods that do not exist yet, those of DaemonSets included, count as the API server will admit them.
-// A template that asks for nothing is not nothing.
+// TestSimulateAdmission checks that pods that do not exist yet, including those of DaemonSets, have the requests that
+// admission sets. A template without requests may get some.
 func TestSimulateAdmission(t *testing.T) {
 	world := poolYAML + `---
 apiVersion: v1
@@ -259,7 +259,7 @@ spec: {runtimeClassName: vm, containers: [{name: c, image: i}]}
 		t.Fatalf("got %+v, want one large node: the agent takes 2 CPU, the new pod 2.25, the stored one nothing", a.Nodes)
 	}
 	if got := a.Nodes[0].Requests["cpu"]; got != "4250m" {
-		t.Errorf("the node is to hold %s of cpu, want 4250m", got)
+		t.Errorf("the node has requests of %s cpu, want 4250m", got)
 	}
 }
 
@@ -320,7 +320,8 @@ func TestSimulateFailOnUnschedulable(t *testing.T) {
 	}
 }
 
-// TestSimulateBoundsWorkloads: what would make too many pods is named and left out; the rest is decided.
+// TestSimulateBoundsWorkloads checks that a workload with too many pods is reported and excluded, and that the rest
+// is decided.
 func TestSimulateBoundsWorkloads(t *testing.T) {
 	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2147483647, template: {spec: {containers: [{name: c, image: i}]}}}\n"
 	set := "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "web", "db", "replicas: 3", "replicas: 2000000000").Replace(webYAML)
@@ -340,14 +341,14 @@ func TestSimulateBoundsWorkloads(t *testing.T) {
 		t.Errorf("without pods: %v", err)
 	}
 	if out, err := simulate(t, webYAML, "-f", "-", "--max-pods", "2"); err == nil || !strings.Contains(out, "0 pods") {
-		t.Errorf("three pods where two may be: %v\n%s", err, out)
+		t.Errorf("three pods with a limit of two: %v\n%s", err, out)
 	}
 	if out, err := simulate(t, webYAML, "-f", "-", "--max-pods", "3"); err != nil || !strings.Contains(out, "3 pods") {
-		t.Errorf("three pods where three may be: %v\n%s", err, out)
+		t.Errorf("three pods with a limit of three: %v\n%s", err, out)
 	}
 }
 
-// TestSimulateEndlessInput: reading stops, and says where.
+// TestSimulateEndlessInput checks that reading endless input stops, with the location in the error.
 func TestSimulateEndlessInput(t *testing.T) {
 	_, err := readText(endless{}, 0, 1<<16)
 	if err == nil || err.Error() != "goes on after 65536 bytes, want less" {
@@ -355,7 +356,7 @@ func TestSimulateEndlessInput(t *testing.T) {
 	}
 }
 
-// endless is a text without an end.
+// endless is an endless text.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -365,7 +366,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSimulatePassesOver: kinds that do not matter are named with their version, and are no reason to complain.
+// TestSimulatePassesOver checks that ignored kinds are reported with their version, and are not errors.
 func TestSimulatePassesOver(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: t}\n" +
@@ -379,11 +380,11 @@ func TestSimulatePassesOver(t *testing.T) {
 	}
 }
 
-// TestSimulateInvents: machines that are made up for a pool of a real cloud are said to be.
+// TestSimulateInvents checks that invented machines for a pool of a real cloud are reported as such.
 func TestSimulateInvents(t *testing.T) {
 	pool := strings.NewReplacer("example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass").Replace(poolYAML)
 	if pool == poolYAML {
-		t.Fatal("the pool of the tests names no class of ours")
+		t.Fatal("the pool of the tests names no known class")
 	}
 	const want = "invented"
 	for _, c := range []struct {
@@ -406,7 +407,8 @@ func TestSimulateInvents(t *testing.T) {
 	}
 }
 
-// TestSimulateChosenLabels: where a pool leaves a label of its own open, the answer says which value a node gets.
+// TestSimulateChosenLabels checks that the answer contains the value of a custom label for which the pool allows
+// several.
 func TestSimulateChosenLabels(t *testing.T) {
 	pool := strings.Replace(poolYAML, "requirements: [", "requirements: [{key: team, operator: In, values: [red, blue]}, {key: floor, operator: In, values: [\"2\"]}, ", 1)
 	folder := files(t, map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON, "web.yaml": webYAML})
@@ -420,7 +422,7 @@ func TestSimulateChosenLabels(t *testing.T) {
 	}
 }
 
-// TestSimulateDocument: the fields that are promised are there, under their names, also where there is nothing to say.
+// TestSimulateDocument checks that the documented fields exist under their names, even if they are empty.
 func TestSimulateDocument(t *testing.T) {
 	node := "---\napiVersion: v1\nkind: Node\nmetadata: {name: old, labels: {kubernetes.io/hostname: old}}\nstatus: {allocatable: {cpu: 1, memory: 8Gi, pods: 20}}\n"
 	folder := files(t, map[string]string{"pool.yaml": poolYAML + node, "instance-types.json": typesJSON,
@@ -434,7 +436,7 @@ func TestSimulateDocument(t *testing.T) {
 	}
 	first := func(text, field string) string {
 		var object map[string][]json.RawMessage
-		_ = json.Unmarshal([]byte(text), &object) // other fields are no lists
+		_ = json.Unmarshal([]byte(text), &object) // other fields are not lists
 		if len(object[field]) == 0 {
 			t.Fatalf("no %s in\n%s", field, text)
 		}
@@ -442,7 +444,7 @@ func TestSimulateDocument(t *testing.T) {
 	}
 	member := func(text, field string) string {
 		var object map[string]json.RawMessage
-		_ = json.Unmarshal([]byte(text), &object) // names has complained
+		_ = json.Unmarshal([]byte(text), &object) // names has reported the error
 		return string(object[field])
 	}
 	full, err := simulate(t, "", "-f", folder, "-o", "json")
@@ -476,7 +478,8 @@ func TestSimulateDocument(t *testing.T) {
 	}
 }
 
-// TestSimulateReportsAndGoesOn: what cannot be read is named, line by line; the rest is decided and printed.
+// TestSimulateReportsAndGoesOn checks that unreadable input is reported, line by line, and that the rest is decided
+// and printed.
 func TestSimulateReportsAndGoesOn(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML,
 		"bad.yaml":   "a: [b\n---\n" + strings.Replace(webYAML, "replicas: 3", "replicas: many", 1) + "---\n" + strings.ReplaceAll(webYAML, "web", "after"),
@@ -486,7 +489,7 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-f", filepath.Join(folder, "none"), "-o", "json")
 	var usage *usageError
 	if !errors.As(err, &usage) {
-		t.Fatalf("got %v, want bad input", err)
+		t.Fatalf("got %v, want a usage error", err)
 	}
 	var a answer
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Pods.New != 6 {
@@ -506,8 +509,8 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestSimulateCompletesObjects: defaults of the CRDs are there, a node with a pool's label counts as that pool's, and a
-// claim may be there beside it.
+// TestSimulateCompletesObjects checks that defaults of the CRDs are set, that a node with a pool's label belongs to
+// that pool, and that its claim may be in the files too.
 func TestSimulateCompletesObjects(t *testing.T) {
 	node := func(name string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kubernetes.io/hostname: " + name + ", karpenter.sh/nodepool: default}}\n" +
@@ -533,13 +536,14 @@ func TestSimulateCompletesObjects(t *testing.T) {
 	}
 	d := w.decide((&policy{preferences: "Respect", minValues: "Strict"}).options(), 1)
 	a := d.answer()
-	// Two nodes of 2 CPUs use up the limit; each has room for two pods.
+	// Two nodes of 2 CPUs use up the limit. Each has room for two pods.
 	if a.Pods.Existing != 3 || a.Pods.New != 0 || d.snap.Claim("a") == nil || d.snap.Pool("default").Nodes != 2 {
 		t.Errorf("got %+v", a)
 	}
 }
 
-// TestSimulateVolumes: a claim bound to a volume in a zone brings its pod there, and a CSINode's limit counts.
+// TestSimulateVolumes checks that a claim bound to a volume in a zone restricts its pod to the zone, and that a
+// CSINode's limit is respected.
 func TestSimulateVolumes(t *testing.T) {
 	types := strings.ReplaceAll(typesJSON, `"offerings": [`, `"offerings": [{"zone": "b", "capacityType": "on-demand", "price": 0.9, "available": true}, `)
 	volumes := `apiVersion: v1
@@ -585,7 +589,8 @@ spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeCl
 	}
 }
 
-// TestSimulatePolicies: what preferences cost is said, and --preference-policy=Ignore saves it; so is the node price.
+// TestSimulatePolicies checks that the cost of preferences is printed, that --preference-policy=Ignore avoids it, and
+// that the node price has an effect.
 func TestSimulatePolicies(t *testing.T) {
 	wishing := strings.Replace(webYAML, "    spec:\n", "    spec:\n      affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}}]}}\n", 1)
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": wishing})
@@ -599,11 +604,11 @@ func TestSimulatePolicies(t *testing.T) {
 	spread := `{podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}}`
 	plain := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML})
 	if a := simulateJSON(t, "-f", plain, "--scheduler-config", spread); len(a.Nodes) != 3 {
-		t.Errorf("the default spread does nothing: %+v", a)
+		t.Errorf("the default spread has no effect: %+v", a)
 	}
 }
 
-// TestSimulateLeavesOut: gated pods and pods on their way out are no pods that want a node, and it is said why.
+// TestSimulateLeavesOut checks that gated pods and terminating pods get no node, with the reason.
 func TestSimulateLeavesOut(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "pods.yaml": `apiVersion: v1
 kind: Pod
@@ -625,7 +630,7 @@ spec: {containers: [{name: c, image: i}]}
 	}
 }
 
-// TestSimulateBadInput: every complaint is one line that names file, document and field, with exit code 2.
+// TestSimulateBadInput checks that every error is one line that names file, document and field, with exit code 2.
 func TestSimulateBadInput(t *testing.T) {
 	folder := files(t, map[string]string{
 		"broken.yaml": poolYAML + "---\na: [b\n", "cut.json": `{"apiVersion": "v1", "kind": "Pod"`, "kindless.yaml": "metadata: {name: x}\n",
@@ -721,7 +726,7 @@ func TestSimulateBadInput(t *testing.T) {
 	}
 }
 
-// TestSimulateSpotShare: a pool with a bound on spot says how near the plan comes to it.
+// TestSimulateSpotShare checks that for a pool with a limit on spot the answer contains the plan's share.
 func TestSimulateSpotShare(t *testing.T) {
 	types := `{"instanceTypes": [`
 	for i, name := range []string{"c5.large", "c6.large", "m5.large"} {
@@ -746,15 +751,15 @@ func TestSimulateSpotShare(t *testing.T) {
 		t.Fatalf("%d nodes, spot shares %+v; want 10 and those of one pool", len(got.Nodes), got.SpotShares)
 	}
 	if s := got.SpotShares[0]; s.NodePool != "default" || s.MaxPercent != 30 || s.Percent > 30 || s.Percent < 17 {
-		t.Errorf("spot shares %+v: want at most 30%%, and no less than six places make necessary", s)
+		t.Errorf("spot shares %+v: want at most 30%%, and no less than six zones and types make necessary", s)
 	}
 	text, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", filepath.Join(folder, "web.yaml"), "--instance-types", filepath.Join(folder, "types.json"))
 	if err != nil || !strings.Contains(text, "the pool allows 30% (max-spot-share)") {
-		t.Errorf("the text does not say it: %v\n%s", err, text)
+		t.Errorf("the text does not contain it: %v\n%s", err, text)
 	}
 }
 
-// An answer without a pod says why: those that were read have their nodes.
+// TestSimulateNobodyWaits checks that an answer without a pod gives the reason: all pods that were read have nodes.
 func TestSimulateNobodyWaits(t *testing.T) {
 	pod := func(name, node, phase string) string {
 		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {nodeName: '" + node + "', containers: [{name: c, image: i}]}\nstatus: {phase: " + phase + "}\n"
@@ -763,9 +768,9 @@ func TestSimulateNobodyWaits(t *testing.T) {
 	_, said, err := runBoth(t, input, "simulate", "-f", "-", "-o", "json")
 	const want = "no pod waits for a node, so that nothing is bought; pods read: 2, of which on nodes: 1, ended: 1\n"
 	if err != nil || !strings.Contains(said, want) {
-		t.Errorf("%v, it said\n%swant\n%s", err, said, want)
+		t.Errorf("%v, it reported\n%swant\n%s", err, said, want)
 	}
 	if _, said, err = runBoth(t, input+pod("waits", "", "Pending"), "simulate", "-f", "-"); err != nil || strings.Contains(said, "no pod waits") {
-		t.Errorf("with a pod that waits: %v, it said\n%s", err, said)
+		t.Errorf("with a pending pod: %v, it reported\n%s", err, said)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The answer for people. Many equal nodes share a line, many pods with the same reasons a paragraph.
+// This file prints the answer as text. Equal nodes share a line, pods with the same reasons a paragraph.
 
-// usage is how much of a node's cpu and memory is asked for, 0 to 1.
+// usage is the requested share of a node's CPU and memory, 0 to 1.
 type usage struct{ cpu, memory float64 }
 
 func usageOf(requests, allocatable []quantity.Amount) usage {
@@ -43,10 +43,10 @@ func bar(share float64) string {
 	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", 10-full), share*100)
 }
 
-// singleNodes is up to how many new nodes each has a line of its own.
+// singleNodes is the maximum number of new nodes that are printed on a line each.
 const singleNodes = 40
 
-// nodeLine is new nodes that share a line.
+// nodeLine is a group of new nodes that share a line.
 type nodeLine struct {
 	newNode
 	count, pods, flexible int
@@ -99,7 +99,7 @@ func (a *answer) writeText(out io.Writer) error {
 	return err
 }
 
-// writeNodes lists the new nodes; labels have a column only where one was chosen.
+// writeNodes lists the new nodes. Labels have a column only if some were chosen.
 func (a *answer) writeNodes(w io.Writer) {
 	labelled := slices.ContainsFunc(a.Nodes, func(n newNode) bool { return len(n.Labels) > 0 })
 	heading := "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES"
@@ -122,7 +122,7 @@ func (a *answer) writeNodes(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// writeUnschedulable lists pods with the same reasons together.
+// writeUnschedulable lists pods, grouped by their reasons.
 func (a *answer) writeUnschedulable(b *strings.Builder) {
 	for i := 0; i < len(a.Unschedulable); {
 		n := 1
@@ -181,7 +181,7 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	}
 }
 
-// pricesAre is the line that says where prices are from; empty for invented ones.
+// pricesAre returns the line about the source of prices; empty for invented prices.
 func pricesAre(source string) string {
 	if source == "" {
 		return ""

@@ -11,10 +11,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Objects of API versions that are not read any more, or not yet. Passing them over would answer a question that nobody
-// asked: a plan without the pools of the file.
+// Objects of API versions that are not supported anymore, or not yet, are errors. Ignoring them would answer another
+// question: a plan without the pools of the file.
 
-// readVersions are the kinds that a decision depends on, with the one version of each that is read.
+// readVersions are the kinds that a decision uses, with the one supported version of each.
 var readVersions = map[string]string{
 	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", awsv1.Kind: awsv1.GroupVersion.String(),
 	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
@@ -25,17 +25,17 @@ var readVersions = map[string]string{
 	"PersistentVolume": "v1", "PersistentVolumeClaim": "v1",
 }
 
-// renamed are kinds that became another, and which.
+// renamed maps kinds to the kinds that replaced them.
 var renamed = map[schema.GroupKind]string{
 	{Group: "karpenter.sh", Kind: "Provisioner"}: "a NodePool of karpenter.sh/v1 (karpenter migrate -f FILE writes it)",
 	{Group: "karpenter.sh", Kind: "Machine"}:     "a NodeClaim of karpenter.sh/v1",
 }
 
-// formerGroups are where kinds were before they came to their group.
+// formerGroups are the earlier groups of kinds.
 var formerGroups = map[string]bool{"extensions": true}
 
-// successorOf says what an object is to be instead, when its kind is one that we read and its version is not; "" for
-// kinds that are no part of a decision.
+// successorOf returns the replacement of a kind that is supported in another version; "" for kinds that decisions do
+// not use.
 func successorOf(kind metav1.TypeMeta) string {
 	version, err := schema.ParseGroupVersion(kind.APIVersion)
 	if err != nil {

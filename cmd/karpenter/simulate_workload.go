@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// workload is an object that makes pods of a template.
+// workload is an object that creates pods from a template.
 type workload struct {
 	kind, version string
 	origin        string
 	meta          metav1.ObjectMeta
-	// replicas are how many pods it wants to run at once, as the field says.
+	// replicas is the number of pods to run at once, as the field specifies.
 	replicas int
 	field    string
 	// start is the ordinal of the first pod.
@@ -47,7 +47,7 @@ func (o *objects) takeWorkload(origin string, object runtime.Object, live bool) 
 	return true
 }
 
-// workloadOf is nil for objects that make no pods.
+// workloadOf returns nil for objects that create no pods.
 func workloadOf(object runtime.Object) *workload {
 	const replicas = "spec.replicas"
 	switch s := object.(type) {
@@ -74,7 +74,7 @@ func workloadOf(object runtime.Object) *workload {
 	return nil
 }
 
-// atOnce is how many pods of a job run beside each other.
+// atOnce returns the number of pods of a job that run at the same time.
 func atOnce(job *batchv1.JobSpec, succeeded int32) int {
 	if job.Suspend != nil && *job.Suspend {
 		return 0
@@ -93,8 +93,8 @@ func or(n *int32, otherwise int) int {
 	return int(*n)
 }
 
-// expand makes the pods of a workload that are not there. A live cluster makes its own; a ReplicaSet or Job that another
-// workload among the objects controls is counted there.
+// expand creates the missing pods of a workload. The controllers of a live cluster create their own. A ReplicaSet or
+// Job that another workload among the objects controls is counted there.
 func (o *objects) expand(w *workload, there podIndex) {
 	if w.live {
 		return
@@ -130,8 +130,8 @@ func (o *objects) expand(w *workload, there podIndex) {
 	}
 }
 
-// missing are the ordinals of the pods to make. Pods of a StatefulSet have names, and those that are not there are
-// missing (a pod outside of its ordinals is one too many, and replaces none); of all other workloads the number counts.
+// missing returns the ordinals of the pods to create. Pods of a StatefulSet are identified by their names (a pod
+// beyond its ordinals is surplus, and replaces none). For all other workloads only the number of pods matters.
 func (w *workload) missing(alive []*corev1.Pod) []int {
 	var list []int
 	if w.kind != "StatefulSet" {
@@ -165,7 +165,7 @@ func (o *objects) runs(w *workload) bool {
 	return false
 }
 
-// addClaims gives a pod of a StatefulSet its volumes, and makes their claims as far as they are missing.
+// addClaims gives a pod of a StatefulSet its volumes, and creates the missing claims.
 func (o *objects) addClaims(w *workload, pod *corev1.Pod) {
 	for i := range w.claims {
 		template := &w.claims[i]
@@ -181,7 +181,7 @@ func (o *objects) addClaims(w *workload, pod *corev1.Pod) {
 	}
 }
 
-// podIndex finds the pods that are not over by namespace, and by namespace and label.
+// podIndex holds the pods that are not finished, by namespace, and by namespace and label.
 type podIndex map[string][]*corev1.Pod
 
 func newPodIndex(pods []from[*corev1.Pod]) podIndex {
@@ -203,7 +203,7 @@ func labelKey(namespace, name, value string) string {
 	return namespace + "\x00" + name + "\x00" + value
 }
 
-// alive lists the workload's pods that are there.
+// alive returns the workload's existing pods.
 func (index podIndex) alive(w *workload) []*corev1.Pod {
 	if w.selector == nil {
 		return nil

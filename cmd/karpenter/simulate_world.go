@@ -21,19 +21,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// world is everything that a decision is made of, as objects. Converting it is part of every round of --repeat; it is
-// not changed by that.
+// world holds all objects of a decision. Their conversion is part of every round of --repeat, and does not change
+// them.
 type world struct {
 	*objects
 	classes []schema.GroupKind
-	// defaultSpread is the scheduler configuration's.
+	// defaultSpread is that of the scheduler configuration.
 	defaultSpread []corev1.TopologySpreadConstraint
 	now           time.Time
-	// nodeOf finds the node of a claim, by provider ID.
+	// nodeOf is the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
 }
 
-// told is what a builder was told, and what it could not be.
+// told is the result of converting the objects: the builder's input, and the objects that could not be converted.
 type told struct {
 	builder *model.Builder
 	// idle are pods that wait for something other than a node.
@@ -41,14 +41,15 @@ type told struct {
 	problems []error
 }
 
-// idlePod is a pod that asks for no node, and why.
+// idlePod is a pod that needs no node from Karpenter, and why.
 type idlePod struct {
 	pod string
 	why plan.Verdict
 }
 
-// typesOn reads what is on sale where neither a capture nor a cluster has said it: a file of instance types, that of
-// a folder, or the embedded types of the kwok provider. Labels that only a folder's meta.json names are absent on all.
+// typesOn reads the available types if neither a capture nor a cluster contains them: from a file of instance types,
+// that of a folder, or the embedded types of the kwok provider. Labels that only a folder's meta.json names are
+// absent on all types.
 func (o *objects) typesOn(path string) error {
 	if o.sale != nil && path == "" {
 		return nil
@@ -86,7 +87,7 @@ func readTypes(path string) ([]cloud.InstanceType, []string, error) {
 	return types, labels, nil
 }
 
-// prepare checks the pools, once, and looks up what the rounds need.
+// prepare validates the pools once, and computes what the rounds need.
 func (w *world) prepare() {
 	if w.classes = w.sale.NodeClasses; len(w.classes) == 0 {
 		w.classes = w.nodeClasses()
@@ -114,7 +115,7 @@ func (w *world) prepare() {
 	}
 }
 
-// violates reports whether the API server would refuse the object for its schema, and tells all that is wrong.
+// violates reports whether the API server would reject the object for its schema, and records all errors.
 func (o *objects) violates(origin string, kind metav1.TypeMeta, object any) bool {
 	wrong, err := o.defaults.violations(kind, object)
 	if err != nil {
@@ -126,12 +127,12 @@ func (o *objects) violates(origin string, kind metav1.TypeMeta, object any) bool
 	return len(wrong) > 0
 }
 
-// ours is a kind of karpenter.sh.
+// ours returns the type of a kind of karpenter.sh.
 func ours(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
 }
 
-// nodeClasses are the kinds of node class that the pools refer to; all of them are ours here.
+// nodeClasses returns the kinds of node class that the pools reference; all of them are accepted here.
 func (w *world) nodeClasses() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for _, pool := range w.pools {
@@ -143,10 +144,10 @@ func (w *world) nodeClasses() []schema.GroupKind {
 	return kinds
 }
 
-// inventedFor says so if machines are made up for a pool whose node class is of a real cloud; empty if not.
+// inventedFor returns a message if machines are invented for a pool whose node class is of a real cloud; else "".
 func (w *world) inventedFor() string {
 	if len(w.sale.NodeClasses) > 0 || w.typesFile != "" {
-		return "" // a capture, a live cluster or a file says what is on sale
+		return "" // a capture, a live cluster or a file contains the offerings
 	}
 	for _, pool := range w.pools {
 		if ref := pool.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
@@ -156,7 +157,7 @@ func (w *world) inventedFor() string {
 	return ""
 }
 
-// tell converts all objects and tells a new builder of them.
+// tell converts all objects and adds them to a new builder.
 func (w *world) tell() *told {
 	t := &told{builder: model.NewBuilder()}
 	t.builder.Expect(len(w.pods))
@@ -265,7 +266,8 @@ func (w *world) tellNodes(t *told, v *convert.Vocabulary) {
 	}
 }
 
-// idleness says what a pod waits for that is neither on a node nor over, and asks us for none.
+// idleness returns what a pod waits for that is neither on a node nor finished, and that needs no node from
+// Karpenter.
 func (s *surroundings) idleness(pod *corev1.Pod) (plan.Verdict, bool) {
 	if !waiting(pod) {
 		return plan.Verdict{}, false

@@ -20,10 +20,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/top"
 )
 
-// leastInterval keeps a view of a large cluster from reading it without a pause.
+// leastInterval prevents a view of a large cluster from reading it continuously.
 const leastInterval = time.Second
 
-// view is what the flags of the verb say.
+// view holds the flags of the verb.
 type view struct {
 	explanation
 	once     bool
@@ -31,16 +31,16 @@ type view struct {
 	sort     string
 	reverse  bool
 	filter   string
-	// everywhere is the default, for hands that are used to -A.
+	// everywhere is the default; the flag exists because users are used to -A.
 	everywhere bool
 	// now is the clock.
 	now func() time.Time
 }
 
-// newTopCommand makes the verb that shows a live cluster.
+// newTopCommand returns the verb that shows a live cluster.
 func newTopCommand() *cobra.Command { return topCommandAt(time.Now) }
 
-// topCommandAt makes it with a clock.
+// topCommandAt returns the verb with a clock.
 func topCommandAt(now func() time.Time) *cobra.Command {
 	v := view{now: now}
 	command := &cobra.Command{
@@ -97,7 +97,7 @@ func (v *view) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return v.print(pageOf{fleet}, out)
 }
 
-// pageOf is a fleet as the printer wants it.
+// pageOf adapts a fleet to the printer.
 type pageOf struct{ *top.Fleet }
 
 func (p pageOf) text() string { return top.Text(p.Fleet) }
@@ -174,8 +174,8 @@ func stateOf(n *model.Node) string {
 	return top.StateReady
 }
 
-// waitingPods are the pods without a node, those together that wait for the same; those without a place come first.
-// Without a namespace they are those of all.
+// waitingPods returns the pods without a node, grouped by their reasons; unschedulable ones come first. An empty
+// namespace means all namespaces.
 func (d *decision) waitingPods(namespace string) []top.Waiting {
 	list := []top.Waiting{}
 	add := func(pods []*model.Pod, outcome, why string) {
@@ -214,7 +214,7 @@ func (d *decision) waitingPods(namespace string) []top.Waiting {
 	return append(list, d.told.ignored(namespace)...)
 }
 
-// ignored are the pods that ask for no node, those together that wait for the same.
+// ignored returns the pods that need no node from Karpenter, grouped by their reasons.
 func (t *told) ignored(namespace string) []top.Waiting {
 	var list []top.Waiting
 	at := map[string]int{}

@@ -27,13 +27,13 @@ const shopJSON = `{"instanceTypes": [
  {"name": "c.xlarge", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "8", "memory": "16Gi", "pods": "58"}, "overhead": {"cpu": "100m", "memory": "1Gi"},
   "offerings": [{"zone": "zone-a", "capacityType": "spot", "price": 0.11, "available": true}, {"zone": "zone-b", "capacityType": "on-demand", "price": 0.34, "available": true}]}]}`
 
-// shop is a cluster with four nodes of a pool, one on its way, one node without a pool, and pods that wait.
+// shop is a cluster with four nodes of a pool, one node being launched, one node without a pool, and pending pods.
 func shop(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	return shopLaunching(t, "c.xlarge")
 }
 
-// shopLaunching is the shop with these types for the claim that is on its way.
+// shopLaunching is the cluster of shop with these types for the claim that is being launched.
 func shopLaunching(t *testing.T, types string) (kubeconfig string) {
 	t.Helper()
 	node := func(name, pool, kind, zone, capacityType, status string) string {
@@ -87,7 +87,7 @@ spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: defau
 	})
 }
 
-// atSix is six hours after the nodes of the shop came.
+// atSix is six hours after the nodes of shop were created.
 func atSix() time.Time { return time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC) }
 
 func runTop(t *testing.T, arguments ...string) (string, error) {
@@ -103,7 +103,7 @@ func runTop(t *testing.T, arguments ...string) (string, error) {
 	return out.String(), err
 }
 
-// The page in docs/top.md is what the verb prints.
+// TestTopOnce checks that the page in docs/top.md contains the output of the verb.
 func TestTopOnce(t *testing.T) {
 	out, err := runTop(t, "--once")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestTopOnce(t *testing.T) {
 	before, rest, found := strings.Cut(string(text), begin)
 	shown, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the text", page)
+		t.Fatalf("%s has no section for the text", page)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(before+begin+out+end+after), 0o644); err != nil {
@@ -146,7 +146,7 @@ func TestTopJSON(t *testing.T) {
 	if got, want := strings.Join(names, ", "), "default-d leaving, default-a ready, system-1 ready"; got != want {
 		t.Errorf("nodes of zone a by price: %s, want %s", got, want)
 	}
-	// What is filtered is what is counted; the rest is said beside it.
+	// The counts cover the filtered objects; the total is given beside them.
 	if fleet.Pods != 3 || fleet.Of == nil || *fleet.Of != (top.Whole{Nodes: 6, Pods: 5, PricePerHour: 0.78}) || fleet.PricePerHour != 0.26 || fleet.LowerBoundPerHour != 0 || fleet.CPU <= 0 || fleet.CPU >= 1 {
 		t.Errorf("%+v of %+v", fleet, fleet.Of)
 	}
@@ -168,7 +168,7 @@ func TestTopRefusesFlags(t *testing.T) {
 	}
 }
 
-// Pods that nobody has asked a node for share a line by what they wait for.
+// TestTopIgnoredPods checks that pods that need no node from Karpenter share a line by what they wait for.
 func TestTopIgnoredPods(t *testing.T) {
 	gated, unasked := idlePod{why: plan.Verdict{Rejection: &model.Rejection{Reason: "gated"}}}, idlePod{why: plan.Verdict{Rejection: &model.Rejection{Reason: "unasked"}}}
 	var idle []idlePod
@@ -182,7 +182,7 @@ func TestTopIgnoredPods(t *testing.T) {
 	}
 }
 
-// A node that is bought and has not come yet is told apart from those that exist.
+// TestSimulateTellsClaimsInFlight checks that a node that is being launched is distinguished from existing nodes.
 func TestSimulateTellsClaimsInFlight(t *testing.T) {
 	types := filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
 	kubeconfig := shop(t)
@@ -210,7 +210,8 @@ func TestSimulateTellsClaimsInFlight(t *testing.T) {
 	}
 }
 
-// A claim that is not launched counts everywhere as the cheapest that it may become, type and price of one offering.
+// TestClaimsAtTheirCheapest checks that a claim that is not launched counts everywhere as the cheapest offering that
+// it may get, with the type and the price of one offering.
 func TestClaimsAtTheirCheapest(t *testing.T) {
 	types := filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
 	ask := func(types, listed string, into any, arguments ...string) {
@@ -237,17 +238,17 @@ func TestClaimsAtTheirCheapest(t *testing.T) {
 		ask(types, listed, &fleet)
 		at := slices.IndexFunc(fleet.Nodes, func(n top.Node) bool { return n.Name == "default-e" })
 		if n := fleet.Nodes[at]; n.InstanceType != want.kind || n.PricePerHour != want.price || math.Abs(fleet.PricePerHour-others-want.price) > 1e-6 {
-			t.Errorf("%s: top says %s at %v, %v together; want %+v", listed, n.InstanceType, n.PricePerHour, fleet.PricePerHour, want)
+			t.Errorf("%s: top shows %s at %v, %v together; want %+v", listed, n.InstanceType, n.PricePerHour, fleet.PricePerHour, want)
 		}
 		var node nodeOutcome
 		ask(types, listed, &node, "explain", "node", "default-e")
 		if node.InstanceType != want.kind || node.PricePerHour != want.price {
-			t.Errorf("%s: explain node says %s at %v; want %+v", listed, node.InstanceType, node.PricePerHour, want)
+			t.Errorf("%s: explain node shows %s at %v; want %+v", listed, node.InstanceType, node.PricePerHour, want)
 		}
 		var pool poolOutcome
 		ask(types, listed, &pool, "explain", "pool", "default")
 		if math.Abs(pool.PricePerHour-others-want.price) > 1e-6 || fleet.LowerBoundPerHour > fleet.PricePerHour {
-			t.Errorf("%s: explain pool says %v, want %v; top at least %v", listed, pool.PricePerHour, others+want.price, fleet.LowerBoundPerHour)
+			t.Errorf("%s: explain pool shows %v, want %v; top at least %v", listed, pool.PricePerHour, others+want.price, fleet.LowerBoundPerHour)
 		}
 	}
 }
